@@ -1,0 +1,1 @@
+//! Defaults and validation, pure; shared by the embedded server, the webhook server and the controllers.

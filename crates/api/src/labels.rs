@@ -1,0 +1,38 @@
+//! Label and annotation keys that Volcano's scheduler, scripts and dashboards look for.
+
+/// Pod label and annotation: the task's name.
+pub const TASK_SPEC: &str = "volcano.sh/task-spec";
+/// Pod label and annotation: the replica index within the task.
+pub const TASK_INDEX: &str = "volcano.sh/task-index";
+/// Pod label and annotation: the job's name.
+pub const JOB_NAME: &str = "volcano.sh/job-name";
+/// Pod label: the job's namespace.
+pub const JOB_NAMESPACE: &str = "volcano.sh/job-namespace";
+/// Pod label and annotation: the queue.
+pub const QUEUE_NAME: &str = "volcano.sh/queue-name";
+/// Pod label: the partition number, where the task has a partition policy.
+pub const PARTITION_ID: &str = "volcano.sh/partition-id";
+/// Pod annotation: `status.version` when the pod was created.
+pub const JOB_VERSION: &str = "volcano.sh/job-version";
+/// Pod annotation: `status.retryCount` when the pod was created.
+pub const JOB_RETRY_COUNT: &str = "volcano.sh/job-retry-count";
+/// Pod annotation: `<job>-<task>`, the scheduler's predicate-cache key.
+pub const TEMPLATE_UID: &str = "volcano.sh/template-uid";
+/// Pod annotation: the PodGroup's name.
+pub const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
+/// Pod annotation: the task's NUMA topology policy.
+pub const NUMA_TOPOLOGY_POLICY: &str = "volcano.sh/numa-topology-policy";
+/// Job annotation and label, copied to pods.
+pub const PREEMPTABLE: &str = "volcano.sh/preemptable";
+/// Job annotation and label, copied to pods.
+pub const COOLDOWN_TIME: &str = "volcano.sh/cooldown-time";
+/// Job annotation, copied to pods.
+pub const REVOCABLE_ZONE: &str = "volcano.sh/revocable-zone";
+/// Job annotation, copied to pods; wins over [`JDB_MAX_UNAVAILABLE`].
+pub const JDB_MIN_AVAILABLE: &str = "volcano.sh/jdb-min-available";
+/// Job annotation, copied to pods.
+pub const JDB_MAX_UNAVAILABLE: &str = "volcano.sh/jdb-max-unavailable";
+/// Job annotation, pod label and annotation.
+pub const JOB_FORWARDING: &str = "volcano.sh/job-forwarding";
+/// Pod annotation: the controller itself removes this pod; its end is no trigger.
+pub const OUT_OF_SYNC: &str = "volcano.sh/controller-out-of-sync";

@@ -1,0 +1,23 @@
+//! The words that all of Krafla speaks: kinds, metadata, times, label keys, and the typed Volcano resources.
+//!
+//! ```text
+//!   kind     which resources exist: group, version, plural, scope
+//!   meta     metadata, owners, keys, UIDs
+//!   time     Kubernetes' times and Go's durations
+//!   labels   label and annotation keys
+//!   volcano  the seven Volcano kinds, typed
+//!   crd      the CustomResourceDefinitions generated from those types
+//! ```
+//!
+//! There is no logic here: nothing decides, nothing does I/O, nothing reads a clock.
+
+pub mod crd;
+pub mod kind;
+pub mod labels;
+pub mod meta;
+pub mod time;
+pub mod volcano;
+
+pub use kind::{Kind, KindInfo, Scope};
+pub use meta::{Key, ObjectMeta, OwnerReference, Uid};
+pub use time::{GoDuration, Time};

@@ -1,0 +1,1 @@
+//! The properties P1 to P12 as functions over snapshots, plans and store history.

@@ -1,0 +1,1 @@
+//! Runs pods as ordinary processes of this machine.

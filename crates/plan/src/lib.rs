@@ -1,0 +1,66 @@
+//! What should be done, and nothing of how: every decision of every controller is a pure function here.
+//!
+//! ```text
+//!   Object      one observed resource, narrowed to what decisions read
+//!   Objects     all observed resources, indexed by key and by owner UID
+//!   Snapshot    what one decision sees: its root, the root's children, related objects, the time
+//!      |
+//!      |  Controller::plan     pure, cannot fail
+//!      v
+//!   Plan        data: a status, steps, when to look again, notes for people
+//! ```
+//!
+//! **Invariant:** nothing here is async, reads a clock, draws a random number or does I/O. A decision that lacks
+//! something holds (`Plan::hold`) and says why; it never fails and never panics.
+
+pub mod object;
+pub mod objects;
+pub mod snapshot;
+pub mod step;
+pub mod vcjob;
+
+pub use object::{Body, Meta, Object};
+pub use objects::Objects;
+pub use snapshot::Snapshot;
+pub use step::{Note, Plan, Propagation, Severity, Step};
+
+use krafla_api::{Key, Kind};
+
+/// One controller: which objects it looks at, whom they concern, and what should be done.
+pub trait Controller: Send + Sync {
+    /// The name users know from `--controllers`, metrics and logs.
+    fn name(&self) -> &'static str;
+
+    /// The kind whose objects are this controller's roots: one plan per object.
+    fn root(&self) -> Kind;
+
+    /// The kinds it reads besides the root.
+    fn watches(&self) -> &'static [Kind];
+
+    /// Which roots a changed object concerns. Called with the object as it was last seen, also when it is gone.
+    fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key>;
+
+    /// What should be done for one root now.
+    fn plan(&self, snapshot: &Snapshot<'_>) -> Plan;
+}
+
+/// The controllers that ship, in the order in which they start. A new controller is one file and one line here.
+pub fn controllers() -> Vec<Box<dyn Controller>> {
+    vec![Box::new(vcjob::JobController)]
+}
+
+/// The roots of kind `root` that control `changed`, or `changed` itself if it is one: what most controllers answer
+/// in [`Controller::keys`].
+pub fn controlling_keys(root: Kind, changed: &Object) -> Vec<Key> {
+    if changed.kind == root {
+        return vec![changed.meta.key.clone()];
+    }
+    let info = root.info();
+    let owner = changed.meta.owners.iter().find(|owner| owner.controller == Some(true));
+    match owner {
+        Some(owner) if owner.kind == info.kind && owner.api_version == info.api_version() => {
+            vec![Key { namespace: changed.meta.key.namespace.clone(), name: owner.name.as_str().into() }]
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,387 @@
+//! One observed resource, narrowed to what decisions read.
+//!
+//! A full pod is about six kilobytes of JSON and sixty of tree; what a decision reads of it fits in one. Everything
+//! else stays on the server. Specs that are written back (pod templates) pass through as raw JSON, so that a field
+//! newer than this program survives.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use krafla_api::volcano::{CommandFields, JobSpec, JobStatus, PodGroupSpec, PodGroupStatus, QueueSpec, QueueStatus};
+use krafla_api::{Key, Kind, OwnerReference, Time, Uid};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One observed resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// What it is.
+    pub kind: Kind,
+    /// Who it is.
+    pub meta: Meta,
+    /// What decisions read of its spec and status.
+    pub body: Body,
+}
+
+/// The metadata that decisions read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta {
+    /// Namespace and name.
+    pub key: Key,
+    /// Identity.
+    pub uid: Uid,
+    /// resourceVersion, as a number.
+    pub revision: u64,
+    /// Increased by the server on every change of spec.
+    pub generation: i64,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// Owner references.
+    pub owners: Vec<OwnerReference>,
+    /// Finalizers that still hold the object.
+    pub finalizers: Vec<String>,
+    /// When the server stored it first.
+    pub created_at: Option<Time>,
+    /// When its deletion is due, once asked for.
+    pub deleting_at: Option<Time>,
+}
+
+impl Meta {
+    /// Whether deletion has been asked for.
+    pub fn is_deleting(&self) -> bool {
+        self.deleting_at.is_some()
+    }
+
+    /// The UID of the owner that manages this object.
+    pub fn controller_uid(&self) -> Option<&Uid> {
+        self.owners.iter().find(|owner| owner.controller == Some(true)).map(|owner| &owner.uid)
+    }
+}
+
+/// What decisions read of an object's spec and status.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// A Volcano Job.
+    VcJob(Box<VcJob>),
+    /// A pod.
+    Pod(Box<Pod>),
+    /// A PodGroup.
+    PodGroup(Box<PodGroup>),
+    /// A queue.
+    Queue(Box<Queue>),
+    /// A Command.
+    Command(Box<CommandFields>),
+    /// A node.
+    Node(Box<Node>),
+    /// A priority class and its value.
+    PriorityClass(i32),
+    /// A kind of which only the metadata matters.
+    Other,
+    /// The server holds something that is not shaped like its kind. It concerns its own root alone.
+    Unreadable(String),
+}
+
+/// A Volcano Job.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct VcJob {
+    /// What the user wants.
+    pub spec: Arc<JobSpec>,
+    /// What was last written down.
+    pub status: JobStatus,
+}
+
+/// A PodGroup.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct PodGroup {
+    /// What the gang needs.
+    pub spec: PodGroupSpec,
+    /// What the scheduler says of it.
+    pub status: PodGroupStatus,
+}
+
+/// A queue.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Queue {
+    /// What the queue may use.
+    pub spec: QueueSpec,
+    /// Its state.
+    pub status: QueueStatus,
+}
+
+/// A pod.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Pod {
+    /// Where and how it runs.
+    pub spec: PodSpec,
+    /// How it is doing.
+    pub status: PodStatus,
+}
+
+/// The part of a pod's spec that decisions read.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodSpec {
+    /// The node it is bound to; empty while it waits.
+    pub node_name: String,
+    /// Who is to bind it.
+    pub scheduler_name: String,
+    /// Its priority class.
+    pub priority_class_name: String,
+    /// Labels that its node must have.
+    pub node_selector: BTreeMap<String, String>,
+    /// Its containers' needs.
+    pub containers: Vec<Container>,
+    /// Its init containers' needs.
+    pub init_containers: Vec<Container>,
+}
+
+/// The part of a container that decisions read.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Container {
+    /// Its name.
+    pub name: String,
+    /// `Always` makes an init container a sidecar.
+    pub restart_policy: String,
+    /// Requests and limits.
+    pub resources: Resources,
+}
+
+/// Requests and limits of a container.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Resources {
+    /// What the scheduler sets aside.
+    pub requests: BTreeMap<String, Value>,
+    /// What the container may use at most.
+    pub limits: BTreeMap<String, Value>,
+}
+
+/// The part of a pod's status that decisions read.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodStatus {
+    /// Pending, Running, Succeeded, Failed or Unknown.
+    pub phase: PodPhase,
+    /// Why, in one word.
+    pub reason: String,
+    /// Each container's state.
+    pub container_statuses: Vec<ContainerStatus>,
+    /// Each init container's state.
+    pub init_container_statuses: Vec<ContainerStatus>,
+}
+
+/// A pod's phase. A phase newer than this program reads as Unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "Kubernetes' own words")]
+pub enum PodPhase {
+    #[default]
+    Pending,
+    Running,
+    Succeeded,
+    Failed,
+    Unknown,
+}
+
+impl PodPhase {
+    /// Whether the pod will never run again.
+    pub fn is_finished(self) -> bool {
+        matches!(self, PodPhase::Succeeded | PodPhase::Failed)
+    }
+
+    /// As it stands in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PodPhase::Pending => "Pending",
+            PodPhase::Running => "Running",
+            PodPhase::Succeeded => "Succeeded",
+            PodPhase::Failed => "Failed",
+            PodPhase::Unknown => "Unknown",
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for PodPhase {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Ok(match text.as_ref() {
+            "" | "Pending" => PodPhase::Pending,
+            "Running" => PodPhase::Running,
+            "Succeeded" => PodPhase::Succeeded,
+            "Failed" => PodPhase::Failed,
+            _ => PodPhase::Unknown,
+        })
+    }
+}
+
+/// The part of a container's status that decisions read.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerStatus {
+    /// The container's name.
+    pub name: String,
+    /// Whether it is ready to serve.
+    pub ready: bool,
+    /// How often it was started again.
+    pub restart_count: i32,
+    /// What it is doing.
+    pub state: ContainerState,
+}
+
+/// What a container is doing; only its end matters here.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct ContainerState {
+    /// Set once it has ended.
+    pub terminated: Option<Terminated>,
+}
+
+/// How a container ended.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Terminated {
+    /// Its exit code.
+    pub exit_code: i32,
+}
+
+/// A node.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    /// Whether new pods may come.
+    pub spec: NodeSpec,
+    /// What it has.
+    pub status: NodeStatus,
+}
+
+/// The part of a node's spec that decisions read.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct NodeSpec {
+    /// Closed to new pods.
+    pub unschedulable: bool,
+}
+
+/// The part of a node's status that decisions read.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct NodeStatus {
+    /// What pods may use.
+    pub allocatable: BTreeMap<String, Value>,
+}
+
+impl Object {
+    /// Reads an object of `kind`. Never fails: what cannot be read becomes [`Body::Unreadable`] with as much
+    /// metadata as there is, so that one bad object cannot hide the others.
+    pub fn decode(kind: Kind, json: &[u8]) -> Object {
+        let envelope = match serde_json::from_slice::<Envelope>(json) {
+            Ok(envelope) => envelope,
+            Err(error) => return Object { kind, meta: Meta::default(), body: Body::Unreadable(error.to_string()) },
+        };
+        let body = Body::decode(kind, json).unwrap_or_else(|error| Body::Unreadable(error.to_string()));
+        Object { kind, meta: envelope.metadata.into(), body }
+    }
+
+    /// As a Volcano Job.
+    pub fn as_vcjob(&self) -> Option<&VcJob> {
+        if let Body::VcJob(job) = &self.body { Some(job) } else { None }
+    }
+
+    /// As a pod.
+    pub fn as_pod(&self) -> Option<&Pod> {
+        if let Body::Pod(pod) = &self.body { Some(pod) } else { None }
+    }
+
+    /// As a PodGroup.
+    pub fn as_podgroup(&self) -> Option<&PodGroup> {
+        if let Body::PodGroup(podgroup) = &self.body { Some(podgroup) } else { None }
+    }
+
+    /// As a node.
+    pub fn as_node(&self) -> Option<&Node> {
+        if let Body::Node(node) = &self.body { Some(node) } else { None }
+    }
+
+    /// As a queue.
+    pub fn as_queue(&self) -> Option<&Queue> {
+        if let Body::Queue(queue) = &self.body { Some(queue) } else { None }
+    }
+}
+
+impl Body {
+    fn decode(kind: Kind, json: &[u8]) -> serde_json::Result<Body> {
+        #[derive(Deserialize)]
+        struct Value {
+            #[serde(default)]
+            value: i32,
+        }
+        Ok(match kind {
+            Kind::VcJob => Body::VcJob(serde_json::from_slice(json)?),
+            Kind::Pod => Body::Pod(serde_json::from_slice(json)?),
+            Kind::PodGroup => Body::PodGroup(serde_json::from_slice(json)?),
+            Kind::Queue => Body::Queue(serde_json::from_slice(json)?),
+            Kind::Command => Body::Command(serde_json::from_slice(json)?),
+            Kind::Node => Body::Node(serde_json::from_slice(json)?),
+            Kind::PriorityClass => Body::PriorityClass(serde_json::from_slice::<Value>(json)?.value),
+            Kind::Namespace
+            | Kind::Service
+            | Kind::ConfigMap
+            | Kind::Secret
+            | Kind::ServiceAccount
+            | Kind::PersistentVolume
+            | Kind::PersistentVolumeClaim
+            | Kind::Event
+            | Kind::NetworkPolicy
+            | Kind::Lease
+            | Kind::CustomResourceDefinition
+            | Kind::VcCronJob
+            | Kind::JobFlow
+            | Kind::JobTemplate => Body::Other,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    metadata: NarrowMeta,
+}
+
+/// Metadata without `managedFields`, which is most of its bytes and which no decision reads.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct NarrowMeta {
+    name: Arc<str>,
+    namespace: Arc<str>,
+    uid: Uid,
+    resource_version: String,
+    generation: i64,
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+    owner_references: Option<Vec<OwnerReference>>,
+    finalizers: Option<Vec<String>>,
+    creation_timestamp: Option<Time>,
+    deletion_timestamp: Option<Time>,
+}
+
+impl From<NarrowMeta> for Meta {
+    fn from(meta: NarrowMeta) -> Meta {
+        Meta {
+            key: Key { namespace: meta.namespace, name: meta.name },
+            uid: meta.uid,
+            revision: meta.resource_version.parse().unwrap_or(0),
+            generation: meta.generation,
+            labels: meta.labels.unwrap_or_default(),
+            annotations: meta.annotations.unwrap_or_default(),
+            owners: meta.owner_references.unwrap_or_default(),
+            finalizers: meta.finalizers.unwrap_or_default(),
+            created_at: meta.creation_timestamp,
+            deleting_at: meta.deletion_timestamp,
+        }
+    }
+}

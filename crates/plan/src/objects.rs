@@ -1,0 +1,78 @@
+//! All observed resources of the watched kinds, indexed by key and by owner UID.
+//!
+//! It is plain data: the shell puts watch events in, decisions read. There is one per process and no second cache.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use krafla_api::{Key, Kind, Uid};
+
+use crate::object::Object;
+
+/// All observed resources.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    kinds: BTreeMap<Kind, BTreeMap<Key, Arc<Object>>>,
+    /// Children by the UID of the owner that controls them. A dependent of another object's namesake is not found here.
+    by_controller: BTreeMap<Uid, BTreeSet<(Kind, Key)>>,
+}
+
+impl Objects {
+    /// Takes in a new or changed object and returns what it replaces.
+    pub fn insert(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
+        let (kind, key) = (object.kind, object.meta.key.clone());
+        let owner = object.meta.controller_uid().cloned();
+        let previous = self.kinds.entry(kind).or_default().insert(key.clone(), object);
+        let owner_before = previous.as_ref().and_then(|object| object.meta.controller_uid());
+        if owner_before != owner.as_ref() {
+            self.unindex(kind, &key, owner_before);
+            if let Some(owner) = owner {
+                self.by_controller.entry(owner).or_default().insert((kind, key));
+            }
+        }
+        previous
+    }
+
+    /// Forgets an object and returns it.
+    pub fn remove(&mut self, kind: Kind, key: &Key) -> Option<Arc<Object>> {
+        let object = self.kinds.get_mut(&kind)?.remove(key)?;
+        self.unindex(kind, key, object.meta.controller_uid());
+        Some(object)
+    }
+
+    fn unindex(&mut self, kind: Kind, key: &Key, owner: Option<&Uid>) {
+        let Some(owner) = owner else { return };
+        if let Some(children) = self.by_controller.get_mut(owner) {
+            children.remove(&(kind, key.clone()));
+            if children.is_empty() {
+                self.by_controller.remove(owner);
+            }
+        }
+    }
+
+    /// One object by its key.
+    pub fn get(&self, kind: Kind, key: &Key) -> Option<&Arc<Object>> {
+        self.kinds.get(&kind)?.get(key)
+    }
+
+    /// All objects of a kind, in key order.
+    pub fn all(&self, kind: Kind) -> impl Iterator<Item = &Arc<Object>> {
+        self.kinds.get(&kind).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// The objects of `kind` that `owner` controls, in key order.
+    pub fn children<'a>(&'a self, owner: &Uid, kind: Kind) -> impl Iterator<Item = &'a Arc<Object>> + use<'a> {
+        let children = self.by_controller.get(owner).into_iter().flatten();
+        children.filter(move |(of_kind, _)| *of_kind == kind).filter_map(|(kind, key)| self.get(*kind, key))
+    }
+
+    /// How many objects of a kind there are.
+    pub fn len(&self, kind: Kind) -> usize {
+        self.kinds.get(&kind).map_or(0, BTreeMap::len)
+    }
+
+    /// The keys of all objects of a kind.
+    pub fn keys(&self, kind: Kind) -> impl Iterator<Item = &Key> {
+        self.kinds.get(&kind).into_iter().flat_map(BTreeMap::keys)
+    }
+}

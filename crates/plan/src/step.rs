@@ -1,0 +1,156 @@
+//! A plan: what should be written, in order, as data that can be printed, compared and checked.
+
+use krafla_api::{Key, Kind, Time, Uid};
+use serde_json::Value;
+
+/// What should be done for one root.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// The root's new status. It is written before any step: what cannot be repeated harmlessly (a charged retry, a new
+    /// version) is on record before the first effect.
+    pub status: Option<Step>,
+    /// The writes, in order. The first that fails ends the plan; the next plan starts from what is then true.
+    pub steps: Vec<Step>,
+    /// When to look again even if nothing changes.
+    pub wake_at: Option<Time>,
+    /// What a person should know about this decision.
+    pub notes: Vec<Note>,
+}
+
+impl Plan {
+    /// Nothing to do.
+    pub fn nothing() -> Plan {
+        Plan::default()
+    }
+
+    /// Nothing can be done, and why. The condition is looked at again when something changes.
+    pub fn hold(reason: &'static str, message: String) -> Plan {
+        Plan { notes: vec![Note { severity: Severity::Warning, reason, message }], ..Plan::default() }
+    }
+
+    /// All writes in the order in which they are made.
+    pub fn writes(&self) -> impl Iterator<Item = &Step> {
+        self.status.iter().chain(&self.steps)
+    }
+
+    /// Whether the plan writes nothing.
+    pub fn is_quiet(&self) -> bool {
+        self.status.is_none() && self.steps.is_empty()
+    }
+}
+
+/// One write. Each names the object by UID where it exists already: a namesake is never touched.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Store a new object.
+    Create {
+        /// Its kind.
+        kind: Kind,
+        /// The manifest, with its owner reference.
+        object: Value,
+    },
+    /// Change the named fields, and no others (JSON merge patch).
+    Patch {
+        /// The object's kind.
+        kind: Kind,
+        /// Where it is.
+        key: Key,
+        /// Who it must be.
+        uid: Uid,
+        /// The revision that the change was computed from, where it depends on it.
+        revision: Option<u64>,
+        /// Whether the patch goes to the status subresource.
+        of_status: bool,
+        /// The fields.
+        patch: Value,
+    },
+    /// Remove an object.
+    Delete {
+        /// Its kind.
+        kind: Kind,
+        /// Where it is.
+        key: Key,
+        /// Who it must be.
+        uid: Uid,
+        /// What becomes of its children.
+        propagation: Propagation,
+    },
+    /// Give a pod to a node.
+    Bind {
+        /// The pod.
+        pod: Key,
+        /// Who it must be.
+        uid: Uid,
+        /// The node's name.
+        node: String,
+    },
+}
+
+/// What becomes of the children of a deleted object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Propagation {
+    /// They are deleted after it.
+    #[default]
+    Background,
+    /// They are deleted before it.
+    Foreground,
+    /// They stay, without an owner.
+    Orphan,
+}
+
+/// What a person should know about a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Whether somebody should look.
+    pub severity: Severity,
+    /// One word in upper camel case, as in Kubernetes' events.
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: String,
+}
+
+/// The two types of Kubernetes' events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// All is well.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+impl std::fmt::Display for Plan {
+    /// One line per write, then the wake-up and the notes: the form of decision tables and traces.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for step in self.writes() {
+            writeln!(f, "{step}")?;
+        }
+        if let Some(at) = self.wake_at {
+            writeln!(f, "wake at {}", at.0)?;
+        }
+        for note in &self.notes {
+            let Note { severity, reason, message } = note;
+            writeln!(f, "note {severity:?} {reason}: {message}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Step::Create { kind, object } => {
+                let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("?");
+                write!(f, "create {} {name}", kind.info().singular)
+            }
+            Step::Patch { kind, key, of_status, patch, .. } => {
+                let what = if *of_status { " status" } else { "" };
+                write!(f, "patch {}{what} {} {patch}", kind.info().singular, key.name)
+            }
+            Step::Delete { kind, key, propagation, .. } => {
+                let how = if *propagation == Propagation::Background { "" } else { " in the foreground" };
+                write!(f, "delete {} {}{how}", kind.info().singular, key.name)
+            }
+            Step::Bind { pod, node, .. } => write!(f, "bind pod {} to {node}", pod.name),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What a cluster can be asked. The same interface stands in front of the embedded server (without HTTP underneath), of
+//! a real cluster, and of the simulator's faults.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use krafla_api::{Key, Kind, Uid};
+use krafla_plan::Step;
+
+/// A cluster, as controllers, scheduler and node see it.
+pub trait Client: Send + Sync {
+    /// All objects of a kind in all namespaces, and the revision at which that was so.
+    fn list(&self, kind: Kind) -> BoxFuture<'_, Result<Listed, ClientError>>;
+
+    /// What happened to a kind after `revision`, until the stream ends or fails. [`ClientError::Expired`] means: list
+    /// again.
+    fn watch(&self, kind: Kind, revision: u64) -> BoxStream<'static, Result<Event, ClientError>>;
+
+    /// One object.
+    fn get(&self, kind: Kind, key: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>>;
+
+    /// Makes one write.
+    fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>>;
+}
+
+/// The answer to a list.
+#[derive(Clone, Debug, Default)]
+pub struct Listed {
+    /// The store's revision at that moment.
+    pub revision: u64,
+    /// Each object as JSON, with `kind` and `apiVersion`.
+    pub items: Vec<Bytes>,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// What happened.
+    pub event_type: EventType,
+    /// The revision at which it happened.
+    pub revision: u64,
+    /// The object after it, or as it last was before its deletion (with the revision of the deletion). Empty for a
+    /// bookmark.
+    pub object: Bytes,
+}
+
+/// What can happen to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventType {
+    /// It is new, or new to this watch.
+    Added,
+    /// It changed.
+    Modified,
+    /// It is gone.
+    Deleted,
+    /// Nothing happened up to this revision.
+    Bookmark,
+}
+
+/// What a write led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Where the object is.
+    pub key: Key,
+    /// Who it is.
+    pub uid: Uid,
+    /// Its revision after the write.
+    pub revision: u64,
+}
+
+/// Why a request did not succeed.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ClientError {
+    /// There is no such object.
+    #[error("not found: {0}")]
+    NotFound(String),
+    /// An object of that name exists.
+    #[error("already exists: {0}")]
+    AlreadyExists(String),
+    /// The object is not what the write was computed from, or is another one of the same name.
+    #[error("conflict: {0}")]
+    Conflict(String),
+    /// The watch can not go on from there: list again.
+    #[error("expired: {0}")]
+    Expired(String),
+    /// The server will not take this, now or later, unless something else changes.
+    #[error("refused ({code}): {message}")]
+    Refused {
+        /// HTTP status.
+        code: u16,
+        /// The server's words.
+        message: String,
+    },
+    /// The server has too much to do.
+    #[error("too many requests: {message}")]
+    Busy {
+        /// The server's words.
+        message: String,
+        /// When it wants to be asked again.
+        retry_after: Option<Duration>,
+    },
+    /// No answer, or a server error: the write may or may not have been made.
+    #[error("outcome unknown: {0}")]
+    Unknown(String),
+}
+
+impl ClientError {
+    /// A stable word for metrics and logs.
+    pub fn label(&self) -> &'static str {
+        match self {
+            ClientError::NotFound(_) => "not_found",
+            ClientError::AlreadyExists(_) => "already_exists",
+            ClientError::Conflict(_) => "conflict",
+            ClientError::Expired(_) => "expired",
+            ClientError::Refused { .. } => "refused",
+            ClientError::Busy { .. } => "busy",
+            ClientError::Unknown(_) => "unknown",
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The gang scheduler: which pods go where, decided as a pure function.
