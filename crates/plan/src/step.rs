@@ -74,6 +74,9 @@ pub enum Step {
         uid: Uid,
         /// What becomes of its children.
         propagation: Propagation,
+        /// How long a pod has to end by itself; without it, as long as the pod's own spec says. The node confirms
+        /// that a pod's processes are gone by deleting it with zero.
+        grace_seconds: Option<i64>,
     },
     /// Give a pod to a node.
     Bind {
@@ -84,6 +87,16 @@ pub enum Step {
         /// The node's name.
         node: String,
     },
+}
+
+impl Step {
+    /// The kind written to.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Step::Create { kind, .. } | Step::Patch { kind, .. } | Step::Delete { kind, .. } => *kind,
+            Step::Bind { .. } => Kind::Pod,
+        }
+    }
 }
 
 /// What becomes of the children of a deleted object.
@@ -146,9 +159,10 @@ impl std::fmt::Display for Step {
                 let what = if *of_status { " status" } else { "" };
                 write!(f, "patch {}{what} {} {patch}", kind.info().singular, key.name)
             }
-            Step::Delete { kind, key, propagation, .. } => {
+            Step::Delete { kind, key, propagation, grace_seconds, .. } => {
                 let how = if *propagation == Propagation::Background { "" } else { " in the foreground" };
-                write!(f, "delete {} {}{how}", kind.info().singular, key.name)
+                write!(f, "delete {} {}{how}", kind.info().singular, key.name)?;
+                grace_seconds.map_or(Ok(()), |seconds| write!(f, " with {seconds} s of grace"))
             }
             Step::Bind { pod, node, .. } => write!(f, "bind pod {} to {node}", pod.name),
         }
