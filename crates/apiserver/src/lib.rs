@@ -1,1 +1,3 @@
 //! Embedded Kubernetes-compatible API server: durable store, watch, HTTPS, garbage collection.
+
+pub mod store;

@@ -1,0 +1,145 @@
+//! One stored object: its bytes, and the little that is read of it without parsing them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use krafla_api::{Key, Uid};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A resource by its qualified plural: `pods`, `jobs.batch.volcano.sh`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceId(Arc<str>);
+
+impl ResourceId {
+    /// The qualified plural.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for ResourceId {
+    fn from(qualified_plural: &str) -> Self {
+        ResourceId(qualified_plural.into())
+    }
+}
+
+impl std::fmt::Display for ResourceId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One stored object.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Namespace and name.
+    pub key: Key,
+    /// Who it is.
+    pub uid: Uid,
+    /// When it last changed; the number in its `metadata.resourceVersion`.
+    pub revision: u64,
+    /// The object as canonical JSON: complete, keys in order, no spaces.
+    pub bytes: Bytes,
+    /// What selectors, lists and garbage collection read.
+    pub meta: EntryMeta,
+}
+
+/// What is read of an object without parsing it. It is stored beside the bytes, so that a start does not parse every
+/// object either.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EntryMeta {
+    /// `metadata.labels`.
+    pub labels: Pairs,
+    /// The fields by which the kind can be selected, by path: `spec.nodeName`. A path that is absent here was not
+    /// recorded when the object was written; an empty field is recorded as the empty string.
+    pub fields: Pairs,
+    /// `metadata.ownerReferences`, in their order.
+    pub owners: Vec<OwnerMark>,
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub is_deleting: bool,
+    /// Whether `metadata.finalizers` holds the object.
+    pub has_finalizers: bool,
+}
+
+/// One owner of an object, as garbage collection sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnerMark {
+    /// Who owns.
+    pub uid: Uid,
+    /// Whether a foreground deletion of the owner waits for this object (`blockOwnerDeletion`).
+    pub blocks_deletion: bool,
+}
+
+impl EntryMeta {
+    /// Reads the metadata of an object. What is not shaped like metadata reads as absent. The caller adds
+    /// [`EntryMeta::fields`], which depend on the kind.
+    pub fn of(object: &Value) -> EntryMeta {
+        let metadata = &object["metadata"];
+        let labels = metadata["labels"].as_object().into_iter().flatten();
+        let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        EntryMeta {
+            labels: labels.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect(),
+            fields: Pairs::default(),
+            owners: owners.filter_map(OwnerMark::of).collect(),
+            is_deleting: metadata["deletionTimestamp"].is_string(),
+            has_finalizers: metadata["finalizers"].as_array().is_some_and(|held| !held.is_empty()),
+        }
+    }
+}
+
+impl OwnerMark {
+    fn of(reference: &Value) -> Option<OwnerMark> {
+        let uid = reference["uid"].as_str()?.into();
+        Some(OwnerMark { uid, blocks_deletion: reference["blockOwnerDeletion"] == true })
+    }
+}
+
+/// Names and values in order of names. A sorted slice takes half the memory of a tree of strings, and there is one of
+/// these per object and purpose.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "BTreeMap<Box<str>, Box<str>>")]
+pub struct Pairs(#[serde(serialize_with = "as_map")] Box<[(Box<str>, Box<str>)]>);
+
+impl Pairs {
+    /// The value of a name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let index = self.0.binary_search_by(|(candidate, _)| candidate.as_ref().cmp(name)).ok()?;
+        self.0.get(index).map(|(_, value)| value.as_ref())
+    }
+
+    /// All of them, in order of names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_ref(), value.as_ref()))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<N: Into<Box<str>>, V: Into<Box<str>>> FromIterator<(N, V)> for Pairs {
+    /// Of two values of one name, the later counts.
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
+        pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect::<BTreeMap<_, _>>().into()
+    }
+}
+
+impl From<BTreeMap<Box<str>, Box<str>>> for Pairs {
+    fn from(pairs: BTreeMap<Box<str>, Box<str>>) -> Self {
+        Pairs(pairs.into_iter().collect())
+    }
+}
+
+impl std::fmt::Debug for Pairs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+fn as_map<S: serde::Serializer>(pairs: &[(Box<str>, Box<str>)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(name, value)| (name, value)))
+}

@@ -1,0 +1,155 @@
+//! What can be asked of the store, and why it may refuse.
+
+use bytes::Bytes;
+use krafla_api::{Key, Uid};
+use serde_json::{Map, Value};
+
+use super::entry::{Entry, EntryMeta, ResourceId};
+
+/// One change of one object, on a condition.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// Of what resource.
+    pub resource: ResourceId,
+    /// Which object.
+    pub key: Key,
+    /// What must be true of it.
+    pub expect: Expect,
+    /// What is to become of it.
+    pub change: Change,
+}
+
+/// What must be true of an object for a write to happen. It is checked against the newest state, durable or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// There is no such object.
+    Absent,
+    /// It is as it was at this revision.
+    Revision(u64),
+}
+
+/// What is to become of an object.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// It is this.
+    Put(Draft),
+    /// It is gone. The draft is the last that is seen of it, by watchers and by the one who deletes it; its
+    /// resourceVersion is the revision of the deletion.
+    Delete(Draft),
+}
+
+/// An object ready to be stored but for its resourceVersion, which only the store knows. It is serialised by whoever
+/// makes it, so that the store, which does one write at a time, only fills in the number.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// The JSON without the digits of the resourceVersion.
+    text: Vec<u8>,
+    /// Where in the text the digits go.
+    gap: usize,
+    pub(super) uid: Uid,
+    pub(super) meta: EntryMeta,
+}
+
+impl Draft {
+    /// Serialises an object. Whatever resourceVersion it has is left out. A value that is not an object with metadata is
+    /// made one, since every stored object has a resourceVersion.
+    pub fn new(object: Value, meta: EntryMeta) -> Draft {
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().into();
+        let (text, gap) = serialise(object);
+        Draft { text, gap, uid, meta }
+    }
+
+    /// Whether the stored object is already this one: then there is nothing to write.
+    pub fn is_stored_as(&self, entry: &Entry) -> bool {
+        self.meta == entry.meta && self.to_bytes(entry.revision) == entry.bytes
+    }
+
+    /// The object with its resourceVersion.
+    pub(super) fn to_bytes(&self, revision: u64) -> Bytes {
+        let digits = revision.to_string();
+        let (before, after) = self.text.split_at_checked(self.gap).unwrap_or((&self.text, &[]));
+        [before, digits.as_bytes(), after].concat().into()
+    }
+}
+
+/// The canonical text of an object, and where in it the digits of its resourceVersion go. Only the two levels around
+/// that place are written by hand; the order of keys is the same as everywhere.
+fn serialise(object: Value) -> (Vec<u8>, usize) {
+    let mut object = into_map(object);
+    let mut metadata = into_map(object.remove("metadata").unwrap_or_default());
+    metadata.remove("resourceVersion");
+    let later_metadata = split_off(&mut metadata, "resourceVersion");
+    let later_fields = split_off(&mut object, "metadata");
+
+    let mut text = Text::default();
+    text.push("{");
+    text.fields(&object);
+    text.push("\"metadata\":{");
+    text.fields(&metadata);
+    text.push("\"resourceVersion\":\"");
+    let gap = text.0.len();
+    text.push("\",");
+    text.fields(&later_metadata);
+    text.end_object();
+    text.push(",");
+    text.fields(&later_fields);
+    text.end_object();
+    text.0.shrink_to_fit();
+    (text.0, gap)
+}
+
+fn into_map(value: Value) -> Map<String, Value> {
+    if let Value::Object(map) = value { map } else { Map::new() }
+}
+
+/// Takes the entries after `key` out of `map`.
+fn split_off(map: &mut Map<String, Value>, key: &str) -> Map<String, Value> {
+    let (before, after) = std::mem::take(map).into_iter().partition(|(name, _)| name.as_str() < key);
+    *map = before;
+    after
+}
+
+/// JSON in the making. Fields are written with a comma after each.
+#[derive(Default)]
+struct Text(Vec<u8>);
+
+impl Text {
+    fn push(&mut self, text: &str) {
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    fn fields(&mut self, fields: &Map<String, Value>) {
+        for (name, value) in fields {
+            self.push(&format!("{}:{value},", Value::from(name.as_str())));
+        }
+    }
+
+    /// Closes an object whose last field has its comma.
+    fn end_object(&mut self) {
+        self.0.pop();
+        self.push("}");
+    }
+}
+
+/// Why a write did not happen.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum CommitError {
+    /// It was to be new, but there is one.
+    #[error("the object exists already")]
+    Exists,
+    /// It was to be changed, but there is none.
+    #[error("the object does not exist")]
+    Missing,
+    /// It has changed since.
+    #[error("the object has changed and is at revision {current} now")]
+    Stale {
+        /// Its revision.
+        current: u64,
+    },
+    /// The store has been closed.
+    #[error("the store is closed")]
+    Closed,
+    /// The disk did not take it; nothing has changed.
+    #[error("the store could not write: {0}")]
+    Failed(String),
+}
