@@ -62,7 +62,11 @@ pub struct KindInfo {
 impl KindInfo {
     /// `group/version`, or `version` alone in the core group: the `apiVersion` of manifests.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// `plural.group`, the name of the kind in error messages and of its CRD.
@@ -139,7 +143,7 @@ impl Kind {
         const LEASE: KindInfo = row("coordination.k8s.io", "v1", "Lease", ["leases", "lease"], &[], Namespaced, false);
         const CRD: KindInfo = row("apiextensions.k8s.io", "v1", "CustomResourceDefinition", ["customresourcedefinitions", "customresourcedefinition"], &["crd", "crds"], Cluster, true);
         const VCJOB: KindInfo = row("batch.volcano.sh", "v1alpha1", "Job", ["jobs", "job"], &["vcjob", "vj"], Namespaced, true);
-        const VCCRON: KindInfo = row("batch.volcano.sh", "v1alpha1", "CronJob", ["cronjobs", "cronjob"], &["vccronjob", "vccj"], Namespaced, true);
+        const VCCRON: KindInfo = row("batch.volcano.sh", "v1alpha1", "CronJob", ["cronjobs", "cronjob"], &["cronvcjob", "cronvj"], Namespaced, true);
         const FLOW: KindInfo = row("flow.volcano.sh", "v1alpha1", "JobFlow", ["jobflows", "jobflow"], &["jf"], Namespaced, true);
         const TEMPLATE: KindInfo = row("flow.volcano.sh", "v1alpha1", "JobTemplate", ["jobtemplates", "jobtemplate"], &["jt"], Namespaced, true);
         const COMMAND: KindInfo = row("bus.volcano.sh", "v1alpha1", "Command", ["commands", "command"], &[], Namespaced, false);

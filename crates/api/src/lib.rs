@@ -3,8 +3,11 @@
 //! ```text
 //!   kind     which resources exist: group, version, plural, scope
 //!   meta     metadata, owners, keys, UIDs
-//!   time     Kubernetes' times and Go's durations
+//!   time     Kubernetes' times
+//!   duration Go's durations
+//!   quantity amounts of a resource
 //!   labels   label and annotation keys
+//!   words    vocabularies: phases, actions, events
 //!   volcano  the seven Volcano kinds, typed
 //!   crd      the CustomResourceDefinitions generated from those types
 //! ```
@@ -12,12 +15,17 @@
 //! There is no logic here: nothing decides, nothing does I/O, nothing reads a clock.
 
 pub mod crd;
+pub mod duration;
 pub mod kind;
 pub mod labels;
 pub mod meta;
+pub mod quantity;
 pub mod time;
 pub mod volcano;
+mod words;
 
+pub use duration::GoDuration;
 pub use kind::{Kind, KindInfo, Scope};
 pub use meta::{Key, ObjectMeta, OwnerReference, Uid};
-pub use time::{GoDuration, Time};
+pub use quantity::Quantity;
+pub use time::Time;

@@ -1,8 +1,10 @@
-//! Kubernetes' times and Go's durations, as they stand in JSON.
+//! Kubernetes' times, as they stand in JSON.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A moment. In JSON it has whole seconds (`2026-11-15T08:00:00Z`), as all of Kubernetes' times but the micro ones.
@@ -55,11 +57,21 @@ impl Serialize for Time {
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
         text.parse().map(Time).map_err(|_| serde::de::Error::custom(format_args!("not a time: {text:?}")))
     }
 }
 
-/// A duration in Go's notation (`1h2m3s`, `300ms`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GoDuration(pub Duration);
+impl JsonSchema for Time {
+    fn schema_name() -> Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date-time" })
+    }
+}
