@@ -1,0 +1,17 @@
+//! What Kubernetes' built-in types look like, as one table, and everything that follows from it.
+//!
+//! ```text
+//!   builtin.txt --> table      types, fields, protobuf numbers, merge keys, list types, defaults
+//!                     |
+//!      +--------------+--------------+----------------+---------------+
+//!      |              |              |                |               |
+//!   decode         protobuf       strategic        openapi        structural
+//!   JSON, YAML     request        merge patch      documents      schemas as in
+//!   -> objects     bodies                                         CRDs
+//! ```
+//!
+//! Everything here is a pure function over JSON values: no clock, no store, no I/O.
+
+pub mod table;
+
+pub use table::{Field, ListType, Shape, Type, TypeId, TypeRef, builtin};

@@ -1,0 +1,3 @@
+module krafla/xtask/schema
+
+go 1.26
