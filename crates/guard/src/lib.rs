@@ -1,1 +1,104 @@
-//! The properties P1 to P12 as functions over snapshots, plans and store history.
+//! The properties as functions: what must hold of every plan before it is carried out ([`check`]), and of every
+//! revision that the store ever had ([`history`]).
+//!
+//! The same rules stand in front of every write in production and behind every step of the simulator. A plan that breaks
+//! one is a fault in a decision: it is refused as a whole, counted and logged; the process goes on.
+
+pub mod history;
+mod vcjob;
+
+use krafla_api::Kind;
+use krafla_plan::{Plan, Snapshot, Step};
+
+/// The twelve properties that Krafla promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Property {
+    /// One live pod per index.
+    P1,
+    /// Terminal is final.
+    P2,
+    /// The retry budget is exact.
+    P3,
+    /// Own deletions are not evictions.
+    P4,
+    /// Counted exactly once.
+    P5,
+    /// Touch only what you own.
+    P6,
+    /// No creation out of order.
+    P7,
+    /// Errors are not verdicts.
+    P8,
+    /// No trigger lost, none doubled.
+    P9,
+    /// Eventually stable.
+    P10,
+    /// No job is stuck, timers are kept.
+    P11,
+    /// Nothing left, nothing grows.
+    P12,
+}
+
+/// A property that does not hold, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub property: Property,
+    /// What was seen.
+    pub message: String,
+}
+
+impl Violation {
+    /// A violation of `property`.
+    pub fn new(property: Property, message: impl Into<String>) -> Violation {
+        Violation { property, message: message.into() }
+    }
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}: {}", self.property, self.message)
+    }
+}
+
+/// Whether a plan may be carried out.
+pub fn check(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Violation> {
+    match snapshot.kind {
+        Kind::VcJob => {
+            plan.writes().try_for_each(|step| touches_only_its_own(snapshot, step))?;
+            vcjob::check(snapshot, plan)
+        }
+        // The scheduler binds and marks what others own; its writes carry UIDs and revisions, and create or delete nothing.
+        _ => Ok(()),
+    }
+}
+
+/// P6: every change or deletion names, by UID, the root itself or an object that the root controls; every new object is
+/// owned by the root.
+fn touches_only_its_own(snapshot: &Snapshot<'_>, step: &Step) -> Result<(), Violation> {
+    let root = snapshot.root().ok_or_else(|| {
+        Violation::new(Property::P6, format!("{step}: the root {} does not exist", snapshot.key))
+    })?;
+    let is_own = match step {
+        Step::Create { object, .. } => {
+            let owners = object.pointer("/metadata/ownerReferences").and_then(serde_json::Value::as_array);
+            owners.into_iter().flatten().any(|owner| {
+                owner.get("controller") == Some(&true.into())
+                    && owner.get("uid").and_then(serde_json::Value::as_str) == Some(&root.meta.uid.0)
+            })
+        }
+        Step::Patch { kind, key, uid, .. } | Step::Delete { kind, key, uid, .. } => {
+            let target = snapshot.objects.get(*kind, key);
+            target.is_some_and(|target| {
+                let is_root = target.kind == root.kind && target.meta.uid == root.meta.uid;
+                target.meta.uid == *uid && (is_root || target.meta.controller_uid() == Some(&root.meta.uid))
+            })
+        }
+        Step::Bind { .. } => false,
+    };
+    if is_own {
+        Ok(())
+    } else {
+        Err(Violation::new(Property::P6, format!("{step}: not owned by {}", snapshot.key)))
+    }
+}

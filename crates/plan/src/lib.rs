@@ -15,6 +15,7 @@
 
 pub mod object;
 pub mod objects;
+pub mod placement;
 pub mod snapshot;
 pub mod step;
 pub mod vcjob;

@@ -7,10 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use krafla_api::volcano::{CommandFields, JobSpec, JobStatus, PodGroupSpec, PodGroupStatus, QueueSpec, QueueStatus};
+use krafla_api::volcano::{
+    CommandFields, JobSpec, JobStatus, PodGroupSpec, PodGroupStatus, QueueSpec, QueueStatus, ResourceList,
+};
 use krafla_api::{Key, Kind, OwnerReference, Time, Uid};
 use serde::Deserialize;
-use serde_json::Value;
+
+use crate::placement::{Affinity, SchedulingGate, Taint, Toleration};
 
 /// One observed resource.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,6 +142,14 @@ pub struct PodSpec {
     pub containers: Vec<Container>,
     /// Its init containers' needs.
     pub init_containers: Vec<Container>,
+    /// What running it costs beside its containers.
+    pub overhead: ResourceList,
+    /// Taints that it puts up with.
+    pub tolerations: Vec<Toleration>,
+    /// What it demands of its node and its neighbours.
+    pub affinity: Option<Box<Affinity>>,
+    /// Locks that keep it from being placed.
+    pub scheduling_gates: Vec<SchedulingGate>,
 }
 
 /// The part of a container that decisions read.
@@ -158,9 +169,9 @@ pub struct Container {
 #[serde(default)]
 pub struct Resources {
     /// What the scheduler sets aside.
-    pub requests: BTreeMap<String, Value>,
+    pub requests: ResourceList,
     /// What the container may use at most.
-    pub limits: BTreeMap<String, Value>,
+    pub limits: ResourceList,
 }
 
 /// The part of a pod's status that decisions read.
@@ -248,6 +259,8 @@ pub struct ContainerState {
 pub struct Terminated {
     /// Its exit code.
     pub exit_code: i32,
+    /// When it ended.
+    pub finished_at: Option<Time>,
 }
 
 /// A node.
@@ -266,6 +279,8 @@ pub struct Node {
 pub struct NodeSpec {
     /// Closed to new pods.
     pub unschedulable: bool,
+    /// Marks that keep pods away.
+    pub taints: Vec<Taint>,
 }
 
 /// The part of a node's status that decisions read.
@@ -273,7 +288,20 @@ pub struct NodeSpec {
 #[serde(default)]
 pub struct NodeStatus {
     /// What pods may use.
-    pub allocatable: BTreeMap<String, Value>,
+    pub allocatable: ResourceList,
+    /// How it is doing.
+    pub conditions: Vec<NodeCondition>,
+}
+
+/// The part of a node's condition that decisions read.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct NodeCondition {
+    /// `Ready` and others.
+    #[serde(rename = "type")]
+    pub condition_type: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
 }
 
 impl Object {
@@ -282,7 +310,9 @@ impl Object {
     pub fn decode(kind: Kind, json: &[u8]) -> Object {
         let envelope = match serde_json::from_slice::<Envelope>(json) {
             Ok(envelope) => envelope,
-            Err(error) => return Object { kind, meta: Meta::default(), body: Body::Unreadable(error.to_string()) },
+            Err(error) => {
+                return Object { kind, meta: Meta::default(), body: Body::Unreadable(error.to_string()) };
+            }
         };
         let body = Body::decode(kind, json).unwrap_or_else(|error| Body::Unreadable(error.to_string()));
         Object { kind, meta: envelope.metadata.into(), body }

@@ -61,7 +61,11 @@ impl Objects {
     }
 
     /// The objects of `kind` that `owner` controls, in key order.
-    pub fn children<'a>(&'a self, owner: &Uid, kind: Kind) -> impl Iterator<Item = &'a Arc<Object>> + use<'a> {
+    pub fn children<'a>(
+        &'a self,
+        owner: &Uid,
+        kind: Kind,
+    ) -> impl Iterator<Item = &'a Arc<Object>> + use<'a> {
         let children = self.by_controller.get(owner).into_iter().flatten();
         children.filter(move |(of_kind, _)| *of_kind == kind).filter_map(|(kind, key)| self.get(*kind, key))
     }

@@ -1,9 +1,27 @@
-//! The shell around decisions: it watches, remembers, queues, applies, and decides nothing.
+//! The shell around decisions: it watches, remembers, queues, applies, and decides nothing. It knows no kind.
 //!
 //! ```text
-//!   client   what a cluster can be asked, whether in this process or behind HTTPS
+//!   watch event -> cache.observe     the only writer of the only cache
+//!               -> controller.keys   which roots does this concern
+//!               -> queue.push        deduplicated, in order of arrival, delayed wake-ups
+//!   worker      -> barrier.is_ready  have we seen our own last writes?
+//!               -> plan, guard       pure
+//!               -> apply             in order, UID preconditions, never decides
+//!               -> queue.wake        at plan.wake_at
 //! ```
+//!
+//! [`Engine`] is all of this without I/O or time of its own, so that the simulator drives the very code that ships;
+//! [`run`] adds tasks, a clock and a client.
 
+pub mod apply;
+mod barrier;
+mod cache;
 pub mod client;
+mod engine;
+mod queue;
+mod run;
 
+pub use barrier::Expectation;
 pub use client::{Client, ClientError, Event, EventType, Listed, Written};
+pub use engine::{Counts, Engine, Outcome, Root, Work};
+pub use run::{Clock, SystemClock, run};

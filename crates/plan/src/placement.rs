@@ -1,0 +1,102 @@
+//! Where a pod may go: the parts of pods and nodes that only the scheduler reads.
+//!
+//! Preferences (`preferredDuringScheduling...`) are not here: they never decide whether a pod fits.
+
+use krafla_api::meta::{LabelSelector, LabelSelectorRequirement};
+use serde::Deserialize;
+
+/// A mark on a node that keeps pods away.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(default)]
+pub struct Taint {
+    /// Its name.
+    pub key: String,
+    /// What tolerations compare.
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
+}
+
+/// A taint that a pod puts up with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(default)]
+pub struct Toleration {
+    /// The taint's name; empty with `Exists` means every taint.
+    pub key: String,
+    /// `Equal` (also when empty) or `Exists`.
+    pub operator: String,
+    /// The taint's value, for `Equal`.
+    pub value: String,
+    /// The taint's effect; empty means every effect.
+    pub effect: String,
+}
+
+/// What a pod demands of its node and of the pods around it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Affinity {
+    /// Which nodes will do.
+    pub node_affinity: Option<NodeAffinity>,
+    /// Which pods must be near.
+    pub pod_affinity: Option<PodAffinity>,
+    /// Which pods must not be near.
+    pub pod_anti_affinity: Option<PodAffinity>,
+}
+
+/// Which nodes will do.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct NodeAffinity {
+    /// A must.
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+    pub required: Option<NodeSelector>,
+}
+
+/// Nodes for which at least one term holds.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeSelector {
+    /// The terms.
+    pub node_selector_terms: Vec<NodeSelectorTerm>,
+}
+
+/// Holds when all of its requirements hold; one without requirements never does.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeSelectorTerm {
+    /// About the node's labels; besides the usual operators there are `Gt` and `Lt`.
+    pub match_expressions: Vec<LabelSelectorRequirement>,
+    /// About the node's fields; `metadata.name` is the only one.
+    pub match_fields: Vec<LabelSelectorRequirement>,
+}
+
+/// Which pods must, or must not, be near.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct PodAffinity {
+    /// A must.
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+    pub required: Vec<PodAffinityTerm>,
+}
+
+/// Pods, and what near means.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodAffinityTerm {
+    /// Which pods; none at all without it.
+    pub label_selector: Option<LabelSelector>,
+    /// In which namespaces; the pod's own when neither this nor the selector is given.
+    pub namespaces: Vec<String>,
+    /// Namespaces by their labels, besides those named.
+    pub namespace_selector: Option<LabelSelector>,
+    /// Nodes with equal values of this label are near each other.
+    pub topology_key: String,
+}
+
+/// A lock on a pod: it is not placed before all are gone.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct SchedulingGate {
+    /// Its name.
+    pub name: String,
+}

@@ -1,0 +1,157 @@
+//! The job's PodGroup: the gang that the scheduler admits before any pod is created.
+
+use std::collections::BTreeMap;
+
+use krafla_api::Kind;
+use krafla_api::volcano::{NetworkTopologySpec, PodGroupPhase, TaskSpec};
+use serde_json::{Map, Value, json};
+
+use super::{Job, resources};
+use crate::{Object, Plan, Propagation, Snapshot, Step};
+
+/// The PodGroup as it is observed.
+pub(super) struct Group<'a>(Option<&'a Object>);
+
+/// Looks for the job's PodGroup: `<job>-<uid>`, or `<job>` as Volcano before 1.5 named it.
+pub(super) fn observe<'a>(job: &Job<'_>, snapshot: &Snapshot<'a>) -> Group<'a> {
+    let name = job.podgroup_name();
+    let mut groups = snapshot.children(Kind::PodGroup).map(|group| group.as_ref());
+    let mut fallback = None;
+    let found = groups.find(|group| {
+        fallback = fallback.or((*group.meta.key.name == *job.name()).then_some(*group));
+        *group.meta.key.name == *name
+    });
+    Group(found.or(fallback))
+}
+
+impl Group<'_> {
+    /// Whether there is none, not even one on its way out.
+    pub(super) fn is_absent(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether the scheduler lets the job have pods. One that is being removed admits nothing.
+    pub(super) fn is_admitted(&self) -> bool {
+        let Some(group) = self.0.filter(|group| !group.meta.is_deleting()) else { return false };
+        let phase = group.as_podgroup().map(|group| &group.status.phase);
+        !matches!(phase, None | Some(PodGroupPhase::Unset | PodGroupPhase::Pending))
+    }
+}
+
+/// Creates the PodGroup, or brings its minimums up to date.
+pub(super) fn ensure(job: &Job<'_>, group: &Group<'_>, snapshot: &Snapshot<'_>, plan: &mut Plan) {
+    let desired = desired_spec(job, snapshot);
+    let Some(observed) = group.0 else {
+        plan.steps.push(Step::Create { kind: Kind::PodGroup, object: build(job, desired) });
+        return;
+    };
+    if observed.meta.is_deleting() {
+        return;
+    }
+    let Some(body) = observed.as_podgroup() else { return };
+    let changes = changes(&json!(body.spec), &desired);
+    if !changes.is_empty() {
+        plan.steps.push(Step::Patch {
+            kind: Kind::PodGroup,
+            key: observed.meta.key.clone(),
+            uid: observed.meta.uid.clone(),
+            revision: None,
+            of_status: false,
+            patch: json!({ "spec": changes }),
+        });
+    }
+}
+
+/// Removes the PodGroup of an ended try.
+pub(super) fn remove(group: &Group<'_>, plan: &mut Plan) {
+    if let Some(group) = group.0.filter(|group| !group.meta.is_deleting()) {
+        plan.steps.push(Step::Delete {
+            kind: Kind::PodGroup,
+            key: group.meta.key.clone(),
+            uid: group.meta.uid.clone(),
+            propagation: Propagation::Background,
+            grace_seconds: None,
+        });
+    }
+}
+
+fn build(job: &Job<'_>, spec: Map<String, Value>) -> Value {
+    let mut metadata = json!({
+        "name": job.podgroup_name(),
+        "namespace": job.namespace(),
+        "ownerReferences": [job.owner_reference()],
+    });
+    for (field, entries) in [("labels", &job.meta.labels), ("annotations", &job.meta.annotations)] {
+        if !entries.is_empty() {
+            metadata[field] = json!(entries);
+        }
+    }
+    let info = Kind::PodGroup.info();
+    json!({ "apiVersion": info.api_version(), "kind": info.kind, "metadata": metadata, "spec": spec })
+}
+
+/// What of the spec follows the job. Queue and network topology are the scheduler's business once it has seen them.
+fn changes(observed: &Value, desired: &Map<String, Value>) -> Map<String, Value> {
+    const FOLLOWED: [&str; 5] =
+        ["minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy"];
+    let followed = FOLLOWED.into_iter().filter(|field| observed.get(*field) != desired.get(*field));
+    followed.map(|field| (field.to_owned(), desired.get(field).cloned().unwrap_or(Value::Null))).collect()
+}
+
+fn desired_spec(job: &Job<'_>, snapshot: &Snapshot<'_>) -> Map<String, Value> {
+    let minima: BTreeMap<&str, i32> =
+        job.spec.tasks.iter().map(|task| (task.name.as_str(), min_task_member(task))).collect();
+    let mut spec = Map::new();
+    let mut set = |field: &str, value: Value| spec.insert(field.to_owned(), value);
+    if job.spec.min_available != 0 {
+        set("minMember", json!(job.spec.min_available));
+    }
+    if !minima.is_empty() {
+        set("minTaskMember", json!(minima));
+    }
+    set("queue", json!(job.spec.queue));
+    if !job.spec.priority_class_name.is_empty() {
+        set("priorityClassName", json!(job.spec.priority_class_name));
+    }
+    set("minResources", json!(resources::minimum(&job.spec, snapshot)));
+    if let Some(topology) = &job.spec.network_topology {
+        set("networkTopology", network_topology(topology));
+    }
+    let sub_groups: Vec<Value> = job.spec.tasks.iter().filter_map(sub_group).collect();
+    if !sub_groups.is_empty() {
+        set("subGroupPolicy", json!(sub_groups));
+    }
+    spec
+}
+
+fn min_task_member(task: &TaskSpec) -> i32 {
+    let partitions = task.partition_policy.as_ref();
+    let of_partitions = partitions
+        .map(|policy| policy.min_partitions.saturating_mul(policy.partition_size))
+        .filter(|n| *n != 0);
+    task.min_available.or(of_partitions).unwrap_or(task.replicas)
+}
+
+/// The tier by number, or else by name.
+fn network_topology(topology: &NetworkTopologySpec) -> Value {
+    let mut topology = topology.clone();
+    if topology.highest_tier_allowed.is_some() {
+        topology.highest_tier_name.clear();
+    }
+    json!(topology)
+}
+
+fn sub_group(task: &TaskSpec) -> Option<Value> {
+    let policy = task.partition_policy.as_ref()?;
+    let mut entry = json!({
+        "name": task.name,
+        "subGroupSize": policy.partition_size,
+        "minSubGroups": policy.min_partitions,
+        "labelSelector": { "matchLabels": { krafla_api::labels::TASK_SPEC: task.name } },
+        "matchLabelKeys": [krafla_api::labels::PARTITION_ID],
+    });
+    if let Some(topology) = &policy.network_topology {
+        entry["networkTopology"] = json!(topology);
+    }
+    Some(entry)
+}

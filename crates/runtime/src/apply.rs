@@ -1,0 +1,75 @@
+//! Carrying out a plan. Nothing is decided here: an answer is mapped to how it ended, and the next plan decides.
+
+use futures_util::stream::{self, StreamExt};
+use krafla_plan::{Plan, Step};
+
+use crate::barrier::Expectation;
+use crate::client::{Client, ClientError, Written};
+
+/// How many writes of one plan may be under way at once.
+const WRITES_IN_FLIGHT_MAX: usize = 32;
+
+/// What carrying out a plan came to.
+#[derive(Debug)]
+pub struct Applied {
+    /// What the cache must show before the root is looked at again.
+    pub expectations: Vec<Expectation>,
+    /// How many writes were made.
+    pub writes: usize,
+    /// Why it ended early, if it did.
+    pub failure: Option<Failure>,
+}
+
+/// A write that did not succeed.
+#[derive(Debug)]
+pub struct Failure {
+    /// The write, as plans print it.
+    pub step: String,
+    /// Why.
+    pub error: ClientError,
+}
+
+/// Makes the writes of a plan: the status first, then the steps in order. Neighbouring steps of one sort and kind do not
+/// depend on each other and are made side by side. The first failure ends the plan after its group.
+pub async fn apply(client: &dyn Client, plan: &Plan) -> Applied {
+    let mut applied = Applied { expectations: Vec::new(), writes: 0, failure: None };
+    let status = plan.status.as_slice();
+    let groups = std::iter::once(status).chain(plan.steps.chunk_by(may_run_beside));
+    for group in groups {
+        let mut answers = stream::iter(group)
+            .map(|step| async move { (step, client.write(step).await) })
+            .buffered(WRITES_IN_FLIGHT_MAX);
+        while let Some((step, answer)) = answers.next().await {
+            applied.writes += 1;
+            applied.record(step, answer);
+        }
+        if applied.failure.is_some() {
+            break;
+        }
+    }
+    applied
+}
+
+impl Applied {
+    fn record(&mut self, step: &Step, answer: Result<Written, ClientError>) {
+        match (step, answer) {
+            (Step::Delete { kind, key, uid, .. }, Ok(_)) => {
+                self.expectations.push(Expectation::Gone { kind: *kind, key: key.clone(), uid: uid.clone() });
+            }
+            (_, Ok(written)) => {
+                self.expectations
+                    .push(Expectation::Revision { kind: step.kind(), revision: written.revision });
+            }
+            // What should go is gone already, or what should change is; the next plan starts from that.
+            (Step::Delete { .. } | Step::Patch { .. }, Err(ClientError::NotFound(_))) => {}
+            (_, Err(error)) => {
+                let failure = Failure { step: step.to_string(), error };
+                self.failure.get_or_insert(failure);
+            }
+        }
+    }
+}
+
+fn may_run_beside(one: &Step, next: &Step) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(next) && one.kind() == next.kind()
+}

@@ -1,0 +1,140 @@
+//! The only cache: watch events go in, in order; decisions read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use krafla_api::{Key, Kind};
+use krafla_plan::{Object, Objects};
+
+use crate::client::{Event, EventType, Listed};
+
+/// What has been observed, and up to which revision of each kind.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    objects: Objects,
+    revisions: BTreeMap<Kind, u64>,
+}
+
+impl Cache {
+    /// Takes in one event and returns the object it concerns: as it is now, or as it last was.
+    ///
+    /// An event at or before a revision already seen is a repetition (a watch resumed, a list that overlapped) and
+    /// concerns nobody.
+    pub(crate) fn observe(&mut self, kind: Kind, event: &Event) -> Option<Arc<Object>> {
+        let seen = self.revisions.entry(kind).or_default();
+        if event.revision <= *seen {
+            return None;
+        }
+        *seen = event.revision;
+        match event.event_type {
+            EventType::Bookmark => None,
+            EventType::Added | EventType::Modified => {
+                let object = Arc::new(Object::decode(kind, &event.object));
+                self.objects.insert(object.clone());
+                Some(object)
+            }
+            EventType::Deleted => {
+                let object = Object::decode(kind, &event.object);
+                self.objects.remove(kind, &object.meta.key).or_else(|| Some(Arc::new(object)))
+            }
+        }
+    }
+
+    /// Takes in a whole list and returns every object that is new, changed or gone. Old and new copies never stand side
+    /// by side: objects are replaced one by one, then what the list did not name is removed.
+    ///
+    /// A list older than what was seen (a server that lags behind) is not taken in: time does not run backwards.
+    pub(crate) fn relist(&mut self, kind: Kind, listed: &Listed) -> Result<Vec<Arc<Object>>, OutdatedList> {
+        let seen = self.revisions.get(&kind).copied().unwrap_or(0);
+        if listed.revision < seen {
+            return Err(OutdatedList { listed: listed.revision, seen });
+        }
+        self.revisions.insert(kind, listed.revision);
+        let mut concerned = Vec::new();
+        let mut listed_keys = BTreeSet::new();
+        for item in &listed.items {
+            let object = Arc::new(Object::decode(kind, item));
+            listed_keys.insert(object.meta.key.clone());
+            let known = self.objects.get(kind, &object.meta.key);
+            if known.is_none_or(|known| known.meta.revision != object.meta.revision) {
+                self.objects.insert(object.clone());
+                concerned.push(object);
+            }
+        }
+        let gone: Vec<Key> =
+            self.objects.keys(kind).filter(|key| !listed_keys.contains(*key)).cloned().collect();
+        concerned.extend(gone.iter().filter_map(|key| self.objects.remove(kind, key)));
+        Ok(concerned)
+    }
+
+    /// Everything observed.
+    pub(crate) fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// Up to which revision a kind has been observed.
+    pub(crate) fn revision(&self, kind: Kind) -> u64 {
+        self.revisions.get(&kind).copied().unwrap_or(0)
+    }
+
+    /// Whether a kind has been listed at least once.
+    pub(crate) fn has_listed(&self, kind: Kind) -> bool {
+        self.revisions.contains_key(&kind)
+    }
+}
+
+/// A list from a server that has not yet seen what we have seen.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the server listed revision {listed}, but revision {seen} was already seen")]
+pub struct OutdatedList {
+    listed: u64,
+    seen: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(name: &str, revision: u64) -> bytes::Bytes {
+        let json = serde_json::json!({
+            "metadata": {"namespace": "n", "name": name, "uid": name, "resourceVersion": revision.to_string()}});
+        json.to_string().into()
+    }
+
+    fn event(event_type: EventType, name: &str, revision: u64) -> Event {
+        Event { event_type, revision, object: pod(name, revision) }
+    }
+
+    fn names(objects: Vec<Arc<Object>>) -> Vec<String> {
+        objects.iter().map(|object| object.meta.key.name.to_string()).collect()
+    }
+
+    #[test]
+    fn a_repeated_event_concerns_nobody() {
+        let mut cache = Cache::default();
+        assert!(cache.observe(Kind::Pod, &event(EventType::Added, "a", 5)).is_some());
+        assert!(cache.observe(Kind::Pod, &event(EventType::Added, "a", 5)).is_none());
+        assert!(cache.observe(Kind::Pod, &event(EventType::Deleted, "a", 4)).is_none());
+        assert_eq!(cache.objects().len(Kind::Pod), 1);
+    }
+
+    #[test]
+    fn a_relist_concerns_only_what_differs() {
+        let mut cache = Cache::default();
+        for (name, revision) in [("a", 1), ("b", 2), ("c", 3)] {
+            cache.observe(Kind::Pod, &event(EventType::Added, name, revision));
+        }
+        let listed = Listed { revision: 9, items: vec![pod("a", 1), pod("b", 7), pod("d", 8)] };
+        assert_eq!(names(cache.relist(Kind::Pod, &listed).unwrap()), ["b", "d", "c"]);
+        assert_eq!(cache.revision(Kind::Pod), 9);
+    }
+
+    #[test]
+    fn an_older_list_is_not_believed() {
+        let mut cache = Cache::default();
+        cache.observe(Kind::Pod, &event(EventType::Added, "a", 5));
+        let listed = Listed { revision: 4, items: vec![] };
+        assert_eq!(cache.relist(Kind::Pod, &listed), Err(OutdatedList { listed: 4, seen: 5 }));
+        assert_eq!(cache.objects().len(Kind::Pod), 1);
+    }
+}

@@ -1,0 +1,158 @@
+//! The work queue: which roots wait for a decision.
+//!
+//! A root waits at most once, in order of arrival; a root that is being worked on is not handed out again, but comes
+//! back once its work is done if something happened meanwhile. Wake-ups and back-off are moments in one ordered set.
+//! It is plain data and takes the time as an argument.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use krafla_api::Time;
+
+/// The first delay after a failure; it doubles with each further one.
+const BACKOFF_MIN: Duration = Duration::from_millis(5);
+/// No root waits longer than this after failures: an outage that ends is noticed within it.
+const BACKOFF_MAX: Duration = Duration::from_secs(60);
+
+/// The work queue.
+#[derive(Debug)]
+pub(crate) struct Queue<K> {
+    ready: VecDeque<K>,
+    /// Everything in `ready`, and what must come back after its present work.
+    dirty: BTreeSet<K>,
+    busy: BTreeSet<K>,
+    wakes: BTreeMap<K, Time>,
+    by_time: BTreeSet<(Time, K)>,
+    failures: BTreeMap<K, u32>,
+}
+
+impl<K: Ord + Clone> Queue<K> {
+    pub(crate) fn new() -> Self {
+        Queue {
+            ready: VecDeque::new(),
+            dirty: BTreeSet::new(),
+            busy: BTreeSet::new(),
+            wakes: BTreeMap::new(),
+            by_time: BTreeSet::new(),
+            failures: BTreeMap::new(),
+        }
+    }
+
+    /// Something happened to this root.
+    pub(crate) fn push(&mut self, key: K) {
+        if self.dirty.insert(key.clone()) && !self.busy.contains(&key) {
+            self.ready.push_back(key);
+        }
+    }
+
+    /// The next root to work on. It must be given back with [`Queue::done`].
+    pub(crate) fn pop(&mut self, now: Time) -> Option<K> {
+        while let Some((at, key)) = self.by_time.first().cloned() {
+            if at > now {
+                break;
+            }
+            self.wake(&key, None);
+            self.push(key);
+        }
+        let key = self.ready.pop_front()?;
+        self.dirty.remove(&key);
+        self.busy.insert(key.clone());
+        Some(key)
+    }
+
+    /// The work on this root is over.
+    pub(crate) fn done(&mut self, key: &K) {
+        if self.busy.remove(key) && self.dirty.contains(key) {
+            self.ready.push_back(key.clone());
+        }
+    }
+
+    /// The root is to be looked at again at that moment, and no longer at the one said before.
+    pub(crate) fn wake(&mut self, key: &K, at: Option<Time>) {
+        if let Some(before) = self.wakes.remove(key) {
+            self.by_time.remove(&(before, key.clone()));
+        }
+        if let Some(at) = at {
+            self.wakes.insert(key.clone(), at);
+            self.by_time.insert((at, key.clone()));
+        }
+    }
+
+    /// The root's work failed: when to try again.
+    pub(crate) fn back_off(&mut self, key: &K, now: Time) -> Time {
+        let failures = self.failures.entry(key.clone()).or_default();
+        let delay = BACKOFF_MIN.saturating_mul(1 << (*failures).min(20)).min(BACKOFF_MAX);
+        *failures = failures.saturating_add(1);
+        now.after(delay)
+    }
+
+    /// The root's work succeeded: the next failure is again the first.
+    pub(crate) fn forget(&mut self, key: &K) {
+        self.failures.remove(key);
+    }
+
+    /// When the next delayed root is due.
+    pub(crate) fn next_wake(&self) -> Option<Time> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    /// Whether something can be worked on now.
+    pub(crate) fn has_ready(&self, now: Time) -> bool {
+        !self.ready.is_empty() || self.next_wake().is_some_and(|at| at <= now)
+    }
+
+    /// How many roots wait for their turn.
+    pub(crate) fn len(&self) -> usize {
+        self.ready.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Time {
+        Time::from_seconds(second)
+    }
+
+    #[test]
+    fn a_root_waits_once_and_in_order() {
+        let mut queue = Queue::new();
+        for key in ["a", "b", "a"] {
+            queue.push(key);
+        }
+        assert_eq!((queue.pop(at(0)), queue.pop(at(0)), queue.pop(at(0))), (Some("a"), Some("b"), None));
+    }
+
+    #[test]
+    fn news_during_work_bring_the_root_back_after_it() {
+        let mut queue = Queue::new();
+        queue.push("a");
+        queue.pop(at(0));
+        queue.push("a");
+        assert_eq!(queue.pop(at(0)), None, "never worked on twice at once");
+        queue.done(&"a");
+        assert_eq!(queue.pop(at(0)), Some("a"));
+    }
+
+    #[test]
+    fn a_wake_up_replaces_the_one_before() {
+        let mut queue = Queue::new();
+        queue.wake(&"a", Some(at(5)));
+        queue.wake(&"a", Some(at(9)));
+        assert_eq!(queue.next_wake(), Some(at(9)));
+        assert_eq!(queue.pop(at(8)), None);
+        assert_eq!(queue.pop(at(9)), Some("a"));
+        assert_eq!(queue.next_wake(), None);
+    }
+
+    #[test]
+    fn failures_back_off_to_a_minute_and_a_success_starts_anew() {
+        let mut queue = Queue::new();
+        let delays: Vec<_> = (0..20).map(|_| queue.back_off(&"a", at(0)).since(at(0)).as_millis()).collect();
+        assert_eq!(delays[..4], [5, 10, 20, 40]);
+        assert_eq!(delays[19], 60_000);
+        queue.forget(&"a");
+        assert_eq!(queue.back_off(&"a", at(0)).since(at(0)).as_millis(), 5);
+    }
+}

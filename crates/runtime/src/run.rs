@@ -1,0 +1,128 @@
+//! The engine with tasks, a clock and a client: one watch per kind, a few workers, no polling.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures_util::future::join_all;
+use futures_util::stream::StreamExt;
+use krafla_api::{Kind, Time};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::apply::apply;
+use crate::client::{Client, ClientError};
+use crate::engine::{Engine, Outcome, Work};
+
+/// How long to wait after a failed list or a broken watch.
+const WATCH_RETRY: Duration = Duration::from_millis(500);
+
+/// Where the time comes from.
+pub trait Clock: Send + Sync {
+    /// This moment.
+    fn now(&self) -> Time;
+}
+
+/// The machine's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Time {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Time::from_nanos(i128::try_from(since_1970.as_nanos()).unwrap_or(i128::MAX))
+    }
+}
+
+struct Shared {
+    engine: Mutex<Engine>,
+    client: Arc<dyn Client>,
+    clock: Arc<dyn Clock>,
+    /// Told whenever there may be something to decide.
+    news: Notify,
+}
+
+/// Runs the engine until the future is dropped. `workers` bounds how many plans are carried out at once.
+pub async fn run(engine: Engine, client: Arc<dyn Client>, clock: Arc<dyn Clock>, workers: usize) {
+    let kinds: Vec<Kind> = engine.kinds().collect();
+    let shared = Arc::new(Shared { engine: Mutex::new(engine), client, clock, news: Notify::new() });
+    let watches = join_all(kinds.into_iter().map(|kind| watch(shared.clone(), kind)));
+    let workers = join_all((0..workers.max(1)).map(|_| work(shared.clone())));
+    tokio::join!(watches, workers);
+}
+
+async fn watch(shared: Arc<Shared>, kind: Kind) {
+    loop {
+        if let Err(error) = list(&shared, kind).await {
+            tracing::warn!(%kind, %error, "list failed");
+            tokio::time::sleep(WATCH_RETRY).await;
+            continue;
+        }
+        loop {
+            match follow(&shared, kind).await {
+                Ok(()) => {}
+                Err(ClientError::Expired(_)) => break,
+                Err(error) => {
+                    tracing::warn!(%kind, %error, "watch broke");
+                    tokio::time::sleep(WATCH_RETRY).await;
+                }
+            }
+        }
+    }
+}
+
+async fn list(shared: &Shared, kind: Kind) -> Result<(), ClientError> {
+    let listed = shared.client.list(kind).await?;
+    let taken = shared.engine.lock().listed(kind, &listed);
+    taken.map_err(|outdated| ClientError::Unknown(outdated.to_string()))?;
+    shared.news.notify_waiters();
+    Ok(())
+}
+
+/// Follows a watch from the last revision seen until it ends.
+async fn follow(shared: &Shared, kind: Kind) -> Result<(), ClientError> {
+    let revision = shared.engine.lock().revision(kind);
+    let mut events = shared.client.watch(kind, revision);
+    while let Some(event) = events.next().await {
+        let event = event?;
+        let has_work = {
+            let mut engine = shared.engine.lock();
+            engine.observed(kind, &event);
+            engine.has_work(shared.clock.now())
+        };
+        if has_work {
+            shared.news.notify_one();
+        }
+    }
+    Ok(())
+}
+
+async fn work(shared: Arc<Shared>) {
+    loop {
+        // Ask to be told before looking, so that news between the look and the wait are not missed.
+        let news = shared.news.notified();
+        let now = shared.clock.now();
+        let (next, wake_at) = {
+            let mut engine = shared.engine.lock();
+            (engine.next(now), engine.next_wake())
+        };
+        match next {
+            Some(work) => carry_out(&shared, work).await,
+            None => match wake_at {
+                Some(at) => {
+                    let delay = at.since(now).max(Duration::from_millis(1));
+                    let _ = tokio::time::timeout(delay, news).await;
+                }
+                None => news.await,
+            },
+        }
+    }
+}
+
+async fn carry_out(shared: &Shared, work: Work) {
+    // More may be ready: let another worker look while this one writes.
+    shared.news.notify_one();
+    let applied = apply(shared.client.as_ref(), &work.plan).await;
+    let now = shared.clock.now();
+    shared.engine.lock().finished(work, Outcome::Applied(applied), now);
+    shared.news.notify_one();
+}
