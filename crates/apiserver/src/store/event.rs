@@ -1,6 +1,7 @@
 //! What happened to an object.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -17,6 +18,8 @@ pub struct StoredEvent {
     pub entry: Arc<Entry>,
     /// The object before it: what a selector matched before and does not match now is gone for its watcher.
     pub previous: Option<Arc<Entry>>,
+    /// When, on the store's clock.
+    pub(super) happened_at: Duration,
     line: OnceLock<Bytes>,
 }
 
@@ -43,8 +46,20 @@ impl EventType {
 }
 
 impl StoredEvent {
-    pub(super) fn new(event_type: EventType, entry: Arc<Entry>, previous: Option<Arc<Entry>>) -> StoredEvent {
-        StoredEvent { revision: entry.revision, event_type, entry, previous, line: OnceLock::new() }
+    pub(super) fn new(
+        event_type: EventType,
+        entry: Arc<Entry>,
+        previous: Option<Arc<Entry>>,
+        happened_at: Duration,
+    ) -> StoredEvent {
+        StoredEvent {
+            revision: entry.revision,
+            event_type,
+            entry,
+            previous,
+            happened_at,
+            line: OnceLock::new(),
+        }
     }
 
     /// The line of a watch stream that shows the whole object. It is made once, by the first watcher that asks, and
@@ -56,6 +71,7 @@ impl StoredEvent {
 
 /// One line of a watch stream. The type comes first: clients that look only at the type need not read on.
 pub fn watch_line(event_type: EventType, object: &[u8]) -> Bytes {
-    let parts: [&[u8]; 5] = [br#"{"type":""#, event_type.as_str().as_bytes(), br#"","object":"#, object, b"}\n"];
+    let parts: [&[u8]; 5] =
+        [br#"{"type":""#, event_type.as_str().as_bytes(), br#"","object":"#, object, b"}\n"];
     parts.concat().into()
 }

@@ -15,77 +15,162 @@
 //! Nothing is visible before it is durable: no crash can take back what a controller has acted upon. The disk holds
 //! the objects and no history, so after a restart every older revision is expired.
 
+mod backend;
+mod disk;
 mod entry;
 mod event;
+mod history;
+mod open;
+mod sequencer;
 mod snapshot;
+mod state;
 mod watch;
 mod write;
 
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use krafla_api::Key;
+use parking_lot::Mutex;
 
 pub use entry::{Entry, EntryMeta, OwnerMark, Pairs, ResourceId};
 pub use event::{EventType, StoredEvent, watch_line};
+pub use open::OpenError;
 pub use snapshot::{Entries, Snapshot};
 pub use watch::{Expired, Watcher};
 pub use write::{Change, CommitError, Draft, Expect, Write};
 
-/// Every object of the embedded server. Clones share it.
+use disk::{Contents, Disk};
+use history::Retention;
+use open::DirectoryLock;
+use sequencer::{Sequencer, Submitted, Work};
+use state::{FIRST_REVISION, State};
+
+/// Every object of the embedded server. Clones share it; the last one to go closes it.
 #[derive(Clone, Debug)]
-pub struct Store;
+pub struct Store {
+    inner: Arc<Inner>,
+}
 
-/// Why a store could not be opened.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot open")]
-pub struct OpenError;
+#[derive(Debug)]
+struct Inner {
+    sequencer: Arc<Sequencer>,
+    /// The disk's thread, until the store is closed.
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
 
-#[allow(unused_variables, clippy::todo)]
 impl Store {
-    /// An empty store without a disk. Every write is done when its future is first polled, in that thread.
+    /// An empty store without a disk. Every write is done when its future is first polled, by whoever polls it: no
+    /// thread, no clock, the same answers every time.
     pub fn in_memory() -> Store {
-        todo!()
+        let state = State::new(FIRST_REVISION, BTreeMap::new(), Retention::BY_COUNT);
+        Store::new(Arc::new(Sequencer::in_memory(state)), None)
     }
 
     /// The store in a directory, which is made if it is missing. One process may have it open at a time.
     pub fn open(dir: &Path) -> Result<Store, OpenError> {
-        todo!()
+        let (lock, disk, contents) = open::open(dir)?;
+        Store::on_disk(disk, contents, Some(lock))
+            .map_err(|source| OpenError::Io { path: dir.to_owned(), source })
+    }
+
+    fn on_disk(disk: Disk, contents: Contents, lock: Option<DirectoryLock>) -> std::io::Result<Store> {
+        let state = State::new(contents.revision, contents.objects, Retention::BY_AGE);
+        let sequencer = Arc::new(Sequencer::on_disk(state));
+        let served = Arc::clone(&sequencer);
+        let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || {
+            let served = std::panic::catch_unwind(AssertUnwindSafe(|| serve_disk(&served, disk)));
+            if served.is_err() {
+                backend::give_up("its thread panicked");
+            }
+            drop(lock);
+        })?;
+        Ok(Store::new(sequencer, Some(thread)))
+    }
+
+    fn new(sequencer: Arc<Sequencer>, thread: Option<JoinHandle<()>>) -> Store {
+        Store { inner: Arc::new(Inner { sequencer, thread: Mutex::new(thread) }) }
     }
 
     /// The newest visible revision.
     pub fn revision(&self) -> u64 {
-        todo!()
+        self.inner.sequencer.visible().revision()
     }
 
     /// One object.
     pub fn get(&self, resource: &ResourceId, key: &Key) -> Option<Arc<Entry>> {
-        todo!()
+        self.inner.sequencer.visible().get(resource, key).cloned()
     }
 
     /// All objects of a resource.
     pub fn snapshot(&self, resource: &ResourceId) -> Snapshot {
-        todo!()
+        self.inner.sequencer.visible().snapshot(resource)
     }
 
-    /// All objects of a resource as they were at a revision, unless that is forgotten.
+    /// All objects of a resource as they were at a revision, unless that is forgotten or yet to come. It is forgotten
+    /// when a watch from there would be.
     pub fn snapshot_at(&self, resource: &ResourceId, revision: u64) -> Option<Snapshot> {
-        todo!()
+        self.inner.sequencer.visible().snapshot_at(resource, revision)
     }
 
     /// Makes a write, and waits until it is durable. Nothing happens until the future is polled; once it has been, the
     /// write goes on even if the future is dropped.
-    pub fn commit(&self, write: Write) -> impl Future<Output = Result<Arc<Entry>, CommitError>> + Send + 'static {
-        async move { todo!() }
+    pub fn commit(
+        &self,
+        write: Write,
+    ) -> impl Future<Output = Result<Arc<Entry>, CommitError>> + Send + 'static {
+        let sequencer = Arc::clone(&self.inner.sequencer);
+        async move {
+            match sequencer.submit(write)? {
+                Submitted::Done(entry) => Ok(entry),
+                Submitted::Waiting(outcome) => outcome.await.unwrap_or(Err(CommitError::Closed)),
+            }
+        }
     }
 
     /// The events of a resource after a revision.
     pub fn watch(&self, resource: &ResourceId, after: u64) -> Result<Watcher, Expired> {
-        todo!()
+        Watcher::new(Arc::clone(&self.inner.sequencer), resource.clone(), after)
     }
 
     /// Makes all accepted writes durable, and gives the directory free. Reads go on; writes do not.
     pub fn close(&self) {
-        todo!()
+        self.inner.close();
+    }
+}
+
+impl Inner {
+    fn close(&self) {
+        self.sequencer.close();
+        if let Some(thread) = self.thread.lock().take() {
+            // The thread ends in no other way than by returning.
+            let _returned = thread.join();
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Makes batches durable, one after the other, until the store is closed.
+fn serve_disk(sequencer: &Sequencer, mut disk: Disk) {
+    loop {
+        match sequencer.next_work() {
+            Work::Write(batch) => match disk.write(&batch) {
+                Ok(()) => sequencer.publish(batch),
+                Err(error) => {
+                    tracing::error!(%error, "the store could not write");
+                    sequencer.take_back(batch, &error.to_string());
+                }
+            },
+            Work::Forget => sequencer.forget(),
+            Work::Stop => return,
+        }
     }
 }

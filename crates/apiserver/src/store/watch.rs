@@ -2,12 +2,20 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Notify;
+
+use super::entry::ResourceId;
 use super::event::StoredEvent;
+use super::sequencer::Sequencer;
 
 /// A place in the history of a resource. It holds nothing and stops nobody: the store forgets old events whether or not
-/// somebody still waits to see them.
+/// somebody still wants to see them.
 #[derive(Debug)]
 pub struct Watcher {
+    sequencer: Arc<Sequencer>,
+    resource: ResourceId,
+    bell: Arc<Notify>,
+    /// Everything up to here has been seen.
     position: u64,
 }
 
@@ -22,19 +30,52 @@ pub struct Expired {
 }
 
 impl Watcher {
-    /// The next event, if it has happened.
-    pub fn try_next(&mut self) -> Option<Result<Arc<StoredEvent>, Expired>> {
-        None
+    pub(super) fn new(
+        sequencer: Arc<Sequencer>,
+        resource: ResourceId,
+        after: u64,
+    ) -> Result<Watcher, Expired> {
+        sequencer.visible().first_event_after(&resource, after)?;
+        let bell = sequencer.bell(&resource);
+        Ok(Watcher { sequencer, resource, bell, position: after })
     }
 
-    /// The next event. Dropping the future loses nothing.
+    /// The next event, if it has happened.
+    pub fn try_next(&mut self) -> Option<Result<Arc<StoredEvent>, Expired>> {
+        let visible = self.sequencer.visible();
+        match visible.first_event_after(&self.resource, self.position) {
+            Ok(Some(event)) => {
+                self.position = event.revision;
+                Some(Ok(Arc::clone(event)))
+            }
+            Ok(None) => {
+                self.position = self.position.max(visible.revision());
+                None
+            }
+            Err(expired) => Some(Err(expired)),
+        }
+    }
+
+    /// The next event, when it happens. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Result<Arc<StoredEvent>, Expired> {
-        Err(Expired { asked: self.position, oldest: 0 })
+        loop {
+            // Listen first and look then: what happens in between rings the bell.
+            let bell = Arc::clone(&self.bell);
+            let rung = bell.notified();
+            if let Some(event) = self.try_next() {
+                return event;
+            }
+            rung.await;
+        }
     }
 
     /// Up to which revision this watcher has seen everything. It advances with the store even when nothing happens to
     /// this resource, so it is what a bookmark says.
     pub fn revision(&self) -> u64 {
-        self.position
+        let visible = self.sequencer.visible();
+        match visible.first_event_after(&self.resource, self.position) {
+            Ok(None) => self.position.max(visible.revision()),
+            Ok(Some(_)) | Err(_) => self.position,
+        }
     }
 }

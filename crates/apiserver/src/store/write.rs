@@ -54,7 +54,7 @@ impl Draft {
     /// Serialises an object. Whatever resourceVersion it has is left out. A value that is not an object with metadata is
     /// made one, since every stored object has a resourceVersion.
     pub fn new(object: Value, meta: EntryMeta) -> Draft {
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().into();
+        let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().into();
         let (text, gap) = serialise(object);
         Draft { text, gap, uid, meta }
     }
@@ -73,28 +73,25 @@ impl Draft {
 }
 
 /// The canonical text of an object, and where in it the digits of its resourceVersion go. Only the two levels around
-/// that place are written by hand; the order of keys is the same as everywhere.
+/// that place are written here; keys are in order, as everywhere.
 fn serialise(object: Value) -> (Vec<u8>, usize) {
     let mut object = into_map(object);
     let mut metadata = into_map(object.remove("metadata").unwrap_or_default());
     metadata.remove("resourceVersion");
-    let later_metadata = split_off(&mut metadata, "resourceVersion");
-    let later_fields = split_off(&mut object, "metadata");
 
     let mut text = Text::default();
     text.push("{");
-    text.fields(&object);
+    text.fields(object.iter().filter(|(name, _)| name.as_str() < "metadata"));
     text.push("\"metadata\":{");
-    text.fields(&metadata);
+    text.fields(metadata.iter().filter(|(name, _)| name.as_str() < "resourceVersion"));
     text.push("\"resourceVersion\":\"");
     let gap = text.0.len();
     text.push("\",");
-    text.fields(&later_metadata);
+    text.fields(metadata.iter().filter(|(name, _)| name.as_str() > "resourceVersion"));
     text.end_object();
     text.push(",");
-    text.fields(&later_fields);
+    text.fields(object.iter().filter(|(name, _)| name.as_str() > "metadata"));
     text.end_object();
-    text.0.shrink_to_fit();
     (text.0, gap)
 }
 
@@ -102,14 +99,7 @@ fn into_map(value: Value) -> Map<String, Value> {
     if let Value::Object(map) = value { map } else { Map::new() }
 }
 
-/// Takes the entries after `key` out of `map`.
-fn split_off(map: &mut Map<String, Value>, key: &str) -> Map<String, Value> {
-    let (before, after) = std::mem::take(map).into_iter().partition(|(name, _)| name.as_str() < key);
-    *map = before;
-    after
-}
-
-/// JSON in the making. Fields are written with a comma after each.
+/// JSON in the making. Every field is written with a comma after it.
 #[derive(Default)]
 struct Text(Vec<u8>);
 
@@ -118,13 +108,21 @@ impl Text {
         self.0.extend_from_slice(text.as_bytes());
     }
 
-    fn fields(&mut self, fields: &Map<String, Value>) {
+    fn fields<'a>(&mut self, fields: impl Iterator<Item = (&'a String, &'a Value)>) {
         for (name, value) in fields {
-            self.push(&format!("{}:{value},", Value::from(name.as_str())));
+            self.json(name);
+            self.push(":");
+            self.json(value);
+            self.push(",");
         }
     }
 
-    /// Closes an object whose last field has its comma.
+    fn json(&mut self, value: &impl serde::Serialize) {
+        let written = serde_json::to_writer(&mut self.0, value);
+        debug_assert!(written.is_ok(), "strings and trees can always be written to memory");
+    }
+
+    /// Closes an object in place of the comma after its last field.
     fn end_object(&mut self) {
         self.0.pop();
         self.push("}");

@@ -1,0 +1,94 @@
+//! Opening a directory: its lock, its file, and what can be wrong with them.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::backend::PlainFile;
+use super::disk::{Contents, Disk, DiskError};
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Somebody else has it open.
+    #[error("{} is in use{holder}; stop that program or choose another directory", dir.display())]
+    InUse {
+        /// The directory.
+        dir: PathBuf,
+        /// ` by process 123`, if the lock says so.
+        holder: String,
+    },
+    /// The directory or a file in it cannot be made, read or written.
+    #[error("cannot use {}: {source}", path.display())]
+    Io {
+        /// The directory or file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file holds something else, or nonsense.
+    #[error("{} is damaged: {reason}; put a copy of it in its place, or move it away to start empty", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file is laid out in a way this program does not know.
+    #[error("{} was written by another version of krafla (format {format}); use that version", path.display())]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u64,
+    },
+}
+
+/// The right to use a directory, for as long as it lives. The system takes it back when the process ends, however that
+/// happens.
+#[derive(Debug)]
+pub(super) struct DirectoryLock {
+    _file: File,
+}
+
+/// Opens the store in a directory, and makes both if they are missing.
+pub(super) fn open(dir: &Path) -> Result<(DirectoryLock, Disk, Contents), OpenError> {
+    fs::create_dir_all(dir).map_err(at(dir))?;
+    let lock = lock(dir)?;
+    let path = dir.join("store.redb");
+    let file =
+        File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(at(&path))?;
+    // The file's name must be as durable as what is in it.
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))?;
+    let (disk, contents) = Disk::open(Arc::new(PlainFile(file))).map_err(|error| match error {
+        DiskError::Damaged(reason) => OpenError::Damaged { path, reason },
+        DiskError::UnknownFormat(format) => OpenError::UnknownFormat { path, format },
+        DiskError::Io(source) => OpenError::Io { path, source },
+    })?;
+    Ok((lock, disk, contents))
+}
+
+fn lock(dir: &Path) -> Result<DirectoryLock, OpenError> {
+    let path = dir.join("lock");
+    let mut file =
+        File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(at(&path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let holder = fs::read_to_string(&path).unwrap_or_default();
+            let holder = holder.trim().parse::<u32>().map(|pid| format!(" by process {pid}"));
+            return Err(OpenError::InUse { dir: dir.to_owned(), holder: holder.unwrap_or_default() });
+        }
+        Err(TryLockError::Error(error)) => return Err(at(&path)(error)),
+    }
+    // The number is for people only; the lock is what counts.
+    let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+    written.map_err(at(&path))?;
+    Ok(DirectoryLock { _file: file })
+}
+
+fn at(path: &Path) -> impl Fn(io::Error) -> OpenError {
+    let path = path.to_owned();
+    move |source| OpenError::Io { path: path.clone(), source }
+}
