@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use krafla_api::Kind;
 use krafla_api::volcano::{NetworkTopologySpec, PodGroupPhase, TaskSpec};
+use krafla_api::{Kind, labels};
 use serde_json::{Map, Value, json};
 
 use super::{Job, resources};
@@ -76,14 +76,14 @@ pub(super) fn remove(group: &Group<'_>, plan: &mut Plan) {
 }
 
 fn build(job: &Job<'_>, spec: Map<String, Value>) -> Value {
-    let mut metadata = json!({
-        "name": job.podgroup_name(),
-        "namespace": job.namespace(),
-        "ownerReferences": [job.owner_reference()],
-    });
+    let mut metadata = Map::from_iter([
+        ("name".to_owned(), json!(job.podgroup_name())),
+        ("namespace".to_owned(), json!(job.namespace())),
+        ("ownerReferences".to_owned(), json!([job.owner_reference()])),
+    ]);
     for (field, entries) in [("labels", &job.meta.labels), ("annotations", &job.meta.annotations)] {
         if !entries.is_empty() {
-            metadata[field] = json!(entries);
+            metadata.insert(field.to_owned(), json!(entries));
         }
     }
     let info = Kind::PodGroup.info();
@@ -143,15 +143,13 @@ fn network_topology(topology: &NetworkTopologySpec) -> Value {
 
 fn sub_group(task: &TaskSpec) -> Option<Value> {
     let policy = task.partition_policy.as_ref()?;
-    let mut entry = json!({
-        "name": task.name,
-        "subGroupSize": policy.partition_size,
-        "minSubGroups": policy.min_partitions,
-        "labelSelector": { "matchLabels": { krafla_api::labels::TASK_SPEC: task.name } },
-        "matchLabelKeys": [krafla_api::labels::PARTITION_ID],
-    });
-    if let Some(topology) = &policy.network_topology {
-        entry["networkTopology"] = json!(topology);
-    }
-    Some(entry)
+    let topology = policy.network_topology.as_ref().map(|topology| ("networkTopology", json!(topology)));
+    let entry = [
+        ("name", json!(task.name)),
+        ("subGroupSize", json!(policy.partition_size)),
+        ("minSubGroups", json!(policy.min_partitions)),
+        ("labelSelector", json!({ "matchLabels": { labels::TASK_SPEC: task.name } })),
+        ("matchLabelKeys", json!([labels::PARTITION_ID])),
+    ];
+    Some(entry.into_iter().chain(topology).map(|(field, value)| (field.to_owned(), value)).collect())
 }

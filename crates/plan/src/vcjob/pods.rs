@@ -234,7 +234,8 @@ pub(super) fn kill(job: &Job<'_>, next: &Next, pods: &Pods<'_>, plan: &mut Plan)
     let is_last_try = next.retry_count >= job.spec.max_retry;
     let keeps_finished = next.phase != JobPhase::Restarting || is_last_try;
     for pod in &pods.all {
-        if !pod.object.meta.is_deleting() && !(keeps_finished && pod.is_finished()) {
+        let stays = keeps_finished && pod.is_finished();
+        if !stays && !pod.object.meta.is_deleting() {
             plan.steps.push(pod.delete());
         }
     }
