@@ -20,6 +20,7 @@ pub mod kind;
 pub mod labels;
 pub mod meta;
 pub mod quantity;
+mod schema;
 pub mod time;
 pub mod volcano;
 mod words;

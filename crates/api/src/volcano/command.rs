@@ -4,15 +4,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::task::Action;
-use crate::crd;
 use crate::meta::{ObjectMeta, OwnerReference};
+use crate::schema;
 
 /// A request to do something to a job or a queue. Its fields stand beside `metadata`: there is no spec.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Command {
     #[allow(missing_docs)]
-    #[schemars(schema_with = "crd::metadata")]
+    #[schemars(schema_with = "schema::metadata")]
     pub metadata: ObjectMeta,
     /// What is asked.
     #[serde(flatten)]
@@ -29,7 +29,7 @@ pub struct CommandFields {
     pub action: Action,
     /// To which object.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crd::owner_reference")]
+    #[schemars(schema_with = "schema::owner_reference")]
     pub target: Option<OwnerReference>,
     /// Why, in one word.
     #[serde(skip_serializing_if = "String::is_empty")]

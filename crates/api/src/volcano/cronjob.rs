@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::job::JobSpec;
-use crate::crd;
 use crate::meta::{ObjectMeta, null_as_default};
+use crate::schema;
 use crate::time::Time;
 use crate::words::words;
 
@@ -14,7 +14,7 @@ use crate::words::words;
 #[serde(default)]
 pub struct CronJob {
     #[allow(missing_docs)]
-    #[schemars(schema_with = "crd::metadata")]
+    #[schemars(schema_with = "schema::metadata")]
     pub metadata: ObjectMeta,
     /// When to make which job.
     pub spec: CronJobSpec,
@@ -27,7 +27,7 @@ pub struct CronJob {
 #[serde(rename_all = "camelCase", default)]
 pub struct CronJobSpec {
     /// When, in cron's notation.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub schedule: String,
     /// The time zone of the schedule, by its IANA name; without it, the controller's own.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,22 +38,22 @@ pub struct CronJobSpec {
     pub starting_deadline_seconds: Option<i64>,
     /// What to do when the job before is still there.
     #[serde(skip_serializing_if = "ConcurrencyPolicy::is_unset")]
-    #[schemars(extend("default" = "Allow"))]
+    #[schemars(extend("x-default" = "Allow"))]
     pub concurrency_policy: ConcurrencyPolicy,
     /// Whether to make no jobs for now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = false))]
+    #[schemars(extend("x-default" = false))]
     pub suspend: Option<bool>,
     /// The job to make.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub job_template: CronJobTemplate,
     /// How many completed jobs to keep.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0), extend("default" = 3))]
+    #[schemars(range(min = 0), extend("x-default" = 3))]
     pub successful_jobs_history_limit: Option<i32>,
     /// How many failed jobs to keep.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0), extend("default" = 1))]
+    #[schemars(range(min = 0), extend("x-default" = 1))]
     pub failed_jobs_history_limit: Option<i32>,
 }
 
@@ -63,7 +63,7 @@ pub struct CronJobSpec {
 pub struct CronJobTemplate {
     /// Labels and annotations of the job.
     #[serde(deserialize_with = "null_as_default")]
-    #[schemars(schema_with = "crd::embedded_metadata")]
+    #[schemars(schema_with = "schema::embedded_metadata")]
     pub metadata: ObjectMeta,
     /// What the job is.
     pub spec: JobSpec,

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::podgroup::NetworkTopologySpec;
 use super::task::{LifecyclePolicy, TaskSpec};
 use super::{DNS_SUBDOMAIN, is_zero};
-use crate::crd;
 use crate::duration::GoDuration;
 use crate::meta::{ObjectMeta, null_as_default, null_values_as_default};
+use crate::schema;
 use crate::time::Time;
 use crate::words::words;
 
@@ -20,7 +20,7 @@ use crate::words::words;
 #[serde(default)]
 pub struct Job {
     #[allow(missing_docs)]
-    #[schemars(schema_with = "crd::metadata")]
+    #[schemars(schema_with = "schema::metadata")]
     pub metadata: ObjectMeta,
     /// What the user wants.
     pub spec: JobSpec,
@@ -58,11 +58,11 @@ pub struct JobSpec {
     pub running_estimate: Option<GoDuration>,
     /// The queue whose resources the job uses.
     #[serde(skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 253), regex(pattern = DNS_SUBDOMAIN), extend("default" = "default"))]
+    #[schemars(length(max = 253), regex(pattern = DNS_SUBDOMAIN), extend("x-default" = "default"))]
     pub queue: String,
     /// How often the job may restart before it fails.
     #[serde(skip_serializing_if = "is_zero")]
-    #[schemars(range(min = 0), extend("default" = 3))]
+    #[schemars(range(min = 0), extend("x-default" = 3))]
     pub max_retry: i32,
     /// How long the job is kept once it has finished; without it, for ever.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,7 +86,7 @@ pub struct JobSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct VolumeSpec {
     /// Where containers see it; no colon.
-    #[schemars(required, length(min = 1), regex(pattern = "^[^:]+$"))]
+    #[schemars(length(min = 1), regex(pattern = "^[^:]+$"), extend("x-required" = true))]
     pub mount_path: String,
     /// The claim to use, or the name of the claim to create.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -94,7 +94,7 @@ pub struct VolumeSpec {
     pub volume_claim_name: String,
     /// The claim to create.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crd::volume_claim")]
+    #[schemars(schema_with = "schema::volume_claim")]
     pub volume_claim: Option<Value>,
 }
 
@@ -187,7 +187,7 @@ pub struct TaskState {
 #[serde(rename_all = "camelCase", default)]
 pub struct JobCondition {
     /// The phase.
-    #[schemars(required)]
+    #[schemars(with = "String", extend("x-required" = true))]
     pub status: JobPhase,
     /// When it began.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::is_zero;
 use super::job::{JobPhase, JobSpec, TaskState};
-use crate::crd;
 use crate::duration::GoDuration;
 use crate::meta::{ObjectMeta, null_as_default};
+use crate::schema;
 use crate::time::Time;
 use crate::words::words;
 
@@ -18,7 +18,7 @@ use crate::words::words;
 #[serde(default)]
 pub struct JobTemplate {
     #[allow(missing_docs)]
-    #[schemars(schema_with = "crd::metadata")]
+    #[schemars(schema_with = "schema::metadata")]
     pub metadata: ObjectMeta,
     /// What the job is.
     pub spec: JobSpec,
@@ -40,7 +40,7 @@ pub struct JobTemplateStatus {
 #[serde(default)]
 pub struct JobFlow {
     #[allow(missing_docs)]
-    #[schemars(schema_with = "crd::metadata")]
+    #[schemars(schema_with = "schema::metadata")]
     pub metadata: ObjectMeta,
     /// Which jobs, and which waits for which.
     pub spec: JobFlowSpec,
@@ -65,7 +65,7 @@ pub struct JobFlowSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct Flow {
     /// The JobTemplate to make it from.
-    #[schemars(required, length(min = 1))]
+    #[schemars(length(min = 1), extend("x-required" = true))]
     pub name: String,
     /// What it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,7 +92,8 @@ pub struct FlowDependsOn {
 #[serde(rename_all = "camelCase", default)]
 pub struct FlowPatch {
     /// The fields to replace.
-    pub job_spec: JobSpec,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_spec: Option<JobSpec>,
 }
 
 /// Signs by which a job counts as ready.
@@ -123,7 +124,7 @@ pub struct HttpGet {
     pub path: String,
     /// The port to ask at.
     #[serde(skip_serializing_if = "is_zero")]
-    #[schemars(range(min = 0, max = 65535), extend("format" = null))]
+    #[schemars(range(min = 0, max = 65535))]
     pub port: i32,
     /// A header to send.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,10 +136,10 @@ pub struct HttpGet {
 #[serde(default)]
 pub struct HttpHeader {
     /// Its name.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub name: String,
     /// Its value.
-    #[schemars(required)]
+    #[schemars(extend("x-required" = true))]
     pub value: String,
 }
 
@@ -151,7 +152,7 @@ pub struct TcpSocket {
     #[schemars(length(max = 253))]
     pub task_name: String,
     /// The port to connect to.
-    #[schemars(required, range(min = 0, max = 65535), extend("format" = null))]
+    #[schemars(range(min = 0, max = 65535), extend("x-required" = true))]
     pub port: i32,
 }
 
@@ -212,6 +213,7 @@ pub struct FlowJobStatus {
     pub name: String,
     /// Its phase.
     #[serde(skip_serializing_if = "JobPhase::is_unset")]
+    #[schemars(with = "String")]
     pub state: JobPhase,
     /// When it was made.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -240,6 +242,7 @@ pub struct JobRunningHistory {
     pub end_timestamp: Option<Time>,
     /// The phase.
     #[serde(skip_serializing_if = "JobPhase::is_unset")]
+    #[schemars(with = "String")]
     pub state: JobPhase,
 }
 
@@ -249,6 +252,7 @@ pub struct JobRunningHistory {
 pub struct FlowCondition {
     /// Its phase.
     #[serde(skip_serializing_if = "JobPhase::is_unset")]
+    #[schemars(with = "String")]
     pub phase: JobPhase,
     /// When it was made.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DNS_SUBDOMAIN, ResourceList, is_zero};
-use crate::crd;
 use crate::meta::{LabelSelector, ObjectMeta, null_as_default};
+use crate::schema;
 use crate::time::Time;
 use crate::words::words;
 
@@ -16,7 +16,7 @@ use crate::words::words;
 #[serde(default)]
 pub struct PodGroup {
     #[allow(missing_docs)]
-    #[schemars(schema_with = "crd::metadata")]
+    #[schemars(schema_with = "schema::metadata")]
     pub metadata: ObjectMeta,
     /// What the gang needs.
     pub spec: PodGroupSpec,
@@ -37,7 +37,7 @@ pub struct PodGroupSpec {
     pub min_task_member: BTreeMap<String, i32>,
     /// The queue whose resources the gang uses.
     #[serde(skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 253), regex(pattern = DNS_SUBDOMAIN), extend("default" = "default"))]
+    #[schemars(length(max = 253), regex(pattern = DNS_SUBDOMAIN), extend("x-default" = "default"))]
     pub queue: String,
     /// The priority class of the gang.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -60,11 +60,11 @@ pub struct PodGroupSpec {
 pub struct NetworkTopologySpec {
     /// Whether it is a must (`hard`) or a wish (`soft`).
     #[serde(skip_serializing_if = "NetworkTopologyMode::is_unset")]
-    #[schemars(extend("default" = "hard"))]
+    #[schemars(extend("x-default" = "hard"))]
     pub mode: NetworkTopologyMode,
     /// The highest tier whose bounds the pods may not cross, by number.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0), extend("format" = null))]
+    #[schemars(range(min = 0))]
     pub highest_tier_allowed: Option<i64>,
     /// The same, by name. Only one of the two may be given.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -85,15 +85,15 @@ pub struct SubGroupPolicy {
     pub network_topology: Option<NetworkTopologySpec>,
     /// How many pods form one sub-group.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1), extend("default" = 1))]
+    #[schemars(range(min = 1), extend("x-default" = 1))]
     pub sub_group_size: Option<i32>,
     /// How many sub-groups must be placed at once.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0), extend("default" = 0))]
+    #[schemars(range(min = 0), extend("x-default" = 0))]
     pub min_sub_groups: Option<i32>,
     /// Which pods of the gang this is about.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crd::label_selector")]
+    #[schemars(schema_with = "schema::label_selector")]
     pub label_selector: Option<LabelSelector>,
     /// Pods with equal values of these labels form one sub-group.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]

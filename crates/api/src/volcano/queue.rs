@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DNS_SUBDOMAIN, ResourceList, is_default, is_zero};
-use crate::crd;
 use crate::meta::{ObjectMeta, null_as_default};
+use crate::schema;
 use crate::words::words;
 
 /// A share of the cluster that jobs wait for.
@@ -13,7 +13,7 @@ use crate::words::words;
 #[serde(default)]
 pub struct Queue {
     #[allow(missing_docs)]
-    #[schemars(schema_with = "crd::metadata")]
+    #[schemars(schema_with = "schema::metadata")]
     pub metadata: ObjectMeta,
     /// What the queue may use.
     pub spec: QueueSpec,
@@ -27,7 +27,7 @@ pub struct Queue {
 pub struct QueueSpec {
     /// Its share relative to its siblings.
     #[serde(skip_serializing_if = "is_zero")]
-    #[schemars(range(min = 1, max = 65535), extend("default" = 1))]
+    #[schemars(range(min = 1, max = 65535), extend("x-default" = 1))]
     pub weight: i32,
     /// What it may use at most.
     #[serde(skip_serializing_if = "ResourceList::is_empty", deserialize_with = "null_as_default")]
@@ -51,7 +51,7 @@ pub struct QueueSpec {
     pub priority: i32,
     /// Whether a job that does not fit holds back those behind it (`fifo`) or not (`traverse`).
     #[serde(skip_serializing_if = "DequeueStrategy::is_unset")]
-    #[schemars(extend("default" = "traverse"))]
+    #[schemars(extend("x-default" = "traverse"))]
     pub dequeue_strategy: DequeueStrategy,
     /// Free text.
     #[serde(rename = "type", skip_serializing_if = "String::is_empty")]

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::podgroup::NetworkTopologySpec;
 use super::{DNS_LABEL, is_zero};
-use crate::crd;
 use crate::duration::GoDuration;
 use crate::meta::null_as_default;
+use crate::schema;
 use crate::words::words;
 
 /// A group of equal pods.
@@ -29,7 +29,7 @@ pub struct TaskSpec {
     pub min_available: Option<i32>,
     /// The pod to make copies of.
     #[serde(skip_serializing_if = "Value::is_null")]
-    #[schemars(schema_with = "crd::pod_template")]
+    #[schemars(schema_with = "schema::pod_template")]
     pub template: Value,
     /// What to do when something happens to a pod of this task.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
@@ -67,14 +67,14 @@ pub struct DependsOn {
 #[serde(rename_all = "camelCase", default)]
 pub struct PartitionPolicySpec {
     /// How many partitions.
-    #[schemars(required, range(min = 1))]
+    #[schemars(range(min = 1), extend("x-required" = true))]
     pub total_partitions: i32,
     /// How many pods in each.
-    #[schemars(required, range(min = 1))]
+    #[schemars(range(min = 1), extend("x-required" = true))]
     pub partition_size: i32,
     /// How many partitions must be able to run for the job to run.
     #[serde(skip_serializing_if = "is_zero")]
-    #[schemars(range(min = 0), extend("default" = 0))]
+    #[schemars(range(min = 0), extend("x-default" = 0))]
     pub min_partitions: i32,
     /// How close in the network the pods of one partition must be.
     #[serde(skip_serializing_if = "Option::is_none")]
