@@ -1,1 +1,95 @@
-//! The gang scheduler: which pods go where, decided as a pure function.
+//! The gang scheduler: which pods go where, decided as a pure function over the whole cluster.
+//!
+//! ```text
+//!   Objects ── observe ──> Cluster { nodes, gangs, queues }
+//!                             │ admit      PodGroups for which there is room get Inqueue, so that their pods are made
+//!                             │ allocate   gangs get nodes, all or nothing
+//!                             v
+//!                           Plan           bind pods, write PodGroup status
+//! ```
+//!
+//! There is one decision for the whole cluster, because every gang competes with every other for the same nodes. Its root
+//! is the queue `root`, of which all queues are children.
+//!
+//! **Invariant:** a gang gets nodes for at least as many pods as it needs to start, or for none.
+
+mod admit;
+mod allocate;
+mod board;
+mod cluster;
+mod fit;
+mod gang;
+mod node;
+mod podgroup;
+mod resources;
+#[cfg(test)]
+mod tests;
+
+use krafla_api::{Key, Kind};
+use krafla_plan::{Controller, Object, Objects, Plan, Snapshot, Step};
+
+use crate::cluster::Cluster;
+use crate::gang::{Gang, State};
+
+/// The queue of which all others are children: the scheduler's one root.
+const ROOT_QUEUE: &str = "root";
+
+/// The gang scheduler.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    /// Pods that name one of these in `spec.schedulerName` are placed; others are only counted.
+    pub scheduler_names: Vec<String>,
+}
+
+impl Default for Scheduler {
+    /// Places the pods of Volcano and those that name no scheduler: where this scheduler runs there is no other.
+    fn default() -> Scheduler {
+        Scheduler { scheduler_names: ["volcano", "default-scheduler", ""].map(str::to_owned).into() }
+    }
+}
+
+impl Controller for Scheduler {
+    fn name(&self) -> &'static str {
+        "scheduler"
+    }
+
+    fn root(&self) -> Kind {
+        Kind::Queue
+    }
+
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::Node, Kind::Pod, Kind::PodGroup, Kind::PriorityClass]
+    }
+
+    fn keys(&self, _: &Object, _: &Objects) -> Vec<Key> {
+        vec![Key::new("", ROOT_QUEUE)]
+    }
+
+    fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
+        let mut cluster = Cluster::observe(snapshot.objects, &self.scheduler_names);
+        admit::admit(&mut cluster);
+        let wake_at = admit::await_pods(&mut cluster, snapshot.now);
+        allocate::allocate(&mut cluster);
+        Plan { steps: writes(&cluster, snapshot), wake_at, ..Plan::nothing() }
+    }
+}
+
+/// What is known already, then the bindings, then what is true once they are made. Writes of one sort stand together, so
+/// that they can be made side by side.
+fn writes(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>) -> Vec<Step> {
+    let gets_nodes = |gang: &Gang<'_>| gang.count(|state| matches!(state, State::Placed(_))) > 0;
+    let (placed, others): (Vec<_>, Vec<_>) = cluster.gangs.iter().partition(|gang| gets_nodes(gang));
+    let known = others.into_iter().filter_map(|gang| podgroup::status_patch(gang, snapshot.now));
+    let bindings = placed.iter().flat_map(|gang| bindings(cluster, gang));
+    let then = placed.iter().filter_map(|gang| podgroup::status_patch(gang, snapshot.now));
+    known.chain(bindings).chain(then).collect()
+}
+
+fn bindings(cluster: &Cluster<'_>, gang: &Gang<'_>) -> impl Iterator<Item = Step> {
+    gang.members.iter().filter_map(|member| {
+        let State::Placed(host) = member.state else { return None };
+        let meta = &member.object.meta;
+        let node = cluster.board.hosts.get(host)?.name().to_owned();
+        Some(Step::Bind { pod: meta.key.clone(), uid: meta.uid.clone(), node })
+    })
+}

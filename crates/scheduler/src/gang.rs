@@ -1,0 +1,284 @@
+//! A gang: pods that start together or not at all.
+//!
+//! A pod that belongs to no PodGroup is a gang of one. Volcano: the job of a scheduling session, and the gang plugin.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use krafla_api::volcano::{PodGroupPhase, PodGroupSpec, ResourceList};
+use krafla_api::{Key, Time, labels};
+use krafla_plan::Object;
+use krafla_plan::object::{Pod, PodGroup, PodPhase};
+
+use crate::board::ShapeId;
+use crate::resources::Amounts;
+
+/// A PodGroup with its pods, or one pod alone.
+#[derive(Debug)]
+pub(crate) struct Gang<'a> {
+    /// What the pods are grouped by; none for a pod alone.
+    pub(crate) podgroup: Option<(&'a Object, &'a PodGroup)>,
+    /// How many pods must be placed at once.
+    pub(crate) min_member: usize,
+    /// How many of each task, where that adds anything.
+    min_task_member: BTreeMap<&'a str, usize>,
+    /// The value of its priority class.
+    pub(crate) priority: i32,
+    pub(crate) members: Vec<Member<'a>>,
+    /// What its pods on nodes use.
+    pub(crate) allocated: Amounts,
+    /// The phase as this decision leaves it.
+    pub(crate) phase: PodGroupPhase,
+    /// Why it is not placed, if it is not.
+    pub(crate) why_not: Option<WhyNot>,
+}
+
+/// Why a gang is not placed: a word for programs and a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WhyNot {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+/// One pod of a gang.
+#[derive(Debug)]
+pub(crate) struct Member<'a> {
+    pub(crate) object: &'a Object,
+    pub(crate) task: &'a str,
+    pub(crate) priority: i32,
+    pub(crate) state: State,
+}
+
+/// Where a pod stands in the scheduler's eyes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum State {
+    /// It wants a node.
+    Waiting(ShapeId),
+    /// A scheduling gate keeps it from wanting one.
+    Gated,
+    /// This decision gives it that node.
+    Placed(usize),
+    /// It has a node and has not started.
+    Bound,
+    /// It runs.
+    Running,
+    /// It is being deleted, and had a node.
+    Leaving,
+    /// It is being deleted, and never had a node.
+    Cancelled,
+    /// It ended well.
+    Succeeded,
+    /// It did not.
+    Failed,
+}
+
+impl State {
+    /// Where a pod stands. One that wants a node must have a shape.
+    pub(crate) fn of(object: &Object, pod: &Pod, shape: Option<ShapeId>) -> Option<State> {
+        let has_node = !pod.spec.node_name.is_empty();
+        Some(match pod.status.phase {
+            PodPhase::Succeeded => State::Succeeded,
+            PodPhase::Failed => State::Failed,
+            _ if object.meta.is_deleting() && has_node => State::Leaving,
+            _ if object.meta.is_deleting() => State::Cancelled,
+            PodPhase::Running => State::Running,
+            _ if has_node => State::Bound,
+            _ if !pod.spec.scheduling_gates.is_empty() => State::Gated,
+            PodPhase::Pending | PodPhase::Unknown => State::Waiting(shape?),
+        })
+    }
+
+    /// Whether the pod fills a place of the gang. Volcano: `ReadyTaskNum`.
+    fn counts(self) -> bool {
+        matches!(self, State::Placed(_) | State::Bound | State::Running | State::Succeeded)
+    }
+
+    /// Whether the pod has, or had, a node.
+    pub(crate) fn is_scheduled(self) -> bool {
+        self.counts() || matches!(self, State::Leaving | State::Failed)
+    }
+
+    /// Kubernetes' and Volcano's word for it.
+    fn word(self) -> &'static str {
+        match self {
+            State::Waiting(_) | State::Gated | State::Cancelled => "Pending",
+            State::Placed(_) | State::Bound => "Bound",
+            State::Running => "Running",
+            State::Leaving => "Releasing",
+            State::Succeeded => "Succeeded",
+            State::Failed => "Failed",
+        }
+    }
+}
+
+impl<'a> Gang<'a> {
+    /// The gang of a PodGroup, without its pods.
+    pub(crate) fn of_podgroup(object: &'a Object, podgroup: &'a PodGroup, priority: i32) -> Gang<'a> {
+        let PodGroupSpec { min_member, min_task_member, .. } = &podgroup.spec;
+        let tasks = min_task_member.iter().map(|(task, min)| (task.as_str(), count(*min)));
+        let mut gang = Gang {
+            podgroup: Some((object, podgroup)),
+            min_member: count(*min_member),
+            min_task_member: tasks.collect(),
+            priority,
+            members: Vec::new(),
+            allocated: Amounts::default(),
+            phase: podgroup.status.phase.clone(),
+            why_not: None,
+        };
+        // A job that may start with fewer pods than its tasks have together chooses freely among them.
+        if gang.min_member < gang.min_task_member.values().sum() {
+            gang.min_task_member.clear();
+        }
+        gang
+    }
+
+    /// The gang of a pod that is in no PodGroup.
+    pub(crate) fn of_lone_pod(member: Member<'a>) -> Gang<'a> {
+        Gang {
+            podgroup: None,
+            min_member: 1,
+            min_task_member: BTreeMap::new(),
+            priority: member.priority,
+            members: vec![member],
+            allocated: Amounts::default(),
+            phase: PodGroupPhase::Inqueue,
+            why_not: None,
+        }
+    }
+
+    /// Whether its pods may be placed. Before it is admitted to its queue, they may not.
+    pub(crate) fn is_admitted(&self) -> bool {
+        !matches!(self.phase, PodGroupPhase::Unset | PodGroupPhase::Pending)
+    }
+
+    /// Whether it was let in by an earlier decision and has not started since.
+    pub(crate) fn was_let_in_before(&self) -> bool {
+        self.podgroup.is_some_and(|(_, podgroup)| podgroup.status.phase == PodGroupPhase::Inqueue)
+    }
+
+    /// What stands for the gang: its PodGroup, or the lone pod.
+    pub(crate) fn object(&self) -> Option<&'a Object> {
+        let lone_pod = self.members.first().map(|member| member.object);
+        self.podgroup.map(|(object, _)| object).or(lone_pod)
+    }
+
+    /// The first in line is the one with the highest priority; among equals the oldest.
+    pub(crate) fn rank(&self) -> (Reverse<i32>, Option<Time>, Option<&'a Key>) {
+        let meta = self.object().map(|object| &object.meta);
+        (Reverse(self.priority), meta.and_then(|meta| meta.created_at), meta.map(|meta| &meta.key))
+    }
+
+    /// A gang that had nodes and has none any more starts anew.
+    pub(crate) fn settle(&mut self) {
+        let has_phase = matches!(self.phase, PodGroupPhase::Inqueue | PodGroupPhase::Completed);
+        if !has_phase && self.count(State::is_scheduled) == 0 {
+            self.phase = PodGroupPhase::Pending;
+        }
+    }
+
+    /// What the cluster must have before the gang is let in.
+    pub(crate) fn min_resources(&self) -> Option<&'a ResourceList> {
+        self.podgroup.and_then(|(_, podgroup)| podgroup.spec.min_resources.as_ref())
+    }
+
+    /// Whether a member still wants a node.
+    pub(crate) fn is_waiting(&self, index: usize) -> bool {
+        self.members.get(index).is_some_and(|member| matches!(member.state, State::Waiting(_)))
+    }
+
+    /// How many pods are in a state that answers yes.
+    pub(crate) fn count(&self, is_it: impl Fn(State) -> bool) -> usize {
+        self.members.iter().filter(|member| is_it(member.state)).count()
+    }
+
+    /// How many more pods must find a place, in all and of each task, before any may start.
+    pub(crate) fn shortfall(&self) -> Shortfall<'a> {
+        self.shortfall_if(State::counts)
+    }
+
+    /// Whether enough pods exist for the gang to start.
+    pub(crate) fn has_enough_pods(&self) -> bool {
+        self.shortfall_if(|state| state.counts() || matches!(state, State::Waiting(_))).is_nothing()
+    }
+
+    fn shortfall_if(&self, is_it: impl Fn(State) -> bool) -> Shortfall<'a> {
+        let mut shortfall = Shortfall { pods: self.min_member, tasks: self.min_task_member.clone() };
+        for member in self.members.iter().filter(|member| is_it(member.state)) {
+            shortfall.fill(member.task);
+        }
+        shortfall
+    }
+
+    /// The pods that want a node, most urgent first.
+    pub(crate) fn waiting(&self) -> Vec<usize> {
+        let all = self.members.iter().enumerate();
+        let waiting = all.filter(|(_, member)| matches!(member.state, State::Waiting(_)));
+        let mut waiting: Vec<usize> = waiting.map(|(index, _)| index).collect();
+        waiting.sort_by_key(|index| self.members.get(*index).map(|member| Reverse(member.priority)));
+        waiting
+    }
+
+    /// What is short, when there are too few pods.
+    pub(crate) fn too_few_pods(&self) -> String {
+        let n_gated = self.count(|state| state == State::Gated);
+        let gated =
+            if n_gated > 0 { format!(", {n_gated} of them behind scheduling gates") } else { String::new() };
+        let n_pods = self.members.len();
+        format!("fewer pods than the gang needs: {n_pods} exist{gated}, {} are needed", self.min_member)
+    }
+
+    /// `3 Pending, 1 Running`.
+    pub(crate) fn summary(&self) -> String {
+        let mut words: BTreeMap<&str, usize> = BTreeMap::new();
+        for member in &self.members {
+            *words.entry(member.state.word()).or_default() += 1;
+        }
+        let words: Vec<String> = words.iter().map(|(word, n)| format!("{n} {word}")).collect();
+        words.join(", ")
+    }
+}
+
+/// How many more pods must find a place before any of the gang may start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shortfall<'a> {
+    pods: usize,
+    tasks: BTreeMap<&'a str, usize>,
+}
+
+impl Shortfall<'_> {
+    /// A pod of this task has found a place.
+    pub(crate) fn fill(&mut self, task: &str) {
+        self.pods = self.pods.saturating_sub(1);
+        if let Some(n) = self.tasks.get_mut(task) {
+            *n = n.saturating_sub(1);
+        }
+    }
+
+    /// Whether pods of this very task are needed.
+    pub(crate) fn needs_task(&self, task: &str) -> bool {
+        self.tasks.get(task).is_some_and(|n| *n > 0)
+    }
+
+    /// Whether any pods are needed.
+    pub(crate) fn needs_pods(&self) -> bool {
+        self.pods > 0
+    }
+
+    /// Whether the gang may start.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.pods == 0 && self.tasks.values().all(|n| *n == 0)
+    }
+}
+
+impl<'a> Member<'a> {
+    pub(crate) fn new(object: &'a Object, priority: i32, state: State) -> Member<'a> {
+        let task =
+            object.meta.labels.get(labels::TASK_SPEC).or(object.meta.annotations.get(labels::TASK_SPEC));
+        Member { object, task: task.map_or("", String::as_str), priority, state }
+    }
+}
+
+fn count(number: i32) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}
