@@ -93,11 +93,15 @@ fn check(kind: Kind, schema: &Value, case: &Value) {
     }
 }
 
-/// Drops nulls and unknown fields and fills in defaults.
+/// Drops nulls and unknown fields, fills in defaults and writes whole numbers as such.
 fn settle(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => settle_fields(schema, fields),
         Value::Array(items) => items.iter_mut().for_each(|item| settle(&schema["items"], item)),
+        // JSON knows one kind of number: 2.0 is stored as 2.
+        Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => {
+            *value = (number.as_f64().unwrap_or_default() as i64).into();
+        }
         _ => {}
     }
 }

@@ -117,7 +117,8 @@ fn object_values(schema: &Value) -> BoxedStrategy<Value> {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let name = name.clone();
         let is_required = schema["required"].as_array().is_some_and(|names| names.contains(&json!(name)));
-        let value = prop::option::weighted(if is_required { 1.0 } else { 0.6 }, values(&name, property));
+        let value = values(&name, property);
+        let value = if is_required { value.prop_map(Some).boxed() } else { prop::option::of(value).boxed() };
         let insert = move |(mut fields, value): (Map<String, Value>, Option<Value>)| {
             fields.extend(value.map(|value| (name.clone(), value)));
             fields
