@@ -12,6 +12,11 @@
 //!
 //! Everything here is a pure function over JSON values: no clock, no store, no I/O.
 
+pub mod decode;
+#[cfg(test)]
+pub(crate) mod golden;
+pub mod json;
+pub mod scalar;
 pub mod table;
 
 pub use table::{Field, ListType, Shape, Type, TypeId, TypeRef, builtin};

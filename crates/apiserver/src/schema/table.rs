@@ -169,6 +169,11 @@ impl PartialEq for TypeRef {
 }
 
 impl TypeRef {
+    /// A struct by value.
+    pub fn of(id: TypeId) -> TypeRef {
+        TypeRef { shape: Shape::Struct(id), is_pointer: false, named: None }
+    }
+
     /// The named type this is, if it goes by a name.
     pub fn named(&self) -> Option<&'static Named> {
         builtin().named.get(usize::from(self.named?))
@@ -183,6 +188,13 @@ impl Deref for TypeId {
     type Target = Type;
 
     fn deref(&self) -> &'static Type {
+        self.get()
+    }
+}
+
+impl TypeId {
+    /// The struct itself.
+    pub fn get(self) -> &'static Type {
         // Ids are made by the parser alone, for types that it stores; the fallback is never seen.
         builtin().types.get(usize::from(self.0)).unwrap_or(&NOTHING)
     }
