@@ -1,0 +1,161 @@
+//! One attempt at running one container: which one it is, and what became of it.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use krafla_api::Uid;
+use serde::{Deserialize, Serialize};
+
+/// The environment variable by which a process, and all that it starts, is known to belong to a container.
+///
+/// Process groups and parents change hands when programs turn themselves into daemons; the environment stays.
+pub const CONTAINER_VARIABLE: &str = "KRAFLA_CONTAINER";
+
+/// Which attempt at which container of which pod.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ContainerId {
+    /// The pod.
+    pub pod: Uid,
+    /// The container's name, unique within its pod.
+    pub name: String,
+    /// How often the container had been started before.
+    pub attempt: u32,
+}
+
+impl ContainerId {
+    /// Whether all parts may be used as file names: they come from outside.
+    pub fn is_safe(&self) -> bool {
+        is_file_name(&self.pod.0) && is_file_name(&self.name)
+    }
+
+    /// Where the container's files are, below the directory of all pods.
+    pub fn directory(&self, pods: &Path) -> PathBuf {
+        pods.join(&*self.pod.0).join("containers").join(&self.name)
+    }
+
+    /// What this attempt wrote to its standard output and standard error.
+    pub fn log_path(&self, pods: &Path) -> PathBuf {
+        self.directory(pods).join(format!("{}.log", self.attempt))
+    }
+
+    /// The durable record of this attempt.
+    pub fn record_path(&self, pods: &Path) -> PathBuf {
+        self.directory(pods).join(format!("{}.json", self.attempt))
+    }
+}
+
+impl std::fmt::Display for ContainerId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}/{}", self.pod, self.name, self.attempt)
+    }
+}
+
+/// The text was not `pod/name/attempt`.
+#[derive(Debug, thiserror::Error)]
+#[error("not a container: want pod/name/attempt")]
+pub struct NotAContainer;
+
+impl FromStr for ContainerId {
+    type Err = NotAContainer;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut parts = text.split('/');
+        let (Some(pod), Some(name), Some(attempt), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(NotAContainer);
+        };
+        let attempt = attempt.parse().map_err(|_| NotAContainer)?;
+        Ok(ContainerId { pod: pod.into(), name: name.to_owned(), attempt })
+    }
+}
+
+/// Whether `text` names a file and nothing else: no separators, no way up, not hidden, not overlong.
+pub(crate) fn is_file_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    !text.is_empty() && text.len() <= 253 && !text.starts_with('.') && text.bytes().all(plain)
+}
+
+/// What is known of one attempt: the supervisor keeps it on disk, and the node decides by it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Which attempt this is.
+    #[serde(flatten)]
+    pub id: ContainerId,
+    /// How long to wait before the next attempt if this one fails.
+    #[serde(default)]
+    pub backoff_seconds: u32,
+    /// How long it has between being asked to end and being killed when nobody is left to decide that.
+    #[serde(default)]
+    pub grace_seconds: u32,
+    /// Its main process; none for a pause and for what could not be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
+    /// When it started; none if it could not be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it was first asked to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopping_at: Option<Timestamp>,
+    /// How it ended; none while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
+}
+
+impl Record {
+    /// Whether it has not ended.
+    pub fn is_running(&self) -> bool {
+        self.end.is_none()
+    }
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// When.
+    pub at: Timestamp,
+    /// The exit code; 128 and the signal's number if a signal ended it.
+    pub exit_code: i32,
+    /// Why.
+    pub cause: Cause,
+    /// What a person should know.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// Why an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The process ended, by itself or by a signal.
+    Exited,
+    /// There never was a process.
+    NotStarted,
+    /// Nobody was there to see how it ended.
+    Lost,
+    /// It wanted more memory than its limit.
+    OutOfMemory,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_id_survives_the_trip_through_an_environment_variable() {
+        let id = ContainerId { pod: "0a1b".into(), name: "main".into(), attempt: 3 };
+        assert_eq!(id.to_string().parse::<ContainerId>().unwrap(), id);
+        for bad in ["", "pod", "pod/main", "pod/main/x", "pod/main/1/2"] {
+            assert!(bad.parse::<ContainerId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_not_a_file_name() {
+        for bad in ["", ".", "..", "../x", "a/b", ".hidden", "a\0b"] {
+            assert!(!is_file_name(bad), "{bad}");
+        }
+        assert!(is_file_name("6f1f4c2e-0c1b-4b7e-9d3e-000000000001"));
+    }
+}

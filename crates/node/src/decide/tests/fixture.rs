@@ -1,0 +1,180 @@
+//! Pods and attempts from text: facts separated by commas, times as seconds.
+
+use std::collections::BTreeMap;
+
+use expect_test::Expect;
+use jiff::Timestamp;
+use krafla_api::Time;
+
+use super::super::*;
+use crate::container::{Cause, ContainerId};
+use crate::status::{ContainerStatus, Phase};
+
+/// Decides for the described pod and compares the printed decision.
+#[track_caller]
+pub(super) fn check(facts: &str, expected: Expect) {
+    expected.assert_eq(&print(&World::parse(facts).decide()));
+}
+
+/// Compares the whole status as it would be written.
+#[track_caller]
+pub(super) fn status_of(facts: &str, expected: Expect) {
+    let status = World::parse(facts).decide().status;
+    expected.assert_eq(&serde_json::to_string_pretty(&status).unwrap());
+}
+
+#[derive(Default)]
+struct World {
+    pod: Pod,
+    attempts: Attempts,
+    troubles: BTreeMap<String, Trouble>,
+    is_gone: bool,
+    now: i64,
+}
+
+impl World {
+    fn parse(facts: &str) -> World {
+        let mut world = World::default();
+        world.pod.metadata.name = "p".to_owned();
+        world.pod.metadata.namespace = "ns".to_owned();
+        world.pod.metadata.uid = "u".into();
+        for fact in facts.split(',').map(str::trim) {
+            let words: Vec<_> = fact.split_whitespace().collect();
+            world.learn(&words);
+        }
+        world
+    }
+
+    fn decide(&self) -> Decision {
+        decide(&Sight {
+            pod: &self.pod,
+            attempts: &self.attempts,
+            troubles: &self.troubles,
+            is_gone: self.is_gone,
+            host_ip: "127.0.0.1",
+            pod_ip: "127.64.0.1",
+            now: Time::from_seconds(self.now),
+        })
+    }
+
+    fn learn(&mut self, words: &[&str]) {
+        let spec = &mut self.pod.spec;
+        let named = |name: &str| Container {
+            name: name.to_owned(),
+            image: "busybox".to_owned(),
+            ..Container::default()
+        };
+        match words {
+            ["policy", "Always"] => spec.restart_policy = RestartPolicy::Always,
+            ["policy", "OnFailure"] => spec.restart_policy = RestartPolicy::OnFailure,
+            ["policy", "Never"] => spec.restart_policy = RestartPolicy::Never,
+            ["init", name] => spec.init_containers.push(named(name)),
+            ["sidecar", name] => spec
+                .init_containers
+                .push(Container { restart_policy: Some(RestartPolicy::Always), ..named(name) }),
+            ["container", name] => spec.containers.push(named(name)),
+            ["grace", seconds] => spec.termination_grace_period_seconds = Some(number(seconds)),
+            ["deadline", seconds] => spec.active_deadline_seconds = Some(number(seconds)),
+            ["started", at] => self.pod.status.start_time = Some(Time::from_seconds(number(at))),
+            ["phase", "Failed"] => self.pod.status.phase = Phase::Failed,
+            ["deleting", at] => self.pod.metadata.deletion_timestamp = Some(Time::from_seconds(number(at))),
+            ["gone"] => self.is_gone = true,
+            ["now", at] => self.now = number(at),
+            ["trouble", name, "until", at] => {
+                let message = "configmap \"c\" not found".to_owned();
+                let retry_at = Time::from_seconds(number(at));
+                let trouble = Trouble { reason: "CreateContainerConfigError", message, retry_at };
+                self.troubles.insert((*name).to_owned(), trouble);
+            }
+            [attempt, rest @ ..] => self.attempts.insert(record(attempt, rest)),
+            [] => {}
+        }
+    }
+}
+
+/// `main/0 10..20 exit 1 backoff 10 stopping 15` or `main/0 fails at 10`.
+fn record(attempt: &str, words: &[&str]) -> Record {
+    let (name, attempt) = attempt.split_once('/').unwrap();
+    let value = |word: &str| words.iter().skip_while(|w| **w != word).nth(1).map(|value| number(value));
+    let span = words.iter().find_map(|word| word.split_once(".."));
+    let end = |at: i64, exit_code: i64, cause, message: &str| End {
+        at: second(at),
+        exit_code: exit_code as i32,
+        cause,
+        message: message.to_owned(),
+    };
+    Record {
+        id: ContainerId { pod: "u".into(), name: name.to_owned(), attempt: attempt.parse().unwrap() },
+        backoff_seconds: value("backoff").unwrap_or(0) as u32,
+        grace_seconds: 30,
+        pid: None,
+        started_at: span.map(|(start, _)| second(number(start))),
+        stopping_at: value("stopping").map(second),
+        end: match span {
+            None => Some(end(value("at").unwrap(), 128, Cause::NotStarted, "no such command")),
+            Some((_, "")) => None,
+            Some((_, at)) => Some(end(number(at), value("exit").unwrap(), Cause::Exited, "")),
+        },
+    }
+}
+
+fn number(text: &str) -> i64 {
+    text.parse().unwrap_or_else(|_| panic!("not a number: {text}"))
+}
+
+fn second(at: i64) -> Timestamp {
+    Timestamp::from_second(at).unwrap()
+}
+
+fn print(decision: &Decision) -> String {
+    let mut lines = Vec::new();
+    for action in &decision.actions {
+        lines.push(match action {
+            Action::Start { container, attempt, backoff_seconds: 0 } => {
+                format!("start {container} #{attempt}")
+            }
+            Action::Start { container, attempt, backoff_seconds } => {
+                format!("start {container} #{attempt} backoff {backoff_seconds}")
+            }
+            Action::Stop { container, attempt, how: Stop::Terminate } => {
+                format!("terminate {container} #{attempt}")
+            }
+            Action::Stop { container, attempt, how: Stop::Kill } => format!("kill {container} #{attempt}"),
+        });
+    }
+    let status = &decision.status;
+    let reason =
+        if status.reason.is_empty() { "" } else { &format!(" {}: {}", status.reason, status.message) };
+    lines.push(format!("{:?}{reason}", status.phase));
+    lines.extend(status.init_container_statuses.iter().chain(&status.container_statuses).map(container));
+    match decision.next {
+        Next::Wait => {}
+        Next::ConfirmDeletion => lines.push("then confirm the deletion".to_owned()),
+        Next::CleanUp => lines.push("then clean up".to_owned()),
+    }
+    lines.extend(decision.wake_at.map(|at| format!("wake at {}", at.0.as_second())));
+    lines.join("\n") + "\n"
+}
+
+fn container(status: &ContainerStatus) -> String {
+    let bracket = |message: &str| if message.is_empty() { String::new() } else { format!(" ({message})") };
+    let ended = |state: &crate::status::ContainerState| {
+        state.terminated.as_ref().map(|t| format!("{} {}{}", t.reason, t.exit_code, bracket(&t.message)))
+    };
+    let mut text = format!("{}: ", status.name);
+    if let Some(waiting) = &status.state.waiting {
+        text += &format!("waiting {}{}", waiting.reason, bracket(&waiting.message));
+    }
+    if status.state.running.is_some() {
+        text += "running";
+    }
+    text += &ended(&status.state).unwrap_or_default();
+    text += &ended(&status.last_state).map(|last| format!(", was {last}")).unwrap_or_default();
+    if status.ready {
+        text += ", ready";
+    }
+    if status.restart_count > 0 {
+        text += &format!(", restarts {}", status.restart_count);
+    }
+    text
+}

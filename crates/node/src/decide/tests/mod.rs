@@ -1,0 +1,471 @@
+//! Decision tables: a pod and what its containers did as text, the decision as text.
+
+mod fixture;
+
+use expect_test::expect;
+
+use fixture::{check, status_of};
+
+#[test]
+fn containers_of_a_new_pod_start_at_once_and_together() {
+    check(
+        "container main, container helper",
+        expect![[r#"
+            start main #0
+            start helper #0
+            Pending
+            main: waiting ContainerCreating
+            helper: waiting ContainerCreating
+        "#]],
+    );
+}
+
+#[test]
+fn init_containers_run_one_after_the_other_before_the_containers() {
+    check(
+        "init first, init second, container main, now 5",
+        expect![[r#"
+            start first #0
+            Pending
+            first: waiting PodInitializing
+            second: waiting PodInitializing
+            main: waiting PodInitializing
+        "#]],
+    );
+    check(
+        "init first, init second, container main, now 5, first/0 1..",
+        expect![[r#"
+            Pending
+            first: running, ready
+            second: waiting PodInitializing
+            main: waiting PodInitializing
+        "#]],
+    );
+    check(
+        "init first, init second, container main, now 5, first/0 1..2 exit 0",
+        expect![[r#"
+            start second #0
+            Pending
+            first: Completed 0, ready
+            second: waiting PodInitializing
+            main: waiting PodInitializing
+        "#]],
+    );
+    check(
+        "init first, init second, container main, now 5, first/0 1..2 exit 0, second/0 2..3 exit 0",
+        expect![[r#"
+            start main #0
+            Pending
+            first: Completed 0, ready
+            second: Completed 0, ready
+            main: waiting PodInitializing
+        "#]],
+    );
+}
+
+#[test]
+fn a_failed_init_container_fails_a_pod_that_may_not_restart() {
+    check(
+        "policy Never, init first, container main, now 5, first/0 1..2 exit 3",
+        expect![[r#"
+            Failed
+            first: Error 3
+            main: waiting PodInitializing
+        "#]],
+    );
+}
+
+#[test]
+fn a_failed_init_container_is_tried_again_otherwise() {
+    check(
+        "policy OnFailure, init first, container main, now 5, first/0 1..2 exit 3",
+        expect![[r#"
+            start first #1 backoff 10
+            Pending
+            first: Error 3
+            main: waiting PodInitializing
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_runs_when_its_containers_do() {
+    check(
+        "container main, now 5, main/0 1..",
+        expect![[r#"
+            Running
+            main: running, ready
+        "#]],
+    );
+}
+
+#[test]
+fn a_container_that_ends_is_not_started_again_when_it_must_not_be() {
+    check(
+        "policy Never, container main, now 5, main/0 1..4 exit 0",
+        expect![[r#"
+            Succeeded
+            main: Completed 0
+        "#]],
+    );
+    check(
+        "policy Never, container main, now 5, main/0 1..4 exit 1",
+        expect![[r#"
+            Failed
+            main: Error 1
+        "#]],
+    );
+    check(
+        "policy OnFailure, container main, now 5, main/0 1..4 exit 0",
+        expect![[r#"
+            Succeeded
+            main: Completed 0
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_is_not_finished_before_its_last_container() {
+    check(
+        "policy Never, container a, container b, now 5, a/0 1..4 exit 1, b/0 1..",
+        expect![[r#"
+            Running
+            a: Error 1
+            b: running, ready
+        "#]],
+    );
+}
+
+#[test]
+fn a_first_failure_is_forgiven_and_further_ones_wait_longer_and_longer() {
+    check(
+        "policy OnFailure, container main, now 5, main/0 1..4 exit 1",
+        expect![[r#"
+            start main #1 backoff 10
+            Running
+            main: Error 1
+        "#]],
+    );
+    check(
+        "policy OnFailure, container main, now 5, main/0 1..4 exit 1, main/1 4..5 exit 1 backoff 10",
+        expect![[r#"
+            Running
+            main: waiting CrashLoopBackOff (back-off 10s restarting failed container=main pod=p_ns(u)), was Error 1, restarts 1
+            wake at 15
+        "#]],
+    );
+    check(
+        "policy OnFailure, container main, now 15, main/1 4..5 exit 1 backoff 10",
+        expect![[r#"
+            start main #2 backoff 20
+            Running
+            main: Error 1, restarts 1
+        "#]],
+    );
+    check(
+        "policy Always, container main, now 600, main/9 500..501 exit 0 backoff 300",
+        expect![[r#"
+            Running
+            main: waiting CrashLoopBackOff (back-off 5m0s restarting failed container=main pod=p_ns(u)), was Completed 0, restarts 9
+            wake at 801
+        "#]],
+    );
+}
+
+#[test]
+fn a_container_that_ran_for_long_starts_again_at_once() {
+    check(
+        "policy Always, container main, now 1300, main/9 500..1300 exit 1 backoff 300",
+        expect![[r#"
+            start main #10 backoff 10
+            Running
+            main: Error 1, restarts 9
+        "#]],
+    );
+}
+
+#[test]
+fn a_command_that_does_not_exist_fails_the_pod() {
+    check(
+        "policy Never, container main, now 5, main/0 fails at 4",
+        expect![[r#"
+            Failed
+            main: StartError 128 (no such command)
+        "#]],
+    );
+    check(
+        "policy Always, container main, now 5, main/1 fails at 4 backoff 10",
+        expect![[r#"
+            Running
+            main: waiting CrashLoopBackOff (back-off 10s restarting failed container=main pod=p_ns(u)), was StartError 128 (no such command), restarts 1
+            wake at 14
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_container_lacks_is_said_and_tried_again() {
+    check(
+        "container main, now 5, trouble main until 7",
+        expect![[r#"
+            Pending
+            main: waiting CreateContainerConfigError (configmap "c" not found)
+            wake at 7
+        "#]],
+    );
+    check(
+        "container main, now 7, trouble main until 7",
+        expect![[r#"
+            start main #0
+            Pending
+            main: waiting CreateContainerConfigError (configmap "c" not found)
+        "#]],
+    );
+}
+
+#[test]
+fn a_deleted_pod_is_terminated_then_killed_then_confirmed() {
+    check(
+        "container main, grace 30, deleting 100, now 70, main/0 1..",
+        expect![[r#"
+            terminate main #0
+            Running
+            main: running, ready
+        "#]],
+    );
+    check(
+        "container main, grace 30, deleting 100, now 71, main/0 1.. stopping 70",
+        expect![[r#"
+            Running
+            main: running, ready
+            wake at 100
+        "#]],
+    );
+    check(
+        "container main, grace 30, deleting 100, now 100, main/0 1.. stopping 70",
+        expect![[r#"
+            kill main #0
+            Running
+            main: running, ready
+        "#]],
+    );
+    check(
+        "container main, grace 30, deleting 100, now 101, main/0 1..100 exit 137 stopping 70",
+        expect![[r#"
+            Failed
+            main: Error 137
+            then confirm the deletion
+        "#]],
+    );
+    check(
+        "container main, grace 30, deleting 100, now 90, main/0 1..80 exit 0 stopping 70",
+        expect![[r#"
+            Succeeded
+            main: Completed 0
+            then confirm the deletion
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_is_deleted_before_it_ran_fails() {
+    check(
+        "container main, deleting 100, now 70",
+        expect![[r#"
+            Failed
+            main: waiting ContainerCreating
+            then confirm the deletion
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_left_of_a_pod_that_is_no_more_is_stopped_and_removed() {
+    check(
+        "container main, gone, now 70, main/0 1..",
+        expect![[r#"
+            terminate main #0
+            Running
+            main: running, ready
+        "#]],
+    );
+    check(
+        "container main, gone, now 71, main/0 1..70 exit 143 stopping 70",
+        expect![[r#"
+            Failed
+            main: Error 143
+            then clean up
+        "#]],
+    );
+}
+
+#[test]
+fn a_finished_pod_stays_as_it_is() {
+    check(
+        "policy Always, phase Failed, container main, now 9, main/0 1..4 exit 0",
+        expect![[r#"
+            Failed
+            main: Completed 0
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_past_its_deadline_is_stopped_and_fails() {
+    check(
+        "container main, deadline 60, started 10, now 20, main/0 11..",
+        expect![[r#"
+            Running
+            main: running, ready
+            wake at 70
+        "#]],
+    );
+    check(
+        "container main, deadline 60, started 10, now 70, main/0 11..",
+        expect![[r#"
+            terminate main #0
+            Running
+            main: running, ready
+        "#]],
+    );
+    check(
+        "container main, deadline 60, started 10, now 71, main/0 11..71 exit 143 stopping 70",
+        expect![[r#"
+            Failed DeadlineExceeded: Pod was active on the node longer than the specified deadline
+            main: Error 143
+        "#]],
+    );
+}
+
+#[test]
+fn a_sidecar_starts_first_and_ends_last() {
+    check(
+        "policy Never, sidecar log, container main, now 5, log/0 1..",
+        expect![[r#"
+            start main #0
+            Pending
+            log: running, ready
+            main: waiting PodInitializing
+        "#]],
+    );
+    check(
+        "policy Never, sidecar log, container main, now 5, log/0 1.., main/0 2..4 exit 0",
+        expect![[r#"
+            terminate log #0
+            Running
+            log: running, ready
+            main: Completed 0
+        "#]],
+    );
+    check(
+        "policy Never, sidecar log, container main, now 5, log/0 1..5 exit 143 stopping 4, main/0 2..4 exit 0",
+        expect![[r#"
+            Succeeded
+            log: Error 143
+            main: Completed 0
+        "#]],
+    );
+}
+
+#[test]
+fn a_sidecar_that_ends_early_is_started_again_whatever_the_policy() {
+    check(
+        "policy Never, sidecar log, container main, now 5, log/0 1..4 exit 0, main/0 2..",
+        expect![[r#"
+            start log #1 backoff 10
+            Running
+            log: Completed 0
+            main: running, ready
+        "#]],
+    );
+}
+
+#[test]
+fn the_status_reads_like_a_kubelets() {
+    status_of(
+        "policy Never, init first, container main, started 1, now 9, first/0 1..2 exit 0, main/0 2..4 exit 1",
+        expect![[r#"
+            {
+              "phase": "Failed",
+              "conditions": [
+                {
+                  "type": "Initialized",
+                  "status": "True",
+                  "lastTransitionTime": "1970-01-01T00:00:09Z"
+                },
+                {
+                  "type": "Ready",
+                  "status": "False",
+                  "reason": "PodFailed",
+                  "lastTransitionTime": "1970-01-01T00:00:09Z"
+                },
+                {
+                  "type": "ContainersReady",
+                  "status": "False",
+                  "reason": "PodFailed",
+                  "lastTransitionTime": "1970-01-01T00:00:09Z"
+                },
+                {
+                  "type": "PodScheduled",
+                  "status": "True",
+                  "lastTransitionTime": "1970-01-01T00:00:09Z"
+                }
+              ],
+              "hostIP": "127.0.0.1",
+              "hostIPs": [
+                {
+                  "ip": "127.0.0.1"
+                }
+              ],
+              "podIP": "127.64.0.1",
+              "podIPs": [
+                {
+                  "ip": "127.64.0.1"
+                }
+              ],
+              "startTime": "1970-01-01T00:00:01Z",
+              "initContainerStatuses": [
+                {
+                  "name": "first",
+                  "state": {
+                    "terminated": {
+                      "exitCode": 0,
+                      "reason": "Completed",
+                      "startedAt": "1970-01-01T00:00:01Z",
+                      "finishedAt": "1970-01-01T00:00:02Z",
+                      "containerID": "krafla://u/first/0"
+                    }
+                  },
+                  "lastState": {},
+                  "ready": true,
+                  "restartCount": 0,
+                  "image": "busybox",
+                  "imageID": "",
+                  "containerID": "krafla://u/first/0",
+                  "started": false
+                }
+              ],
+              "containerStatuses": [
+                {
+                  "name": "main",
+                  "state": {
+                    "terminated": {
+                      "exitCode": 1,
+                      "reason": "Error",
+                      "startedAt": "1970-01-01T00:00:02Z",
+                      "finishedAt": "1970-01-01T00:00:04Z",
+                      "containerID": "krafla://u/main/0"
+                    }
+                  },
+                  "lastState": {},
+                  "ready": false,
+                  "restartCount": 0,
+                  "image": "busybox",
+                  "imageID": "",
+                  "containerID": "krafla://u/main/0",
+                  "started": false
+                }
+              ]
+            }"#]],
+    );
+}

@@ -1,0 +1,352 @@
+//! A pod, as far as a node reads it.
+
+use std::collections::BTreeMap;
+
+use krafla_api::meta::null_as_default;
+use krafla_api::{Key, Time, Uid};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::status::PodStatus;
+
+/// A pod.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Pod {
+    /// Who it is.
+    pub metadata: Metadata,
+    /// What should run.
+    pub spec: PodSpec,
+    /// What was last written down.
+    pub status: PodStatus,
+}
+
+impl Pod {
+    /// Namespace and name.
+    pub fn key(&self) -> Key {
+        Key::new(&self.metadata.namespace, &self.metadata.name)
+    }
+
+    /// Whether deletion has been asked for.
+    pub fn is_deleting(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// How long its containers have to end by themselves: what the deletion says, else what the pod says.
+    pub fn grace_seconds(&self) -> u32 {
+        let seconds =
+            self.metadata.deletion_grace_period_seconds.or(self.spec.termination_grace_period_seconds);
+        // Kubernetes' default, and its smallest value for a pod whose processes still run.
+        u32::try_from(seconds.unwrap_or(30).max(1)).unwrap_or(u32::MAX)
+    }
+
+    /// Init containers, then containers.
+    pub fn all_containers(&self) -> impl Iterator<Item = &Container> {
+        self.spec.init_containers.iter().chain(&self.spec.containers)
+    }
+
+    /// The pod's host name: its own, or what the pod asks for.
+    pub fn hostname(&self) -> &str {
+        if self.spec.hostname.is_empty() { &self.metadata.name } else { &self.spec.hostname }
+    }
+}
+
+/// The metadata that a node reads.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct Metadata {
+    pub name: String,
+    pub namespace: String,
+    pub uid: Uid,
+    pub resource_version: String,
+    pub deletion_timestamp: Option<Time>,
+    pub deletion_grace_period_seconds: Option<i64>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub labels: BTreeMap<String, String>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl Metadata {
+    /// The resourceVersion as a number; 0 when unset.
+    pub fn revision(&self) -> u64 {
+        self.resource_version.parse().unwrap_or(0)
+    }
+}
+
+/// What should run.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct PodSpec {
+    pub node_name: String,
+    pub restart_policy: RestartPolicy,
+    pub termination_grace_period_seconds: Option<i64>,
+    pub active_deadline_seconds: Option<i64>,
+    pub hostname: String,
+    pub subdomain: String,
+    pub host_network: bool,
+    pub service_account_name: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub init_containers: Vec<Container>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub containers: Vec<Container>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub volumes: Vec<Volume>,
+}
+
+/// When a container that has ended is started again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[allow(missing_docs, reason = "Kubernetes' own words")]
+pub enum RestartPolicy {
+    #[default]
+    Always,
+    OnFailure,
+    Never,
+}
+
+/// One container.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct Container {
+    pub name: String,
+    pub image: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub command: Vec<String>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub args: Vec<String>,
+    pub working_dir: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub env: Vec<EnvVar>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub env_from: Vec<EnvFrom>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub resources: Resources,
+    #[serde(deserialize_with = "null_as_default")]
+    pub volume_mounts: Vec<VolumeMount>,
+    /// `Always` makes an init container a sidecar.
+    pub restart_policy: Option<RestartPolicy>,
+}
+
+impl Container {
+    /// Whether this init container runs beside the containers instead of before them.
+    pub fn is_sidecar(&self) -> bool {
+        self.restart_policy == Some(RestartPolicy::Always)
+    }
+}
+
+/// Requests and limits.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct Resources {
+    #[serde(deserialize_with = "null_as_default")]
+    pub requests: BTreeMap<String, Value>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub limits: BTreeMap<String, Value>,
+}
+
+/// One variable of the environment.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct EnvVar {
+    pub name: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub value: String,
+    pub value_from: Option<ValueFrom>,
+}
+
+/// Where a variable's value comes from.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct ValueFrom {
+    pub field_ref: Option<FieldRef>,
+    pub resource_field_ref: Option<ResourceFieldRef>,
+    pub config_map_key_ref: Option<KeyRef>,
+    pub secret_key_ref: Option<KeyRef>,
+}
+
+/// A field of the pod.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct FieldRef {
+    pub field_path: String,
+}
+
+/// A request or limit of a container.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct ResourceFieldRef {
+    pub container_name: String,
+    pub resource: String,
+    pub divisor: Option<Value>,
+}
+
+/// One key of a ConfigMap or Secret.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct KeyRef {
+    pub name: String,
+    pub key: String,
+    pub optional: Option<bool>,
+}
+
+/// All keys of a ConfigMap or Secret.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct EnvFrom {
+    #[serde(deserialize_with = "null_as_default")]
+    pub prefix: String,
+    pub config_map_ref: Option<NameRef>,
+    pub secret_ref: Option<NameRef>,
+}
+
+/// A whole ConfigMap or Secret.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct NameRef {
+    pub name: String,
+    pub optional: Option<bool>,
+}
+
+/// Where a container sees a volume.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct VolumeMount {
+    pub name: String,
+    pub mount_path: String,
+    pub sub_path: String,
+    pub read_only: bool,
+}
+
+/// A volume. Kinds that are not listed can not be offered by this node.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct Volume {
+    pub name: String,
+    pub empty_dir: Option<EmptyDir>,
+    pub host_path: Option<HostPath>,
+    pub config_map: Option<ConfigMapVolume>,
+    pub secret: Option<SecretVolume>,
+    #[serde(rename = "downwardAPI")]
+    pub downward_api: Option<DownwardApi>,
+    pub projected: Option<Projected>,
+    pub persistent_volume_claim: Option<ClaimVolume>,
+}
+
+/// A fresh directory.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct EmptyDir {
+    pub medium: String,
+}
+
+/// A path of this machine.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct HostPath {
+    pub path: String,
+    #[serde(rename = "type", deserialize_with = "null_as_default")]
+    pub path_type: String,
+}
+
+/// A ConfigMap as files; also a part of a projected volume.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct ConfigMapVolume {
+    pub name: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub items: Vec<KeyToPath>,
+    pub default_mode: Option<u32>,
+    pub optional: Option<bool>,
+}
+
+/// A Secret as files.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct SecretVolume {
+    /// The name in a volume of its own.
+    pub secret_name: String,
+    /// The name in a projected volume.
+    pub name: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub items: Vec<KeyToPath>,
+    pub default_mode: Option<u32>,
+    pub optional: Option<bool>,
+}
+
+/// One key of a ConfigMap or Secret as a file.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct KeyToPath {
+    pub key: String,
+    pub path: String,
+    pub mode: Option<u32>,
+}
+
+/// Fields of the pod as files.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct DownwardApi {
+    #[serde(deserialize_with = "null_as_default")]
+    pub items: Vec<DownwardFile>,
+    pub default_mode: Option<u32>,
+}
+
+/// One field of the pod as a file.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct DownwardFile {
+    pub path: String,
+    pub field_ref: Option<FieldRef>,
+    pub resource_field_ref: Option<ResourceFieldRef>,
+    pub mode: Option<u32>,
+}
+
+/// Several sources in one directory.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct Projected {
+    #[serde(deserialize_with = "null_as_default")]
+    pub sources: Vec<ProjectedSource>,
+    pub default_mode: Option<u32>,
+}
+
+/// One source of a projected volume. Tokens of service accounts are not offered: there is nothing to log in to.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct ProjectedSource {
+    pub config_map: Option<ConfigMapVolume>,
+    pub secret: Option<SecretVolume>,
+    #[serde(rename = "downwardAPI")]
+    pub downward_api: Option<DownwardApi>,
+}
+
+/// A PersistentVolumeClaim.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct ClaimVolume {
+    pub claim_name: String,
+    pub read_only: bool,
+}

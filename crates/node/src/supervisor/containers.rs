@@ -1,0 +1,260 @@
+//! All containers that the supervisor looks after: their records, their processes and their output.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use krafla_api::Uid;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait};
+
+use super::outbox::{Outbox, Session};
+use super::output::{Output, Sink};
+use super::protocol::{Launch, Report, Request, Stop};
+use super::spawn::spawn;
+use super::strays::{Among, kill_strays};
+use super::{log_file::LogFile, records};
+use crate::container::{Cause, ContainerId, End, Record};
+
+/// All containers, known by their records. Single-threaded: nothing here waits while it holds a borrow.
+pub(super) struct Containers {
+    pods: PathBuf,
+    records: RefCell<BTreeMap<ContainerId, Record>>,
+    /// What runs, by the pid of its main process.
+    processes: RefCell<BTreeMap<i32, Process>>,
+    outbox: Rc<Outbox>,
+}
+
+struct Process {
+    id: ContainerId,
+    output: Output,
+}
+
+impl Containers {
+    /// Takes over what the records say. Whatever still runs lost its supervisor, and with it the other ends of its
+    /// pipes: it is killed, and reported as lost.
+    pub(super) fn load(pods: PathBuf) -> Containers {
+        let mut records: BTreeMap<_, _> =
+            records::load_all(&pods).into_iter().map(|record| (record.id.clone(), record)).collect();
+        if records.values().any(Record::is_running) {
+            kill_strays(Among::Everybody, |_, id| records.keys().any(|known| known.pod == id.pod));
+        }
+        for record in records.values_mut().filter(|record| record.is_running()) {
+            let message = "the supervisor of this container ended before it did".to_owned();
+            record.end = Some(End { at: Timestamp::now(), exit_code: 137, cause: Cause::Lost, message });
+            save(&pods, record);
+        }
+        Containers {
+            pods,
+            records: RefCell::new(records),
+            processes: RefCell::default(),
+            outbox: Rc::default(),
+        }
+    }
+
+    /// Reports from now on to a newly attached node, and no longer to the one before.
+    pub(super) fn attach(&self) -> Session {
+        self.outbox.attach(self.records.borrow().keys().cloned())
+    }
+
+    /// What there is to tell the attached node, as soon as there is something; none once another one has attached.
+    pub(super) async fn reports(&self, session: Session) -> Option<Vec<Report>> {
+        self.outbox.take(session, |id| self.records.borrow().get(id).cloned()).await
+    }
+
+    pub(super) fn handle(&self, request: Request) {
+        match request {
+            Request::Start(launch) => self.start(&launch),
+            Request::Stop { id, how } => self.stop(&id, how),
+            Request::Follow { id, on } => self.outbox.follow(id, on),
+            Request::Forget { pod } => self.forget(&pod),
+        }
+    }
+
+    fn start(&self, launch: &Launch) {
+        let id = &launch.id;
+        if !id.is_safe() || self.records.borrow().contains_key(id) {
+            return;
+        }
+        self.prune(id);
+        let mut record = Record {
+            id: id.clone(),
+            backoff_seconds: launch.backoff_seconds,
+            grace_seconds: launch.grace_seconds,
+            pid: None,
+            started_at: Some(Timestamp::now()),
+            stopping_at: None,
+            end: None,
+        };
+        match self.launch(launch) {
+            Ok(pid) => record.pid = pid,
+            Err(message) => {
+                record.started_at = None;
+                record.end =
+                    Some(End { at: Timestamp::now(), exit_code: 128, cause: Cause::NotStarted, message });
+            }
+        }
+        self.put(record);
+    }
+
+    /// Returns the pid of the new process; none for a pause.
+    fn launch(&self, launch: &Launch) -> Result<Option<i32>, String> {
+        let no_files = |error: io::Error| format!("no files for this container: {error}");
+        fs::create_dir_all(launch.id.directory(&self.pods)).map_err(no_files)?;
+        let log = LogFile::create(&launch.id.log_path(&self.pods)).map_err(no_files)?;
+        if launch.argv.is_empty() {
+            return Ok(None);
+        }
+        let spawned = spawn(launch).map_err(|error| error.to_string())?;
+        let pid = spawned.pid;
+        let sink =
+            Sink { id: launch.id.clone(), log: Rc::new(RefCell::new(log)), outbox: self.outbox.clone() };
+        let output = Output::collect(sink, spawned).map_err(|error| {
+            // Without its output nobody could tell what it does.
+            signal(pid, Stop::Kill);
+            format!("its output can not be read: {error}")
+        })?;
+        self.processes.borrow_mut().insert(pid, Process { id: launch.id.clone(), output });
+        Ok(Some(pid))
+    }
+
+    /// Keeps one attempt before the new one, for `kubectl logs --previous`.
+    fn prune(&self, id: &ContainerId) {
+        let is_old = |old: &ContainerId| {
+            old.pod == id.pod && old.name == id.name && old.attempt.saturating_add(1) < id.attempt
+        };
+        self.records.borrow_mut().retain(|old, record| {
+            let is_kept = !is_old(old) || record.is_running();
+            if !is_kept {
+                records::remove(&self.pods, old);
+            }
+            is_kept
+        });
+    }
+
+    pub(super) fn stop(&self, id: &ContainerId, how: Stop) {
+        let Some(mut record) = self.records.borrow().get(id).filter(|record| record.is_running()).cloned()
+        else {
+            return;
+        };
+        let is_first = record.stopping_at.is_none();
+        record.stopping_at = record.stopping_at.or(Some(Timestamp::now()));
+        match record.pid {
+            Some(pid) => signal(pid, how),
+            None => record.end = Some(end_of_pause(how)),
+        }
+        if is_first || record.end.is_some() {
+            self.put(record);
+        }
+    }
+
+    fn forget(&self, pod: &Uid) {
+        let of_pod: Vec<_> = self.records.borrow().keys().filter(|id| id.pod == *pod).cloned().collect();
+        for id in of_pod {
+            self.stop(&id, Stop::Kill);
+            self.records.borrow_mut().remove(&id);
+        }
+    }
+
+    /// Takes in all children that have ended. Returns whether there were any.
+    pub(super) fn reap(&self) -> bool {
+        let mut any = false;
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            any = true;
+            let pid = pid.as_raw_nonzero().get();
+            let process = self.processes.borrow_mut().remove(&pid);
+            if let (Some(process), Some(exit_code)) = (process, exit_code(status)) {
+                // Whatever the main process leaves behind in its group goes with it, as in a container.
+                signal(pid, Stop::Kill);
+                self.ended(process, exit_code);
+            }
+        }
+        any
+    }
+
+    fn ended(&self, process: Process, exit_code: i32) {
+        process.output.finish();
+        let Some(mut record) = self.records.borrow().get(&process.id).cloned() else { return };
+        record.end =
+            Some(End { at: Timestamp::now(), exit_code, cause: Cause::Exited, message: String::new() });
+        self.put(record);
+    }
+
+    /// Kills what containers that have ended left behind. Returns whether there was anything: then there may be more.
+    pub(super) fn sweep(&self) -> bool {
+        let processes = self.processes.borrow();
+        let runs = |id: &ContainerId| processes.values().any(|process| process.id == *id);
+        kill_strays(Among::Children, |pid, id| {
+            !processes.contains_key(&pid.as_raw_nonzero().get()) && !runs(id)
+        }) > 0
+    }
+
+    /// Asks all containers to end, and kills those whose time is over. Returns when to call this again; none once
+    /// nothing runs any more.
+    pub(super) fn stop_all(&self) -> Option<Duration> {
+        let running: Vec<_> =
+            self.records.borrow().values().filter(|record| record.is_running()).cloned().collect();
+        let mut again_after = None;
+        for record in running {
+            let grace = Duration::from_secs(record.grace_seconds.into());
+            let waited = record.stopping_at.map_or(Duration::ZERO, elapsed);
+            if record.stopping_at.is_none() {
+                self.stop(&record.id, Stop::Terminate);
+            } else if waited >= grace {
+                self.stop(&record.id, Stop::Kill);
+            }
+            let left = grace.saturating_sub(waited).max(Duration::from_millis(10));
+            again_after = Some(again_after.map_or(left, |soonest: Duration| soonest.min(left)));
+        }
+        again_after
+    }
+
+    /// Whether anything runs.
+    pub(super) fn is_idle(&self) -> bool {
+        self.records.borrow().values().all(|record| !record.is_running())
+            && self.processes.borrow().is_empty()
+    }
+
+    /// Stores a record, on disk first: what was reported must not be forgotten.
+    fn put(&self, record: Record) {
+        save(&self.pods, &record);
+        self.outbox.changed(record.id.clone());
+        self.records.borrow_mut().insert(record.id.clone(), record);
+    }
+}
+
+fn save(pods: &Path, record: &Record) {
+    if let Err(error) = records::save(pods, record) {
+        eprintln!("container {}: its record can not be written: {error}", record.id);
+    }
+}
+
+/// A process that is no more can not be signalled, and need not be.
+fn signal(pid: i32, how: Stop) {
+    let Some(pid) = Pid::from_raw(pid) else { return };
+    let _ = match how {
+        Stop::Terminate => kill_process(pid, Signal::TERM),
+        Stop::Kill => kill_process_group(pid, Signal::KILL),
+    };
+}
+
+/// A pause ends like a well-behaved server.
+fn end_of_pause(how: Stop) -> End {
+    let exit_code = match how {
+        Stop::Terminate => 0,
+        Stop::Kill => 137,
+    };
+    End { at: Timestamp::now(), exit_code, cause: Cause::Exited, message: String::new() }
+}
+
+fn exit_code(status: WaitStatus) -> Option<i32> {
+    status.exit_status().or_else(|| status.terminating_signal().map(|signal| signal.saturating_add(128)))
+}
+
+fn elapsed(since: Timestamp) -> Duration {
+    Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default()
+}

@@ -1,0 +1,256 @@
+//! The supervisor: one small, single-threaded process per data directory, and the parent of all containers.
+//!
+//! ```text
+//!   krafla ──spawns──> supervisor ──spawns──> container, container, ...
+//!      └───── unix socket ───┘                     │ stdout, stderr
+//!                            ├── <root>/pods/<uid>/containers/<name>/<attempt>.log   <──┘
+//!                            └── <root>/pods/<uid>/containers/<name>/<attempt>.json  start and end
+//! ```
+//!
+//! Krafla may be killed at any moment and loses nothing: containers, their output and how they ended are in the hands
+//! of this process, and a restarted krafla finds them again through the socket. It does what it is asked and reports
+//! what happens; what to start and when to restart is decided by the node.
+
+mod containers;
+mod log_file;
+mod outbox;
+mod output;
+pub mod protocol;
+mod records;
+mod spawn;
+mod strays;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Resource, Rlimit, geteuid, getpid, getrlimit, set_child_subreaper, setrlimit, setsid};
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::{JoinHandle, LocalSet};
+use tokio::time::{Instant, sleep_until};
+
+use containers::Containers;
+use protocol::{Request, read_message, to_line};
+
+/// What happens to the containers when krafla dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// They run on, and the supervisor stays until the last one has ended (`krafla up`).
+    OutliveNode,
+    /// They are terminated, and nothing is left behind (`krafla run`).
+    EndWithNode,
+}
+
+impl Mode {
+    /// As it stands on the supervisor's command line.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Mode::OutliveNode => "outlive-node",
+            Mode::EndWithNode => "end-with-node",
+        }
+    }
+}
+
+/// How long the supervisor stays when nothing runs and no node is attached: a krafla that is just restarting shall
+/// not have to wait for a new one.
+const IDLE_AFTER: Duration = Duration::from_secs(5);
+
+/// How long after the end of a container the strays of all containers are looked for. Looking costs a walk through
+/// `/proc`, so the ends of many containers share one.
+const SWEEP_AFTER: Duration = Duration::from_millis(100);
+
+/// The name of the socket in the root directory.
+const SOCKET: &str = "supervisor.sock";
+
+/// What the supervisor says on its standard output once it can be connected to.
+pub(crate) const READY: &str = "ready";
+
+/// Runs the supervisor, until it is not needed any more. The arguments are those that the node gives: `<root> <mode>`.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match run(args.into_iter().collect()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("supervisor: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The socket's path by way of an open directory: the path itself may be longer than the 108 bytes that Linux allows.
+pub(crate) fn socket_path(directory: &File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(SOCKET)
+}
+
+fn run(args: Vec<OsString>) -> anyhow::Result<()> {
+    let [root, mode] = args.as_slice() else {
+        bail!("want two arguments, the root directory and the mode: krafla itself starts the supervisor");
+    };
+    let mode = match mode.to_str() {
+        Some("outlive-node") => Mode::OutliveNode,
+        Some("end-with-node") => Mode::EndWithNode,
+        _ => bail!("unknown mode {}: want outlive-node or end-with-node", mode.display()),
+    };
+    let root = Path::new(root);
+    detach()?;
+    let lock = File::create(root.join("supervisor.lock")).context("the lock file can not be created")?;
+    // Waits for a supervisor that is just leaving. One that stays answers on the socket, and nobody starts a second.
+    flock(&lock, FlockOperation::LockExclusive).context("the lock file can not be locked")?;
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    LocalSet::new().block_on(&runtime, supervise(root, mode))
+}
+
+/// Leaves krafla's terminal and takes in what containers leave behind.
+fn detach() -> anyhow::Result<()> {
+    // Fails if this process leads a group already, as when it is started by hand from a shell: then it has a terminal.
+    let _ = setsid();
+    set_child_subreaper(Some(getpid())).context("orphans can not be taken in")?;
+    // Two pipes and a log file for each container.
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    Ok(())
+}
+
+async fn supervise(root: &Path, mode: Mode) -> anyhow::Result<()> {
+    let directory = File::open(root).context("the root directory can not be opened")?;
+    let socket = socket_path(&directory);
+    let _ = fs::remove_file(&socket);
+    let mut supervisor = Supervisor {
+        listener: UnixListener::bind(&socket).context("the socket can not be bound")?,
+        child_ended: signal(SignalKind::child())?,
+        asked_to_end: signal(SignalKind::terminate())?,
+        containers: Rc::new(Containers::load(root.join("pods"))),
+        node: None,
+        sweep_at: None,
+    };
+    println!("{READY}");
+    std::io::stdout().flush()?;
+    supervisor.run(mode).await;
+    supervisor.end_all().await;
+    // Before the lock goes: whoever waits for it will make a new socket.
+    let _ = fs::remove_file(&socket);
+    Ok(())
+}
+
+struct Supervisor {
+    listener: UnixListener,
+    child_ended: Signal,
+    asked_to_end: Signal,
+    containers: Rc<Containers>,
+    /// The connection to the node, while there is one.
+    node: Option<JoinHandle<()>>,
+    sweep_at: Option<Instant>,
+}
+
+impl Supervisor {
+    /// Does what it is asked, until it is not needed any more.
+    async fn run(&mut self, mode: Mode) {
+        loop {
+            let may_leave = self.node.is_none() && self.containers.is_idle();
+            let leave_at = may_leave.then(|| Instant::now() + IDLE_AFTER);
+            tokio::select! {
+                Ok((connection, _)) = self.listener.accept() => self.attach(connection),
+                Some(()) = self.child_ended.recv() => self.reap(),
+                Some(()) = self.asked_to_end.recv() => return,
+                () = ended(&mut self.node) => {
+                    self.node = None;
+                    if mode == Mode::EndWithNode {
+                        return;
+                    }
+                }
+                () = at(self.sweep_at) => self.sweep(),
+                () = at(leave_at) => return,
+            }
+        }
+    }
+
+    fn attach(&mut self, connection: UnixStream) {
+        // Whoever may connect may run commands as this user.
+        let may_attach =
+            connection.peer_cred().is_ok_and(|peer| [0, geteuid().as_raw()].contains(&peer.uid()));
+        if may_attach {
+            self.node = Some(tokio::task::spawn_local(serve(self.containers.clone(), connection)));
+        }
+    }
+
+    fn reap(&mut self) {
+        if self.containers.reap() {
+            self.sweep_at.get_or_insert_with(|| Instant::now() + SWEEP_AFTER);
+        }
+    }
+
+    fn sweep(&mut self) {
+        let found_any = self.containers.sweep();
+        self.sweep_at = found_any.then(|| Instant::now() + SWEEP_AFTER);
+    }
+
+    /// Ends all containers, with their grace, and what they have left behind.
+    async fn end_all(&mut self) {
+        while let Some(again_after) = self.containers.stop_all() {
+            tokio::select! {
+                Some(()) = self.child_ended.recv() => { self.containers.reap(); }
+                () = tokio::time::sleep(again_after) => {}
+            }
+        }
+        while self.containers.sweep() {
+            tokio::select! {
+                Some(()) = self.child_ended.recv() => { self.containers.reap(); }
+                () = tokio::time::sleep(SWEEP_AFTER) => {}
+            }
+        }
+    }
+}
+
+async fn ended(task: &mut Option<JoinHandle<()>>) {
+    match task {
+        // However it ended, the connection is gone.
+        Some(task) => drop(task.await),
+        None => std::future::pending().await,
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Serves one node, until it closes the connection or another one attaches.
+async fn serve(containers: Rc<Containers>, connection: UnixStream) {
+    let (reader, writer) = connection.into_split();
+    let listen = async {
+        let mut reader = BufReader::new(reader);
+        loop {
+            match read_message::<Request, _>(&mut reader).await {
+                Ok(Some(request)) => containers.handle(request),
+                Ok(None) => return,
+                Err(error) => return eprintln!("a request can not be read: {error}"),
+            }
+        }
+    };
+    let session = containers.attach();
+    let tell = async {
+        let mut writer = writer;
+        while let Some(reports) = containers.reports(session).await {
+            let lines =
+                reports.iter().flat_map(|report| to_line(report).unwrap_or_default()).collect::<Vec<_>>();
+            if writer.write_all(&lines).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = listen => {}
+        () = tell => {}
+    }
+}

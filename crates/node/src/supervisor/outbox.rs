@@ -1,0 +1,82 @@
+//! What is to be told to the attached node.
+//!
+//! It holds names, not messages: however slowly the node reads, a container stands here once, and its newest state is
+//! told. So the supervisor never waits for the node and never grows with what it could not say.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+use tokio::sync::Notify;
+
+use super::protocol::Report;
+use crate::container::{ContainerId, Record};
+
+/// Which of the nodes that attached one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Session(u64);
+
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    session: Cell<Session>,
+    changed: RefCell<BTreeSet<ContainerId>>,
+    grown: RefCell<BTreeSet<ContainerId>>,
+    followed: RefCell<BTreeSet<ContainerId>>,
+    /// Whether the node has yet to hear that it was told all records.
+    is_first: Cell<bool>,
+    wake: Notify,
+}
+
+impl Outbox {
+    /// Begins anew, for a node that knows nothing yet. The node before hears no more.
+    pub(super) fn attach(&self, ids: impl Iterator<Item = ContainerId>) -> Session {
+        let session = Session(self.session.get().0.wrapping_add(1));
+        self.session.set(session);
+        self.changed.replace(ids.collect());
+        self.grown.take();
+        self.followed.take();
+        self.is_first.set(true);
+        self.wake.notify_waiters();
+        session
+    }
+
+    pub(super) fn changed(&self, id: ContainerId) {
+        self.changed.borrow_mut().insert(id);
+        self.wake.notify_waiters();
+    }
+
+    pub(super) fn grew(&self, id: &ContainerId) {
+        if self.followed.borrow().contains(id) && self.grown.borrow_mut().insert(id.clone()) {
+            self.wake.notify_waiters();
+        }
+    }
+
+    pub(super) fn follow(&self, id: ContainerId, on: bool) {
+        if on {
+            self.followed.borrow_mut().insert(id);
+        } else {
+            self.followed.borrow_mut().remove(&id);
+        }
+    }
+
+    /// Everything there is to tell, as soon as there is something; none once another node has attached.
+    pub(super) async fn take(
+        &self,
+        session: Session,
+        record: impl Fn(&ContainerId) -> Option<Record>,
+    ) -> Option<Vec<Report>> {
+        loop {
+            if self.session.get() != session {
+                return None;
+            }
+            // Growth comes first: a reader shall have the last output before it hears of the end.
+            let mut reports: Vec<_> = self.grown.take().into_iter().map(Report::Grew).collect();
+            reports.extend(self.changed.take().iter().filter_map(&record).map(Report::Record));
+            reports.extend(self.is_first.take().then_some(Report::Synced));
+            if !reports.is_empty() {
+                return Some(reports);
+            }
+            // Single-threaded: nothing can have happened since the sets were found empty.
+            self.wake.notified().await;
+        }
+    }
+}

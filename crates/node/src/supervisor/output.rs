@@ -1,0 +1,97 @@
+//! Carries what a process writes into its log file.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use tokio::net::unix::pipe::Receiver;
+use tokio::task::AbortHandle;
+
+use super::log_file::{LogFile, Stream};
+use super::outbox::Outbox;
+use super::spawn::Spawned;
+use crate::container::ContainerId;
+
+/// What a pipe holds by default on Linux, and so what one read can bring.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// What is read at most from a pipe after its main process has ended. A process that escaped may go on writing for
+/// ever; what was written before is in the pipe, which holds no more than this.
+const LAST_BYTES_MAX: usize = 1 << 20;
+
+/// The output of one running process.
+pub(super) struct Output {
+    sink: Sink,
+    pipes: [(Stream, Rc<Receiver>); 2],
+    readers: [AbortHandle; 2],
+}
+
+/// Where output goes.
+#[derive(Clone)]
+pub(super) struct Sink {
+    pub(super) id: ContainerId,
+    pub(super) log: Rc<RefCell<LogFile>>,
+    pub(super) outbox: Rc<Outbox>,
+}
+
+impl Sink {
+    fn write(&self, stream: Stream, bytes: &[u8]) {
+        let outcome = self.log.borrow_mut().write(stream, bytes, Timestamp::now());
+        self.tell(outcome);
+    }
+
+    fn tell(&self, outcome: io::Result<bool>) {
+        match outcome {
+            Ok(true) => self.outbox.grew(&self.id),
+            Ok(false) => {}
+            // A full disk must not stop the container: its output is lost, and this says so.
+            Err(error) => eprintln!("container {}: its log can not be written: {error}", self.id),
+        }
+    }
+}
+
+impl Output {
+    /// Begins to carry the output of a process into its log.
+    pub(super) fn collect(sink: Sink, spawned: Spawned) -> io::Result<Output> {
+        let stdout = Rc::new(Receiver::from_owned_fd(spawned.stdout)?);
+        let stderr = Rc::new(Receiver::from_owned_fd(spawned.stderr)?);
+        let pipes = [(Stream::Stdout, stdout), (Stream::Stderr, stderr)];
+        let readers = pipes
+            .clone()
+            .map(|(stream, pipe)| tokio::task::spawn_local(carry(sink.clone(), stream, pipe)).abort_handle());
+        Ok(Output { sink, pipes, readers })
+    }
+
+    /// Takes in what the process wrote last, and closes the log. Not the end of the pipe is waited for but an empty
+    /// pipe: a process that escaped could keep it open.
+    pub(super) fn finish(self) {
+        self.readers.iter().for_each(AbortHandle::abort);
+        let mut chunk = vec![0; CHUNK_BYTES];
+        for (stream, pipe) in &self.pipes {
+            let mut n_read = 0;
+            while n_read < LAST_BYTES_MAX {
+                // Not `try_read`: it trusts what the reactor saw last, which may be older than the last output.
+                let Ok(n @ 1..) = rustix::io::read(pipe.as_ref(), &mut chunk) else { break };
+                self.sink.write(*stream, chunk.get(..n).unwrap_or_default());
+                n_read += n;
+            }
+        }
+        let outcome = self.sink.log.borrow_mut().finish(Timestamp::now());
+        self.sink.tell(outcome);
+    }
+}
+
+async fn carry(sink: Sink, stream: Stream, pipe: Rc<Receiver>) {
+    // Allocated when there is something to read: most containers say little, and many run at once.
+    let mut chunk = Vec::new();
+    while pipe.readable().await.is_ok() {
+        chunk.resize(CHUNK_BYTES, 0);
+        match pipe.try_read(&mut chunk) {
+            Ok(0) => return,
+            Ok(n) => sink.write(stream, chunk.get(..n).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}

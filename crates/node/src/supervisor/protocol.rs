@@ -1,0 +1,108 @@
+//! What the node and the supervisor say to each other: one JSON document per line.
+//!
+//! Both directions are level-triggered. The supervisor reports a container's whole record whenever it changes, and all
+//! records when a node attaches; a request that was already carried out is ignored. So a lost connection is mended by
+//! connecting again, and nobody needs to know what was under way.
+
+use std::path::PathBuf;
+
+use krafla_api::Uid;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
+
+use crate::container::{ContainerId, Record};
+
+/// The longest line that is read. A container's environment is the biggest part; Linux itself allows about 2 MiB.
+const LINE_BYTES_MAX: u64 = 8 << 20;
+
+/// What the node asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// Start a container, unless that attempt is known already.
+    Start(Box<Launch>),
+    /// Make a container end.
+    Stop {
+        /// Which.
+        id: ContainerId,
+        /// How.
+        how: Stop,
+    },
+    /// Report whenever a container has written something, or no longer.
+    Follow {
+        /// Which.
+        id: ContainerId,
+        /// Whether to report.
+        on: bool,
+    },
+    /// Kill what is left of a pod and forget it. Its files are the node's to remove.
+    Forget {
+        /// The pod.
+        pod: Uid,
+    },
+}
+
+/// How a container is made to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// SIGTERM to its main process.
+    Terminate,
+    /// SIGKILL to all of its processes.
+    Kill,
+}
+
+/// Everything that is needed to start a container.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    /// Which attempt this is.
+    pub id: ContainerId,
+    /// The command and its arguments; empty for a pause, which needs no process at all.
+    pub argv: Vec<String>,
+    /// The whole environment.
+    pub env: Vec<(String, String)>,
+    /// Where it runs.
+    pub working_dir: PathBuf,
+    /// Kept in the record: how long to wait before the next attempt.
+    pub backoff_seconds: u32,
+    /// Kept in the record: how long it has to end by itself.
+    pub grace_seconds: u32,
+}
+
+/// What the supervisor reports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Report {
+    /// A container's record, new or changed.
+    Record(Record),
+    /// All records have been reported that existed when the node attached.
+    Synced,
+    /// A followed container has written something.
+    Grew(ContainerId),
+}
+
+/// One message as a line.
+pub fn to_line(message: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Reads the next message; none when the other side has closed the connection.
+pub async fn read_message<T, R>(reader: &mut R) -> std::io::Result<Option<T>>
+where
+    T: for<'de> Deserialize<'de>,
+    R: AsyncBufRead + Unpin,
+{
+    let mut line = Vec::new();
+    let n_bytes = (&mut *reader).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).await?;
+    if n_bytes == 0 {
+        return Ok(None);
+    }
+    if line.last() != Some(&b'\n') {
+        let why =
+            if n_bytes as u64 == LINE_BYTES_MAX { "a message is too long" } else { "a message is cut off" };
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, why));
+    }
+    Ok(Some(serde_json::from_slice(&line)?))
+}

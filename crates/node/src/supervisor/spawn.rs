@@ -1,0 +1,96 @@
+//! Starts the main process of a container.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{Access, access};
+
+use super::protocol::Launch;
+use crate::container::CONTAINER_VARIABLE;
+
+/// Where commands are looked for if the container's environment does not say.
+const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// A process that was just started, and the reading ends of its two streams.
+pub(super) struct Spawned {
+    pub(super) pid: i32,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+}
+
+/// Why a container could not be started. The messages name the field of the manifest.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SpawnError {
+    #[error(
+        "command {0:?} was not found in PATH ({1}): containers run on this machine itself, so install it here, or name it by its full path"
+    )]
+    NotFound(String, String),
+    #[error("command {0:?} does not exist: containers run on this machine itself, so install it here")]
+    NoSuchFile(PathBuf),
+    #[error("command {0:?} is not an executable file")]
+    NotExecutable(PathBuf),
+    #[error("workingDir {0:?} is not a directory of this machine: create it, or name another one")]
+    NoWorkingDir(PathBuf),
+    #[error("command {0:?} could not be started: {1}")]
+    Failed(PathBuf, io::Error),
+}
+
+/// Starts a process in a process group of its own, with nothing inherited but what `launch` says.
+///
+/// The command is looked up here, not by the child: with an absolute path the standard library can use `posix_spawn`,
+/// which does not copy this process, and the error can say what was looked for and where.
+pub(super) fn spawn(launch: &Launch) -> Result<Spawned, SpawnError> {
+    if !launch.working_dir.is_dir() {
+        return Err(SpawnError::NoWorkingDir(launch.working_dir.clone()));
+    }
+    let (name, arguments) =
+        launch.argv.split_first().map_or(("", &[][..]), |(name, rest)| (name.as_str(), rest));
+    let program = find_program(name, launch)?;
+    let mut child = Command::new(&program)
+        .arg0(name)
+        .args(arguments)
+        .env_clear()
+        .envs(launch.env.iter().map(|(name, value)| (name, value)))
+        .env(CONTAINER_VARIABLE, launch.id.to_string())
+        .current_dir(&launch.working_dir)
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| SpawnError::Failed(program.clone(), error))?;
+    let no_pipe = || SpawnError::Failed(program.clone(), io::Error::other("it has no output"));
+    let stdout = child.stdout.take().ok_or_else(no_pipe)?.into();
+    let stderr = child.stderr.take().ok_or_else(no_pipe)?.into();
+    let pid = i32::try_from(child.id()).map_err(|_| no_pipe())?;
+    // The child is reaped with all others, by its pid; dropping the handle does nothing to it.
+    Ok(Spawned { pid, stdout, stderr })
+}
+
+/// The absolute path of a command, by the rules of a shell.
+fn find_program(name: &str, launch: &Launch) -> Result<PathBuf, SpawnError> {
+    if name.contains('/') {
+        let path = launch.working_dir.join(name);
+        return match fs::metadata(&path) {
+            Ok(_) if is_executable(&path) => Ok(path),
+            Ok(_) => Err(SpawnError::NotExecutable(path)),
+            Err(_) => Err(SpawnError::NoSuchFile(path)),
+        };
+    }
+    let path =
+        launch.env.iter().rev().find(|(name, _)| name == "PATH").map_or(PATH_DEFAULT, |(_, path)| path);
+    let candidates = path.split(':').map(|directory| launch.working_dir.join(directory).join(name));
+    let mut executables = candidates.filter(|candidate| is_executable(candidate));
+    match executables.next() {
+        Some(program) if !name.is_empty() => Ok(program),
+        _ => Err(SpawnError::NotFound(name.to_owned(), path.to_owned())),
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    access(path, Access::EXEC_OK).is_ok() && path.is_file()
+}

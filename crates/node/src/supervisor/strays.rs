@@ -1,0 +1,52 @@
+//! Finds processes that outlived their container.
+//!
+//! When the main process of a container ends, its process group is killed. What had left the group before (a daemon, a
+//! job of an interactive shell) becomes a child of the supervisor, and is known by its environment.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+
+use crate::container::{CONTAINER_VARIABLE, ContainerId};
+
+/// Where to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Among {
+    /// Children of this process: what its containers have left behind.
+    Children,
+    /// All processes: what the containers of a supervisor that is no more have left behind.
+    Everybody,
+}
+
+/// Kills all processes whose container is one that `is_stray` names. Returns how many there were.
+///
+/// One call is not always enough: the children of what is killed become children of this process, and only then show.
+pub(super) fn kill_strays(among: Among, is_stray: impl Fn(Pid, &ContainerId) -> bool) -> usize {
+    let Ok(processes) = fs::read_dir("/proc") else { return 0 };
+    let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut n_killed = 0;
+    for pid in pids.filter_map(Pid::from_raw) {
+        if among == Among::Children && parent_of(pid) != Some(getpid()) {
+            continue;
+        }
+        if container_of(pid).is_some_and(|id| is_stray(pid, &id)) && kill_process(pid, Signal::KILL).is_ok() {
+            n_killed += 1;
+        }
+    }
+    n_killed
+}
+
+/// The second field after the name, which is in parentheses and may contain anything.
+fn parent_of(pid: Pid) -> Option<Pid> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(1)?.parse().ok().and_then(Pid::from_raw)
+}
+
+fn container_of(pid: Pid) -> Option<ContainerId> {
+    let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
+    let variables = environment.split(|byte| *byte == 0);
+    let mut values = variables
+        .filter_map(|variable| variable.strip_prefix(CONTAINER_VARIABLE.as_bytes())?.strip_prefix(b"="));
+    std::str::from_utf8(values.next()?).ok()?.parse().ok()
+}
