@@ -425,6 +425,7 @@ impl Field {
             (Shape::Struct(_), Value::Object(fields)) => fields.is_empty(),
             (Shape::String, Value::String(text)) => text.is_empty(),
             (Shape::Bytes, Value::String(text)) => self.omit_empty && text.is_empty(),
+            (Shape::Quantity, Value::String(text)) => text == "0",
             (Shape::Bool, Value::Bool(bool)) => !bool,
             (Shape::Int32 | Shape::Int64 | Shape::Float64 | Shape::IntOrString, Value::Number(number)) => {
                 number.as_f64() == Some(0.0)
