@@ -56,6 +56,15 @@ pub fn decode(document: &Node<'_>, of: TypeId) -> Result<Decoded, String> {
     decoder.finish(if object.is_null() { Value::Object(Map::new()) } else { object })
 }
 
+/// Decodes what a strategic merge patch has made of an object. kube-apiserver has another decoder there, with other
+/// words for the same faults.
+pub fn decode_patched(object: &Value, of: TypeId) -> Result<Decoded, String> {
+    let mut decoder = Decoder { is_patched: true, ..Decoder::default() };
+    let context = TypeRef::of(of);
+    let object = decoder.value(&Node::from(object), &context)?;
+    decoder.finish(object)
+}
+
 /// Decodes an object of a kind that a CRD defines, as far as Go does it: its metadata is typed, the rest is not.
 pub fn decode_custom(document: &Node<'_>) -> Result<Decoded, String> {
     let mut decoder = Decoder::default();
@@ -95,6 +104,8 @@ struct Decoder<'t> {
     wrong_type: Option<String>,
     /// Go reads the parts of some types on their own, and there says nothing about unknown fields.
     is_lenient: bool,
+    /// The object comes from a strategic merge patch.
+    is_patched: bool,
 }
 
 impl<'t> Decoder<'t> {
@@ -133,7 +144,7 @@ impl<'t> Decoder<'t> {
 
     /// Go's text for a value that does not fit a type.
     fn mismatch(&self, what: &str, go_type: &str) -> String {
-        if self.go_struct.is_empty() {
+        if self.go_struct.is_empty() || self.is_patched {
             return format!("json: cannot unmarshal {what} into Go value of type {go_type}");
         }
         let (name, fields) = (self.go_struct, self.go_fields.join("."));
@@ -142,6 +153,10 @@ impl<'t> Decoder<'t> {
 
     /// Notes a value of the wrong type and goes on without it.
     fn wrong(&mut self, node: &Node<'_>, expected: &TypeRef) -> Value {
+        if self.is_patched {
+            self.wrong_type.get_or_insert_with(|| cannot_convert(node, expected));
+            return Value::Null;
+        }
         self.wrong_as(node.go_kind(), &expected.go_name())
     }
 
@@ -333,6 +348,23 @@ impl<'t> Decoder<'t> {
                 Value::Object(map)
             }
         })
+    }
+}
+
+/// What is said of a value that a strategic merge patch has put in the wrong place.
+fn cannot_convert(node: &Node<'_>, expected: &TypeRef) -> String {
+    let (kind, go_type) = match node {
+        Node::Array(_) => ("slice", "[]interface {}"),
+        Node::Object(_) => ("map", "map[string]interface {}"),
+        Node::Number(text) if text.parse::<i64>().is_ok() => ("int64", "int64"),
+        Node::Number(_) => ("float64", "float64"),
+        other => (other.go_kind(), other.go_kind()),
+    };
+    match &expected.shape {
+        Shape::Map(_) => format!("cannot restore map from {kind}"),
+        Shape::List(_) | Shape::Bytes => format!("cannot restore slice from {kind}"),
+        Shape::Struct(_) => format!("cannot restore struct from: {kind}"),
+        _ => format!("cannot convert {go_type} to {}", expected.go_name()),
     }
 }
 
@@ -666,6 +698,17 @@ mod tests {
             }
         }
         assert!(n_compared > 100, "{n_compared} compared");
+    }
+
+    #[test]
+    fn wrong_values_in_a_strategic_merge_patch_have_their_own_words() {
+        let fault = |object: Value| {
+            decode_patched(&object, builtin().kind("", "v1", "ConfigMap").unwrap()).unwrap_err()
+        };
+        assert_eq!(fault(json!({"data": {"n": 1}})), "cannot convert int64 to string");
+        assert_eq!(fault(json!({"metadata": {"labels": ["x"]}})), "cannot restore map from slice");
+        assert_eq!(fault(json!({"metadata": "x"})), "cannot restore struct from: string");
+        assert_eq!(fault(json!({"metadata": {"finalizers": "x"}})), "cannot restore slice from string");
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub(crate) mod golden;
 pub mod json;
 pub mod protobuf;
 pub mod scalar;
+pub mod strategic;
 pub mod table;
 
 pub use table::{Field, ListType, Shape, Type, TypeId, TypeRef, builtin};

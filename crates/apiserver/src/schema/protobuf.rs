@@ -288,8 +288,7 @@ fn each_field<'a>(
 #[derive(Default)]
 struct Parts<'a> {
     numbers: [u64; 3],
-    texts: [Option<&'a [u8]>; 3],
-    lists: [Vec<&'a [u8]>; 3],
+    texts: [Vec<&'a [u8]>; 3],
 }
 
 impl<'a> Parts<'a> {
@@ -298,13 +297,18 @@ impl<'a> Parts<'a> {
         each_field(message, |number, payload| {
             let at = usize::try_from(number).unwrap_or(usize::MAX).wrapping_sub(1);
             match payload {
-                Payload::Varint(value) => parts.numbers.get_mut(at).map(|part| *part = value),
-                Payload::Bytes(value) => {
-                    parts.texts.get_mut(at).map(|part| *part = Some(value));
-                    parts.lists.get_mut(at).map(|part| part.push(value))
+                Payload::Varint(value) => {
+                    if let Some(part) = parts.numbers.get_mut(at) {
+                        *part = value;
+                    }
                 }
-                Payload::Fixed64(_) | Payload::Fixed32 => None,
-            };
+                Payload::Bytes(value) => {
+                    if let Some(part) = parts.texts.get_mut(at) {
+                        part.push(value);
+                    }
+                }
+                Payload::Fixed64(_) | Payload::Fixed32 => {}
+            }
             Ok(())
         })?;
         Ok(parts)
@@ -312,7 +316,8 @@ impl<'a> Parts<'a> {
 }
 
 fn read_special(message: &[u8], shape: &Shape, depth: usize) -> Result<Value, Fault> {
-    let Parts { numbers: [first, second, _], texts: [raw, _, text], lists } = Parts::read(message)?;
+    let Parts { numbers: [first, second, _], texts } = Parts::read(message)?;
+    let [raw, _, text] = texts.each_ref().map(|texts| texts.last().copied());
     match shape {
         // An empty message is Go's zero time, not 1970.
         Shape::Time | Shape::MicroTime if message.is_empty() => Ok(Value::Null),
@@ -330,17 +335,17 @@ fn read_special(message: &[u8], shape: &Shape, depth: usize) -> Result<Value, Fa
             None => Ok(Value::Null),
         },
         Shape::SchemaOrArray | Shape::SchemaOrBool | Shape::SchemaOrStrings => {
-            read_union(shape, first != 0, lists, depth)
+            read_union(shape, first != 0, &texts, depth)
         }
         _ => Err(None),
     }
 }
 
 /// A schema, or something short in its place.
-fn read_union(shape: &Shape, allows: bool, lists: [Vec<&[u8]>; 3], depth: usize) -> Result<Value, Fault> {
+fn read_union(shape: &Shape, allows: bool, texts: &[Vec<&[u8]>; 3], depth: usize) -> Result<Value, Fault> {
     let Some(schema) = schema_type().map(TypeRef::of) else { return Ok(Value::Null) };
     let read = |message: &&[u8]| read_value(Payload::Bytes(message), &schema, depth);
-    let [first, second, _] = &lists;
+    let [first, second, _] = texts;
     let (schemas, others) = if *shape == Shape::SchemaOrBool { (second, first) } else { (first, second) };
     if let Some(message) = schemas.last() {
         return read(message);
