@@ -20,5 +20,6 @@ pub mod protobuf;
 pub mod scalar;
 pub mod strategic;
 pub mod table;
+pub mod yaml;
 
 pub use table::{Field, ListType, Shape, Type, TypeId, TypeRef, builtin};

@@ -1,0 +1,177 @@
+//! YAML request bodies, read into the same documents as JSON, so that everything behind them is the same.
+//!
+//! As in kube-apiserver, whose YAML is version 1.1: `yes` and `on` are booleans, `0644` is octal, keys become strings, and
+//! only the first document of several counts. A key that comes twice is named by its path, as in JSON; kube-apiserver
+//! names a line.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::DuplicateKeyPolicy;
+
+use super::json::{DEPTH_MAX, Node};
+
+/// Reads a document; nothing at all is null. The limits on aliases and nesting are the reader's own.
+pub fn parse(text: &[u8]) -> Result<Node<'static>, String> {
+    let text = std::str::from_utf8(text).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
+    let options = serde_saphyr::options! {
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
+        legacy_octal_numbers: true,
+        with_snippet: false,
+    };
+    let first: Option<Tree> = serde_saphyr::from_str_with_options(first_document(text), options)
+        .map_err(|error| format!("yaml: {error}"))?;
+    let node = first.map_or(Node::Null, |tree| tree.0);
+    if depth(&node) > DEPTH_MAX { Err("yaml: exceeded max depth".to_owned()) } else { Ok(node) }
+}
+
+/// The text up to the line that begins a second document.
+fn first_document(text: &str) -> &str {
+    let mut has_content = false;
+    let mut offset = 0;
+    for line in text.split_inclusive('\n') {
+        let is_marker = line.trim_end() == "---" || line.starts_with("--- ");
+        if is_marker && has_content {
+            return text.get(..offset).unwrap_or(text);
+        }
+        let content = line.trim();
+        has_content |= !content.is_empty() && !content.starts_with(['#', '%']) && line.trim_end() != "---";
+        offset += line.len();
+    }
+    text
+}
+
+fn depth(node: &Node<'_>) -> usize {
+    match node {
+        Node::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Node::Object(fields) => 1 + fields.iter().map(|(_, value)| depth(value)).max().unwrap_or(0),
+        Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) => 0,
+    }
+}
+
+struct Tree(Node<'static>);
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TreeVisitor).map(Tree)
+    }
+}
+
+struct TreeVisitor;
+
+impl<'de> Visitor<'de> for TreeVisitor {
+    type Value = Node<'static>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a YAML value")
+    }
+
+    fn visit_bool<E: Error>(self, bool: bool) -> Result<Self::Value, E> {
+        Ok(Node::Bool(bool))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Node::Number(number.to_string().into()))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Node::Number(number.to_string().into()))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
+        // A whole number in a field for whole numbers is one, however it was written.
+        let text = if number.fract() == 0.0 && number.abs() < 1e15 {
+            format!("{number:.0}")
+        } else {
+            number.to_string()
+        };
+        Ok(Node::Number(text.into()))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Node::String(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_string<E: Error>(self, text: String) -> Result<Self::Value, E> {
+        Ok(Node::String(Cow::Owned(text)))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(TreeVisitor)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(Tree(item)) = access.next_element()? {
+            items.push(item);
+        }
+        Ok(Node::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(Tree(key)) = access.next_key()? {
+            let key = match key {
+                Node::String(text) | Node::Number(text) => text,
+                Node::Bool(bool) => bool.to_string().into(),
+                Node::Null => Cow::Borrowed("null"),
+                Node::Array(_) | Node::Object(_) => {
+                    return Err(A::Error::custom("a key is not a plain value"));
+                }
+            };
+            let Tree(value) = access.next_value()?;
+            fields.push((key, value));
+        }
+        Ok(Node::Object(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn yaml_reads_as_kubernetes_reads_it() {
+        let text =
+            "a: yes\nb: off\nc: 0644\nd: 'yes'\n1: x\ne: 1.5\nf: ~\ng: [1, two]\nh: {i: null}\nj: 2.0\n";
+        let expected = json!({
+            "a": true, "b": false, "c": 420, "d": "yes", "1": "x", "e": 1.5, "f": null, "g": [1, "two"],
+            "h": {"i": null}, "j": 2,
+        });
+        assert_eq!(parse(text.as_bytes()).unwrap().into_value(), expected);
+    }
+
+    #[test]
+    fn only_the_first_document_counts_and_nothing_is_null() {
+        assert_eq!(parse(b"").unwrap(), Node::Null);
+        assert_eq!(parse(b"# nothing\n").unwrap(), Node::Null);
+        assert_eq!(parse(b"---\na: 1\n---\na: 2\n").unwrap().into_value(), json!({"a": 1}));
+    }
+
+    #[test]
+    fn a_key_that_comes_twice_is_kept_for_the_decoder() {
+        let node = parse(b"a: 1\nb: 2\na: 3\n").unwrap();
+        assert!(matches!(&node, Node::Object(fields) if fields.len() == 3), "{node:?}");
+        assert_eq!(node.into_value(), json!({"a": 3, "b": 2}));
+    }
+
+    #[test]
+    fn what_is_no_yaml_or_nests_too_deep_is_refused() {
+        assert!(parse(b"a: [").unwrap_err().starts_with("yaml: "));
+        assert!(parse(b"\xff").is_err());
+        let deep = "[".repeat(DEPTH_MAX + 1) + &"]".repeat(DEPTH_MAX + 1);
+        assert!(parse(deep.as_bytes()).is_err());
+    }
+}
