@@ -183,7 +183,10 @@ impl From<redb::Error> for DiskError {
     fn from(error: redb::Error) -> DiskError {
         match error {
             redb::Error::Corrupted(reason) => DiskError::Damaged(reason),
-            redb::Error::Io(error) if error.kind() != io::ErrorKind::InvalidData => DiskError::Io(error),
+            redb::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
+                DiskError::Damaged(error.to_string())
+            }
+            redb::Error::Io(error) => DiskError::Io(error),
             other => DiskError::Damaged(other.to_string()),
         }
     }

@@ -143,3 +143,42 @@ impl std::fmt::Debug for Pairs {
 fn as_map<S: serde::Serializer>(pairs: &[(Box<str>, Box<str>)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().map(|(name, value)| (name, value)))
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_read_of_an_object_survives_the_disk() {
+        let object = json!({"metadata": {
+            "labels": {"b": "2", "a": "1", "odd": 3},
+            "ownerReferences": [{"uid": "u1", "blockOwnerDeletion": true}, {"uid": "u2"}, {"name": "no uid"}],
+            "deletionTimestamp": "2026-11-15T08:00:00Z",
+            "finalizers": ["foregroundDeletion"],
+        }});
+        let mut meta = EntryMeta::of(&object);
+        meta.fields = [("spec.nodeName", "")].into_iter().collect();
+        let stored = serde_json::to_string(&meta).unwrap();
+        expect![[r#"{"labels":{"a":"1","b":"2"},"fields":{"spec.nodeName":""},"owners":[{"uid":"u1","blocks_deletion":true},{"uid":"u2","blocks_deletion":false}],"is_deleting":true,"has_finalizers":true}"#]]
+            .assert_eq(&stored);
+        assert_eq!(serde_json::from_str::<EntryMeta>(&stored).unwrap(), meta);
+    }
+
+    #[test]
+    fn what_is_not_shaped_like_metadata_reads_as_absent() {
+        for object in [json!(null), json!({}), json!({"metadata": []}), json!({"metadata": {"labels": "x"}})]
+        {
+            assert_eq!(EntryMeta::of(&object), EntryMeta::default());
+        }
+    }
+
+    #[test]
+    fn the_later_of_two_values_counts() {
+        let pairs: Pairs = [("b", "1"), ("a", "2"), ("b", "3")].into_iter().collect();
+        assert_eq!(pairs.iter().collect::<Vec<_>>(), [("a", "2"), ("b", "3")]);
+        assert_eq!((pairs.get("b"), pairs.get("c")), (Some("3"), None));
+    }
+}

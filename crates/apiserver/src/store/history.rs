@@ -116,3 +116,52 @@ impl History {
         Ok(entries)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use krafla_api::Key;
+
+    use super::*;
+    use crate::store::entry::{Entry, EntryMeta};
+    use crate::store::event::EventType;
+
+    const SMALL: Retention =
+        Retention { events_min: 2, events_max: 5, bytes_max: 100, young_for: Duration::from_secs(75) };
+
+    /// One event per pair of seconds and bytes, with revisions 1, 2, 3... Returns which revisions are still there.
+    fn kept(events: &[(u64, usize)]) -> Vec<u64> {
+        let mut history = History::since(0);
+        for (revision, (second, size)) in (1..).zip(events) {
+            let bytes = vec![b' '; *size].into();
+            let entry =
+                Entry { key: Key::new("", "a"), uid: "".into(), revision, bytes, meta: EntryMeta::default() };
+            let happened_at = Duration::from_secs(*second);
+            let event = StoredEvent::new(EventType::Modified, Arc::new(entry), None, happened_at);
+            history.push(Arc::new(event), &SMALL);
+        }
+        let kept: Vec<u64> = history.events.iter().map(|event| event.revision).collect();
+        assert_eq!(history.oldest, kept[0] - 1, "exactly what is before the first event is forgotten");
+        assert!(history.check(history.oldest).is_ok());
+        assert!(history.oldest == 0 || history.check(history.oldest - 1).is_err());
+        kept
+    }
+
+    #[test]
+    fn young_events_are_kept_up_to_a_number() {
+        assert_eq!(kept(&[(0, 1); 4]), [1, 2, 3, 4]);
+        assert_eq!(kept(&[(0, 1); 9]), [5, 6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn old_events_are_kept_up_to_a_smaller_number() {
+        assert_eq!(kept(&[(0, 1), (10, 1), (80, 1), (200, 1)]), [3, 4]);
+        assert_eq!(kept(&[(0, 1), (10, 1), (80, 1), (86, 1)]), [3, 4]);
+        assert_eq!(kept(&[(0, 1), (10, 1), (80, 1), (85, 1)]), [2, 3, 4]);
+    }
+
+    #[test]
+    fn large_events_are_forgotten_early() {
+        assert_eq!(kept(&[(0, 40); 4]), [3, 4]);
+        assert_eq!(kept(&[(0, 400); 4]), [3, 4], "but never all of them");
+    }
+}

@@ -70,6 +70,13 @@ impl Store {
         Store::new(Arc::new(Sequencer::in_memory(state)), None)
     }
 
+    /// An independent store without a disk that begins with everything visible here. It takes no time: the two share what
+    /// neither has changed.
+    pub fn fork(&self) -> Store {
+        let state = State::clone(&self.inner.sequencer.visible());
+        Store::new(Arc::new(Sequencer::in_memory(state)), None)
+    }
+
     /// The store in a directory, which is made if it is missing. One process may have it open at a time.
     pub fn open(dir: &Path) -> Result<Store, OpenError> {
         let (lock, disk, contents) = open::open(dir)?;
@@ -174,3 +181,6 @@ fn serve_disk(sequencer: &Sequencer, mut disk: Disk) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

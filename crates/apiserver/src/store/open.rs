@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -57,16 +58,37 @@ pub(super) fn open(dir: &Path) -> Result<(DirectoryLock, Disk, Contents), OpenEr
     fs::create_dir_all(dir).map_err(at(dir))?;
     let lock = lock(dir)?;
     let path = dir.join("store.redb");
-    let file =
-        File::options().read(true).write(true).create(true).truncate(false).open(&path).map_err(at(&path))?;
-    // The file's name must be as durable as what is in it.
+    let (disk, contents) = match File::options().read(true).write(true).open(&path) {
+        Ok(file) => open_file(file, &path)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_file(dir, &path)?,
+        Err(error) => return Err(at(&path)(error)),
+    };
+    Ok((lock, disk, contents))
+}
+
+/// Makes an empty store under another name and moves it into place when it is whole, so that no crash leaves half of
+/// one.
+fn make_file(dir: &Path, path: &Path) -> Result<(Disk, Contents), OpenError> {
+    let unfinished = path.with_extension("redb.new");
+    let make = File::options().read(true).write(true).create(true).truncate(true).open(&unfinished);
+    let file = make.map_err(at(&unfinished))?;
+    let opened = open_file(file.try_clone().map_err(at(&unfinished))?, &unfinished)?;
+    file.sync_all().map_err(at(&unfinished))?;
+    fs::rename(&unfinished, path).map_err(at(path))?;
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))?;
-    let (disk, contents) = Disk::open(Arc::new(PlainFile(file))).map_err(|error| match error {
+    Ok(opened)
+}
+
+fn open_file(file: File, path: &Path) -> Result<(Disk, Contents), OpenError> {
+    let path = path.to_owned();
+    // The engine checks most of what it reads, and panics on some of the rest.
+    let opened = catch_unwind(|| Disk::open(Arc::new(PlainFile(file))))
+        .unwrap_or_else(|_| Err(DiskError::Damaged("what it says about itself makes no sense".to_owned())));
+    opened.map_err(|error| match error {
         DiskError::Damaged(reason) => OpenError::Damaged { path, reason },
         DiskError::UnknownFormat(format) => OpenError::UnknownFormat { path, format },
         DiskError::Io(source) => OpenError::Io { path, source },
-    })?;
-    Ok((lock, disk, contents))
+    })
 }
 
 fn lock(dir: &Path) -> Result<DirectoryLock, OpenError> {

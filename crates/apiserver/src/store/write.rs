@@ -151,3 +151,43 @@ pub enum CommitError {
     #[error("the store could not write: {0}")]
     Failed(String),
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(object: Value, expected: Expect) {
+        let draft = Draft::new(object, EntryMeta::default());
+        expected.assert_eq(std::str::from_utf8(&draft.to_bytes(42)).unwrap());
+    }
+
+    #[test]
+    fn a_draft_has_its_keys_in_order_and_the_stores_revision() {
+        check(
+            json!({"spec": {"b": 1, "a": "\"}"}, "kind": "Pod", "metadata": {"uid": "u", "name": "a"}}),
+            expect![[
+                r#"{"kind":"Pod","metadata":{"name":"a","resourceVersion":"42","uid":"u"},"spec":{"a":"\"}","b":1}}"#
+            ]],
+        );
+        check(
+            json!({"metadata": {"resourceVersion": "7", "name": "a"}}),
+            expect![[r#"{"metadata":{"name":"a","resourceVersion":"42"}}"#]],
+        );
+        check(json!({"kind": "Pod"}), expect![[r#"{"kind":"Pod","metadata":{"resourceVersion":"42"}}"#]]);
+        check(json!(null), expect![[r#"{"metadata":{"resourceVersion":"42"}}"#]]);
+    }
+
+    #[test]
+    fn a_draft_is_what_serde_would_write() {
+        let mut object = json!({
+            "apiVersion": "v1", "kind": "Pod", "zebra": [1, 2.5, null, true, "ü\n"],
+            "metadata": {"annotations": {"resourceVersion": "1"}, "uid": "u", "selfLink": "", "labels": {}},
+        });
+        let bytes = Draft::new(object.clone(), EntryMeta::default()).to_bytes(u64::MAX);
+        object["metadata"]["resourceVersion"] = u64::MAX.to_string().into();
+        assert_eq!(bytes, serde_json::to_vec(&object).unwrap());
+    }
+}
