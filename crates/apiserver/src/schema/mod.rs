@@ -16,6 +16,7 @@ pub mod decode;
 #[cfg(test)]
 pub(crate) mod golden;
 pub mod json;
+pub mod openapi;
 pub mod protobuf;
 pub mod scalar;
 pub mod strategic;

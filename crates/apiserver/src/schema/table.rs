@@ -99,8 +99,8 @@ pub struct Field {
     pub patch_retain_keys: bool,
     /// Strategic merge patch: the field that identifies an element of a merged list.
     pub merge_key: Option<&'static str>,
-    /// Server-side apply: how a list merges.
-    pub list_type: ListType,
+    /// Server-side apply: how a list merges; as one value where nothing is said.
+    pub list_type: Option<ListType>,
     /// Server-side apply: the fields that identify an element of a list of type map.
     pub list_keys: Vec<&'static str>,
     /// Server-side apply: the struct or map is one value.
@@ -110,15 +110,25 @@ pub struct Field {
 }
 
 /// How server-side apply merges a list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListType {
-    /// As one value; also where nothing is said.
-    #[default]
+    /// As one value.
     Atomic,
     /// Element by element, each a value of its own.
     Set,
     /// Element by element, identified by keys.
     Map,
+}
+
+impl ListType {
+    /// As schemas say it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ListType::Atomic => "atomic",
+            ListType::Set => "set",
+            ListType::Map => "map",
+        }
+    }
 }
 
 /// A use of a type: what it is, whether through a pointer, and under which name.
@@ -461,7 +471,7 @@ impl Field {
             patch_merge: false,
             patch_retain_keys: false,
             merge_key: None,
-            list_type: ListType::Atomic,
+            list_type: None,
             list_keys: Vec::new(),
             is_atomic: false,
             default: None,
@@ -479,9 +489,9 @@ impl Field {
                 self.patch_retain_keys = strategies.split(',').any(|word| word == "retainKeys");
             }
             ("key", key) => self.merge_key = Some(key),
-            ("list", "atomic") => self.list_type = ListType::Atomic,
-            ("list", "set") => self.list_type = ListType::Set,
-            ("list", "map") => self.list_type = ListType::Map,
+            ("list", "atomic") => self.list_type = Some(ListType::Atomic),
+            ("list", "set") => self.list_type = Some(ListType::Set),
+            ("list", "map") => self.list_type = Some(ListType::Map),
             ("keys", keys) => self.list_keys = keys.split(',').collect(),
             _ => return Err(format!("unknown word {word:?}")),
         }
@@ -517,7 +527,7 @@ impl Shape {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
 
     use super::*;
 
@@ -559,67 +569,37 @@ mod tests {
         assert_eq!(name("", "v1", "PodSpec"), None);
     }
 
-    fn check(type_name: &str, field: &str, expect: Expect) {
+    /// A field in a few words.
+    fn told(type_name: &str, field: &str) -> String {
         let found = builtin().type_named(type_name).unwrap();
         let field = found.field(field).unwrap();
-        let value = match &field.value.shape {
-            Shape::Struct(id) => id.openapi_name(),
-            Shape::List(element) => match &element.shape {
-                Shape::Struct(id) => format!("list of {}", id.openapi_name()),
-                other => format!("list of {other:?}"),
-            },
-            other => format!("{other:?}"),
-        };
-        let enumeration = field.value.named().map(|named| named.enum_values.join(" ")).unwrap_or_default();
-        expect.assert_eq(&format!(
-            "{:?} {value} pointer={} optional={} merge={}/{:?} list={:?}{:?} default={:?} {enumeration}",
-            field.numbers,
-            field.value.is_pointer,
-            field.is_optional,
-            field.patch_merge,
-            field.merge_key,
-            field.list_type,
-            field.list_keys,
-            field.default,
-        ));
+        let mut words = vec![field.name.to_owned(), format!("{:?}", field.numbers), field.value.go_name()];
+        words.extend(field.value.is_pointer.then(|| "pointer".to_owned()));
+        words.extend((!field.is_optional).then(|| "required".to_owned()));
+        words.extend(field.merge_key.map(|key| format!("merges by {key}")));
+        words.extend(
+            field.list_type.map(|list| format!("list of type {} {:?}", list.as_str(), field.list_keys)),
+        );
+        words.extend(field.default.map(|default| format!("default {default}")));
+        words.extend(field.value.named().map(|named| named.enum_values.join("|")));
+        words.join(", ")
     }
 
     #[test]
     fn a_field_knows_what_its_tags_and_markers_say() {
-        check(
-            "io.k8s.api.core.v1.Container",
-            "ports",
-            expect![[
-                r#"[6] list of io.k8s.api.core.v1.ContainerPort pointer=false optional=true merge=true/Some("containerPort") list=Map["containerPort", "protocol"] default=None "#
-            ]],
-        );
-        check(
-            "io.k8s.api.core.v1.ContainerPort",
-            "protocol",
-            expect![[
-                r#"[4] String pointer=false optional=true merge=false/None list=Atomic[] default=Some("\"TCP\"") SCTP TCP UDP"#
-            ]],
-        );
-        check(
-            "io.k8s.api.core.v1.Volume",
-            "emptyDir",
-            expect![
-                "[2, 2] io.k8s.api.core.v1.EmptyDirVolumeSource pointer=true optional=true merge=false/None list=Atomic[] default=None "
-            ],
-        );
-        check(
-            "io.k8s.api.batch.v1.JobSpec",
-            "template",
-            expect![
-                "[6] io.k8s.api.core.v1.PodTemplateSpec pointer=false optional=false merge=false/None list=Atomic[] default=None "
-            ],
-        );
-        check(
-            "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
-            "finalizers",
-            expect![
-                "[14] list of String pointer=false optional=true merge=true/None list=Set[] default=None "
-            ],
-        );
+        let told = [
+            told("io.k8s.api.core.v1.Container", "ports"),
+            told("io.k8s.api.core.v1.ContainerPort", "protocol"),
+            told("io.k8s.api.core.v1.Volume", "emptyDir"),
+            told("io.k8s.api.batch.v1.JobSpec", "template"),
+            told("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", "finalizers"),
+        ];
+        expect![[r#"
+            ports, [6], []v1.ContainerPort, merges by containerPort, list of type map ["containerPort", "protocol"]
+            protocol, [4], v1.Protocol, default "TCP", SCTP|TCP|UDP
+            emptyDir, [2, 2], v1.EmptyDirVolumeSource, pointer
+            template, [6], v1.PodTemplateSpec, required
+            finalizers, [14], []string, list of type set []"#]]
+        .assert_eq(&told.join("\n"));
     }
 }
