@@ -1,0 +1,295 @@
+//! Cron's notation, as Volcano and Kubernetes read it: five fields, or a word such as `@daily`.
+//!
+//! ```text
+//!   */15 8-18 * * mon-fri
+//!   │    │    │ │ └ day of the week: 0-6, sun-sat
+//!   │    │    │ └── month: 1-12, jan-dec
+//!   │    │    └──── day of the month: 1-31
+//!   │    └───────── hour: 0-23
+//!   └────────────── minute: 0-59
+//! ```
+//!
+//! This is only the reading; when a schedule is next due is the CronJob controller's question.
+
+use std::fmt;
+use std::str::FromStr;
+
+use krafla_api::GoDuration;
+
+/// When something is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// The time zone in front of the schedule (`TZ=Asia/Tokyo ...`), if any.
+    pub time_zone: Option<String>,
+    /// The times.
+    pub times: Times,
+}
+
+/// The times of a schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Times {
+    /// Whenever the clock and the calendar show this.
+    At {
+        /// Minutes of the hour.
+        minute: Values,
+        /// Hours of the day.
+        hour: Values,
+        /// Days of the month.
+        day_of_month: Values,
+        /// Months of the year.
+        month: Values,
+        /// Days of the week; 0 is Sunday.
+        day_of_week: Values,
+    },
+    /// Again and again after this time; at least a second.
+    Every(GoDuration),
+}
+
+/// The values that one field allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Values {
+    /// One bit per value.
+    pub bits: u64,
+    /// Whether the field is a star: if one of the two day fields is, both must match; else either does.
+    pub is_star: bool,
+}
+
+impl Values {
+    /// Whether a value is allowed.
+    pub fn contains(self, value: u8) -> bool {
+        value < 64 && self.bits & (1 << value) != 0
+    }
+}
+
+/// Why a text is no schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotASchedule(String);
+
+impl fmt::Display for NotASchedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotASchedule {}
+
+/// A schedule is a line, not a book.
+const TEXT_LENGTH_MAX: usize = 1024;
+
+/// The values of a field, and the words for them.
+struct Range {
+    name: &'static str,
+    min: u8,
+    max: u8,
+    words: &'static [&'static str],
+}
+
+const MINUTE: Range = Range { name: "minute", min: 0, max: 59, words: &[] };
+const HOUR: Range = Range { name: "hour", min: 0, max: 23, words: &[] };
+const DAY_OF_MONTH: Range = Range { name: "day of month", min: 1, max: 31, words: &[] };
+const MONTH: Range = Range {
+    name: "month",
+    min: 1,
+    max: 12,
+    words: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
+};
+const DAY_OF_WEEK: Range =
+    Range { name: "day of week", min: 0, max: 6, words: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
+
+impl FromStr for Schedule {
+    type Err = NotASchedule;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.len() > TEXT_LENGTH_MAX {
+            return Err(NotASchedule(format!("a schedule has at most {TEXT_LENGTH_MAX} characters")));
+        }
+        let zoned = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ="));
+        let (time_zone, rest) = match zoned {
+            None => (None, text),
+            Some(zoned) => {
+                let parts = zoned.split_once(' ');
+                let (zone, rest) =
+                    parts.ok_or_else(|| NotASchedule("no schedule after the time zone".to_owned()))?;
+                (Some(zone.to_owned()), rest.trim())
+            }
+        };
+        let times = if rest.starts_with('@') { parse_word(rest)? } else { parse_fields(rest)? };
+        Ok(Schedule { time_zone, times })
+    }
+}
+
+fn parse_word(word: &str) -> Result<Times, NotASchedule> {
+    let fields = match word {
+        "@yearly" | "@annually" => "0 0 1 1 *",
+        "@monthly" => "0 0 1 * *",
+        "@weekly" => "0 0 * * 0",
+        "@daily" | "@midnight" => "0 0 * * *",
+        "@hourly" => "0 * * * *",
+        _ => {
+            let every = word.strip_prefix("@every ");
+            let every = every
+                .ok_or_else(|| NotASchedule(format!("no such word: {word}; use @hourly or @every 90m")))?;
+            let duration: GoDuration = every.parse().map_err(|error| NotASchedule(format!("{error}")))?;
+            return Ok(Times::Every(whole_seconds(duration)));
+        }
+    };
+    parse_fields(fields)
+}
+
+/// Seconds without their fraction, and at least one.
+fn whole_seconds(duration: GoDuration) -> GoDuration {
+    GoDuration::from_seconds((duration.as_nanos() / 1_000_000_000).max(1))
+}
+
+fn parse_fields(text: &str) -> Result<Times, NotASchedule> {
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    let [minute, hour, day_of_month, month, day_of_week] = fields.as_slice() else {
+        return Err(NotASchedule(format!("expected 5 fields, found {}: {text:?}", fields.len())));
+    };
+    Ok(Times::At {
+        minute: parse_field(minute, &MINUTE)?,
+        hour: parse_field(hour, &HOUR)?,
+        day_of_month: parse_field(day_of_month, &DAY_OF_MONTH)?,
+        month: parse_field(month, &MONTH)?,
+        day_of_week: parse_field(day_of_week, &DAY_OF_WEEK)?,
+    })
+}
+
+/// A list of values and ranges. Empty items say nothing.
+fn parse_field(text: &str, range: &Range) -> Result<Values, NotASchedule> {
+    let mut values = Values { bits: 0, is_star: false };
+    for item in text.split(',').filter(|item| !item.is_empty()) {
+        let more = parse_item(item, range).ok_or_else(|| {
+            let Range { name, min, max, .. } = range;
+            NotASchedule(format!(
+                "{item:?} is no {name}: use *, a number from {min} to {max}, a range, or a step"
+            ))
+        })?;
+        values.bits |= more.bits;
+        values.is_star |= more.is_star;
+    }
+    Ok(values)
+}
+
+/// `*`, `n`, `a-b`, each perhaps with `/step`; `n/step` goes on to the largest value.
+fn parse_item(item: &str, range: &Range) -> Option<Values> {
+    let (span, step) = match item.split_once('/') {
+        Some((_, step)) if step.contains('/') => return None,
+        Some((span, step)) => (span, Some(number(step).filter(|step| *step > 0)?)),
+        None => (item, None),
+    };
+    let is_star = span == "*" || span == "?";
+    let (start, end) = match span.split_once('-') {
+        _ if is_star => (range.min, range.max),
+        Some((start, end)) => (range.value(start)?, range.value(end)?),
+        None => {
+            let start = range.value(span)?;
+            (start, if step.is_some() { range.max } else { start })
+        }
+    };
+    if start < range.min || end > range.max || start > end {
+        return None;
+    }
+    let step = step.unwrap_or(1);
+    let values = (start..=end).step_by(usize::try_from(step).ok()?);
+    // A star that leaves values out is no longer one.
+    Some(Values { bits: values.fold(0, |bits, value| bits | 1 << value), is_star: is_star && step == 1 })
+}
+
+impl Range {
+    fn value(&self, text: &str) -> Option<u8> {
+        let word = self.words.iter().position(|word| word.eq_ignore_ascii_case(text));
+        match word {
+            Some(position) => u8::try_from(position).ok()?.checked_add(self.min),
+            None => u8::try_from(number(text)?).ok(),
+        }
+    }
+}
+
+/// A number without a sign.
+fn number(text: &str) -> Option<u32> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let list = |values: Values, max: u8| {
+            let all: Vec<String> =
+                (0..=max).filter(|value| values.contains(*value)).map(|value| value.to_string()).collect();
+            if values.is_star { "*".to_owned() } else { all.join(",") }
+        };
+        match text.parse::<Schedule>() {
+            Err(error) => format!("error: {error}"),
+            Ok(Schedule { times: Times::Every(duration), .. }) => format!("every {duration}"),
+            Ok(Schedule {
+                time_zone,
+                times: Times::At { minute, hour, day_of_month, month, day_of_week },
+            }) => format!(
+                "{} {} {} {} {}{}",
+                list(minute, 59),
+                list(hour, 23),
+                list(day_of_month, 31),
+                list(month, 12),
+                list(day_of_week, 6),
+                time_zone.map(|zone| format!(" in {zone}")).unwrap_or_default()
+            ),
+        }
+    }
+
+    #[test]
+    fn schedules_are_read() {
+        for (text, expected) in [
+            ("*/15 8-10 * * mon-WED", "0,15,30,45 8,9,10 * * 1,2,3"),
+            ("5/20 0 1,,2 JAN ?", "5,25,45 0 1,2 1 *"),
+            ("0 0 */1 * 1", "0 0 * * 1"),
+            ("0 0 */20 * 1", "0 0 1,21 * 1"),
+            (", * * * *", " * * * *"),
+            ("@weekly", "0 0 * * 0"),
+            ("CRON_TZ=Asia/Tokyo 0 9 * * *", "0 9 * * * in Asia/Tokyo"),
+            ("TZ=UTC @daily", "0 0 * * * in UTC"),
+            ("@every 90m", "every 1h30m0s"),
+            ("@every 500ms", "every 1s"),
+            ("@every -5m", "every 1s"),
+            ("@every 2.7s", "every 2s"),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_schedule_is_refused() {
+        let refused = [
+            "",
+            "* * * *",
+            "* * * * * *",
+            "60 * * * *",
+            "* * 0 * *",
+            "* * * * 7",
+            "5-1 * * * *",
+            "1-2-3 * * * *",
+            "*/0 * * * *",
+            "*/ * * * *",
+            "-1 * * * *",
+            "+1 * * * *",
+            "1/2/3 * * * *",
+            "*/5-7 * * * *",
+            "99999999999 * * * *",
+            "* * * foo *",
+            "TZ=UTC",
+            "TZ=UTC ",
+            "@reboot",
+            "@every",
+            "@every 1d",
+        ];
+        for text in refused {
+            assert!(text.parse::<Schedule>().is_err(), "{text}");
+        }
+        assert_eq!(
+            shown("60 * * * *"),
+            "error: \"60\" is no minute: use *, a number from 0 to 59, a range, or a step"
+        );
+    }
+}

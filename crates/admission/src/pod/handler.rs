@@ -1,0 +1,183 @@
+//! Probes and lifecycle hooks: what is called in a container, and when.
+
+use serde_json::Value;
+
+use crate::json::At;
+use crate::{Verdict, names};
+
+use super::check;
+use super::spec::Pod;
+
+/// Checks what is called when a container starts and stops.
+pub(super) fn validate_lifecycle(lifecycle: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
+    for hook in ["postStart", "preStop"].map(|name| lifecycle.get(name)) {
+        if hook.is_set() {
+            validate_handler(
+                &hook,
+                &["exec", "httpGet", "tcpSocket", "sleep"],
+                pod.grace_period_seconds,
+                verdict,
+            );
+        }
+    }
+    let signal = lifecycle.get("stopSignal");
+    if signal.is_set() {
+        validate_stop_signal(&signal, &pod.os, verdict);
+    }
+}
+
+/// Checks the three probes of a container.
+pub(super) fn validate_probes(container: &At<'_>, grace_period_seconds: i64, verdict: &mut Verdict) {
+    for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        let probe = container.get(name);
+        if !probe.is_set() {
+            continue;
+        }
+        validate_handler(&probe, &["exec", "httpGet", "tcpSocket", "grpc"], grace_period_seconds, verdict);
+        let numbers = [
+            "initialDelaySeconds",
+            "timeoutSeconds",
+            "periodSeconds",
+            "successThreshold",
+            "failureThreshold",
+        ];
+        numbers
+            .map(|number| probe.get(number))
+            .iter()
+            .for_each(|number| check::not_negative(number, verdict));
+        let grace = probe.get("terminationGracePeriodSeconds");
+        if let Some(seconds) = grace.int().filter(|seconds| *seconds <= 0) {
+            verdict.invalid(grace.path(), seconds, "must be greater than 0");
+        }
+        let threshold = probe.get("successThreshold");
+        if name == "readinessProbe" {
+            if let Some(seconds) = grace.int() {
+                verdict.invalid(grace.path(), seconds, "must not be set for readinessProbes");
+            }
+        } else if let Some(number) = threshold.int().filter(|number| ![0, 1].contains(number)) {
+            verdict.invalid(threshold.path(), number, "must be 1");
+        }
+    }
+}
+
+/// Exactly one way to call must be given.
+fn validate_handler(at: &At<'_>, kinds: &[&str], grace_period_seconds: i64, verdict: &mut Verdict) {
+    let mut is_given = false;
+    for kind in kinds {
+        let handler = at.get(kind);
+        if !handler.is_set() {
+            continue;
+        }
+        if is_given {
+            verdict.forbidden(handler.path(), "may not specify more than 1 handler type");
+            continue;
+        }
+        is_given = true;
+        match *kind {
+            "exec" => check::list(&handler.get("command"), verdict),
+            "httpGet" => validate_http_get(&handler, verdict),
+            "tcpSocket" | "grpc" => validate_port(&handler.get("port"), verdict),
+            _ => validate_sleep(&handler, grace_period_seconds, verdict),
+        }
+    }
+    if !is_given {
+        verdict.required(at.path(), "must specify a handler type");
+    }
+}
+
+fn validate_http_get(http: &At<'_>, verdict: &mut Verdict) {
+    validate_port(&http.get("port"), verdict);
+    check::word_or_default(&http.get("scheme"), &["HTTP", "HTTPS"], verdict);
+    let headers = http.get("httpHeaders");
+    for header in headers.list() {
+        verdict.invalid_each(headers.path(), header.str("name"), names::http_header(header.str("name")));
+    }
+}
+
+/// A port by its number or its name; none at all is the number 0.
+fn validate_port(port: &At<'_>, verdict: &mut Verdict) {
+    if let Value::String(name) = port.value() {
+        verdict.invalid_each(port.path(), name, names::port_name(name));
+        return;
+    }
+    let number = port.int().unwrap_or(0);
+    if !(1..=65535).contains(&number) {
+        verdict.invalid(port.path(), number, "must be between 1 and 65535, inclusive");
+    }
+}
+
+fn validate_sleep(sleep: &At<'_>, grace_period_seconds: i64, verdict: &mut Verdict) {
+    let seconds = sleep.get("seconds").int().unwrap_or(0);
+    if seconds <= 0 || seconds > grace_period_seconds {
+        let rule = format!(
+            "must be greater than 0 and less than terminationGracePeriodSeconds ({grace_period_seconds}). Enable \
+             AllowPodLifecycleSleepActionZeroValue feature gate for zero sleep."
+        );
+        verdict.invalid(sleep.path(), seconds, rule);
+    }
+}
+
+const SIGNALS: [&str; 34] = [
+    "SIGABRT",
+    "SIGALRM",
+    "SIGBUS",
+    "SIGCHLD",
+    "SIGCLD",
+    "SIGCONT",
+    "SIGFPE",
+    "SIGHUP",
+    "SIGILL",
+    "SIGINT",
+    "SIGIO",
+    "SIGIOT",
+    "SIGKILL",
+    "SIGPIPE",
+    "SIGPOLL",
+    "SIGPROF",
+    "SIGPWR",
+    "SIGQUIT",
+    "SIGSEGV",
+    "SIGSTKFLT",
+    "SIGSTOP",
+    "SIGSYS",
+    "SIGTERM",
+    "SIGTRAP",
+    "SIGTSTP",
+    "SIGTTIN",
+    "SIGTTOU",
+    "SIGURG",
+    "SIGUSR1",
+    "SIGUSR2",
+    "SIGVTALRM",
+    "SIGWINCH",
+    "SIGXCPU",
+    "SIGXFSZ",
+];
+
+/// What a signal is called depends on the system.
+fn validate_stop_signal(signal: &At<'_>, os: &At<'_>, verdict: &mut Verdict) {
+    let name = signal.text();
+    match os.str("name") {
+        _ if !os.is_set() => {
+            verdict.forbidden(signal.path(), "may not be set for containers with empty `spec.os.name`");
+        }
+        "windows" => check::word(signal, &["SIGKILL", "SIGTERM"], verdict),
+        "linux" if !SIGNALS.contains(&name) && !is_real_time_signal(name) => {
+            verdict.unsupported(signal.path(), name, &SIGNALS);
+        }
+        _ => {}
+    }
+}
+
+/// `SIGRTMIN`, `SIGRTMIN+1` to `+15`, `SIGRTMAX-14` to `-1`, `SIGRTMAX`.
+fn is_real_time_signal(name: &str) -> bool {
+    let is_up_to = |text: Option<&str>, max: u8| {
+        text.is_some_and(|text| {
+            text.parse::<u8>().is_ok_and(|n| (1..=max).contains(&n) && n.to_string() == text)
+        })
+    };
+    name == "SIGRTMIN"
+        || name == "SIGRTMAX"
+        || is_up_to(name.strip_prefix("SIGRTMIN+"), 15)
+        || is_up_to(name.strip_prefix("SIGRTMAX-"), 14)
+}
