@@ -2,9 +2,18 @@
 
 use serde_json::Value;
 
-/// The cases of one recorded file.
+/// The cases of one recorded file of a plain server.
 pub(crate) fn cases(file: &str) -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/apiserver/");
+    read(&format!("apiserver/{file}"))
+}
+
+/// The cases of one Volcano kind, by its plural.
+pub(crate) fn volcano_cases(plural: &str) -> Vec<Value> {
+    read(&format!("crd/{plural}.json"))
+}
+
+fn read(file: &str) -> Vec<Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/");
     let text = std::fs::read_to_string(format!("{path}{file}")).unwrap();
     let mut document: Value = serde_json::from_str(&text).unwrap();
     document["cases"].as_array_mut().unwrap().drain(..).collect()

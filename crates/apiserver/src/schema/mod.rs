@@ -20,6 +20,7 @@ pub mod openapi;
 pub mod protobuf;
 pub mod scalar;
 pub mod strategic;
+pub mod structural;
 pub mod table;
 pub mod yaml;
 
