@@ -1,3 +1,36 @@
 //! Embedded Kubernetes-compatible API server: durable store, watch, HTTPS, garbage collection.
+//!
+//! ```text
+//!                 http        requests, discovery, watches, certificates
+//!                   |
+//!   local ───────> ops        what a request means                     admit   the cluster's own rules
+//!   (in-process)    |   \
+//!                   |    registry   what is served: built-in kinds and CRDs    kinds   what is special about one kind
+//!                   v
+//!                 store       every object: in memory as bytes, on disk in one file
+//! ```
 
+pub mod admit;
+mod bootstrap;
+mod codec;
+pub mod env;
+pub mod field;
+pub mod http;
+pub mod kinds;
+pub mod local;
+pub mod names;
+pub mod object;
+pub mod ops;
+pub mod patch;
+pub mod registry;
+pub mod schema;
+pub mod selector;
+pub mod status;
 pub mod store;
+pub mod table;
+
+pub use env::{Env, SystemEnv};
+pub use http::{PodAccess, RunningServer, ServerConfig, serve};
+pub use local::LocalClient;
+pub use ops::Api;
+pub use status::Status;

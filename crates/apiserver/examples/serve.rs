@@ -1,0 +1,59 @@
+//! The API server alone, without controllers, scheduler or node: for trying it, and for replaying recorded requests.
+//!
+//! ```text
+//!   cargo run -p krafla-apiserver --example serve -- [--listen 127.0.0.1:6443] [--data-dir DIR] [--kubeconfig FILE]
+//! ```
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use krafla_apiserver::admit::Admission;
+use krafla_apiserver::http::write_private;
+use krafla_apiserver::store::Store;
+use krafla_apiserver::{Api, ServerConfig, SystemEnv, serve};
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
+    let mut listen: SocketAddr = ([127, 0, 0, 1], 0).into();
+    let (mut data_dir, mut kubeconfig) = (None, PathBuf::from("kubeconfig"));
+    let mut arguments = std::env::args().skip(1);
+    while let Some(flag) = arguments.next() {
+        let value = arguments.next().ok_or_else(|| format!("{flag} needs a value"))?;
+        match flag.as_str() {
+            "--listen" => listen = value.parse()?,
+            "--data-dir" => data_dir = Some(PathBuf::from(value)),
+            "--kubeconfig" => kubeconfig = value.into(),
+            other => {
+                return Err(
+                    format!("unknown flag {other}; known are --listen, --data-dir, --kubeconfig").into()
+                );
+            }
+        }
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(run(ServerConfig { listen, data_dir, pod_access: None }, kubeconfig))
+}
+
+async fn run(config: ServerConfig, kubeconfig: PathBuf) -> Result<(), Failure> {
+    let store = match &config.data_dir {
+        Some(dir) => Store::open(dir)?,
+        None => Store::in_memory(),
+    };
+    let env = Arc::new(SystemEnv);
+    let api = Api::new(store.clone(), env.clone(), Admission::default());
+    api.bootstrap().await?;
+    let namespaces = tokio::spawn(api.clone().run_namespaces());
+    let server = serve(api, env, config).await?;
+    write_private(&kubeconfig, &server.kubeconfig())?;
+    let dir = kubeconfig.parent().map(PathBuf::from).unwrap_or_default();
+    write_private(&dir.join("ca.crt"), server.ca_pem())?;
+    write_private(&dir.join("token"), server.token())?;
+    println!("listening on https://{}; export KUBECONFIG={}", server.address(), kubeconfig.display());
+    tokio::signal::ctrl_c().await?;
+    namespaces.abort();
+    server.shutdown().await;
+    store.close();
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! How bodies become objects: JSON, YAML, protobuf.
+//!
+//! What comes out is *sparse*: unknown fields are gone, every value has its one form, and nothing is there that says
+//! nothing. [`complete`] adds the rest when all defaults are filled in.
+
+use serde_json::Value;
+
+use crate::registry::Resource;
+use crate::schema::decode::{self, Decoded, Finding};
+use crate::schema::json::Node;
+use crate::schema::{protobuf, yaml};
+use crate::status::Status;
+
+/// What can be read, as messages list it.
+const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+/// Where upstream's table of types stands in its source, which its messages say.
+const SCHEME: &str = "in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\"";
+
+/// The media type of a body, without parameters and in small letters.
+pub(crate) fn media_type(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// An object of a resource, and what strict field validation would say about it.
+pub(crate) fn decode(resource: &Resource, content_type: &str, body: &[u8]) -> Result<Decoded, Status> {
+    match media_type(content_type).as_str() {
+        "application/json" | "" => {
+            let node = Node::parse(body).map_err(|why| unrecognized(resource, &why, body))?;
+            decode_node(resource, &node)
+        }
+        "application/yaml" => {
+            let node = yaml::parse(body).map_err(|why| unrecognized(resource, &why, body))?;
+            decode_node(resource, &node)
+        }
+        "application/vnd.kubernetes.protobuf" => decode_protobuf(resource, body),
+        _ => Err(Status::unsupported_media_type(ACCEPTED)),
+    }
+}
+
+/// A body that is not an object of the path's own resource: options, bindings, reviews.
+pub(crate) fn decode_any(gvk: [&str; 3], content_type: &str, body: &[u8]) -> Result<Value, Status> {
+    match media_type(content_type).as_str() {
+        "application/json" | "" => Node::parse(body).map(Node::into_value).map_err(Status::bad_request),
+        "application/yaml" => yaml::parse(body).map(Node::into_value).map_err(Status::bad_request),
+        "application/vnd.kubernetes.protobuf" => {
+            let envelope = protobuf::open(body).map_err(Status::bad_request)?;
+            let [group, version, kind] = gvk;
+            let of = crate::schema::builtin().kind(group, version, kind);
+            let of =
+                of.ok_or_else(|| Status::unsupported_media_type("application/json, application/yaml"))?;
+            protobuf::decode(envelope.message, of).map_err(Status::bad_request)
+        }
+        _ => Err(Status::unsupported_media_type(ACCEPTED)),
+    }
+}
+
+/// A value that was made in this process, or by a patch, in the form of decoded ones.
+pub(crate) fn normalise(resource: &Resource, object: &Value) -> Result<Value, String> {
+    let node = Node::from(object);
+    let decoded = match resource.schema {
+        Some(of) => decode::decode(&node, of),
+        None => decode::decode_custom(&node),
+    };
+    decoded.map(|decoded| decoded.object)
+}
+
+/// Adds what is shown although it is empty.
+pub(crate) fn complete(resource: &Resource, object: &mut Value) {
+    if let Some(of) = resource.schema {
+        decode::complete(object, of);
+    }
+}
+
+/// What strict field validation says, as one sentence.
+pub(crate) fn strict_message(findings: &[Finding]) -> String {
+    let list: Vec<String> = findings.iter().map(Finding::to_string).collect();
+    format!("strict decoding error: {}", list.join(", "))
+}
+
+fn decode_node(resource: &Resource, node: &Node<'_>) -> Result<Decoded, Status> {
+    match node {
+        Node::Object(_) | Node::Null => {}
+        other => {
+            let target = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+            let why = format!("json: cannot unmarshal {} into Go value of type {target}", other.go_kind());
+            return Err(unrecognized_plain(
+                resource,
+                &format!("couldn't get version/kind; json parse error: {why}"),
+            ));
+        }
+    }
+    let text = |name: &str| match node {
+        Node::Object(fields) => {
+            fields.iter().rev().find(|(field, _)| field == name).and_then(|(_, value)| match value {
+                Node::String(text) => Some(text.as_ref()),
+                _ => None,
+            })
+        }
+        _ => None,
+    };
+    let (api_version, kind) = (text("apiVersion").unwrap_or_default(), text("kind").unwrap_or_default());
+    check_type(resource, api_version, kind)?;
+    let decoded = match resource.schema {
+        Some(of) => decode::decode(node, of),
+        None => decode::decode_custom(node),
+    };
+    decoded.map_err(|why| cannot_be_handled(resource, api_version, kind, &why))
+}
+
+fn decode_protobuf(resource: &Resource, body: &[u8]) -> Result<Decoded, Status> {
+    let Some(of) = resource.schema else {
+        return Err(Status::unsupported_media_type("application/json, application/yaml"));
+    };
+    let envelope = protobuf::open(body).map_err(|why| unrecognized_plain(resource, &why))?;
+    check_type(resource, &envelope.api_version, &envelope.kind)?;
+    let object = protobuf::decode(envelope.message, of)
+        .map_err(|why| cannot_be_handled(resource, &envelope.api_version, &envelope.kind, &why))?;
+    Ok(Decoded { object, findings: Vec::new() })
+}
+
+fn unrecognized(resource: &Resource, why: &str, body: &[u8]) -> Status {
+    unrecognized_plain(
+        resource,
+        &format!("couldn't get version/kind; json parse error: {why} ({})", excerpt(body)),
+    )
+}
+
+fn unrecognized_plain(resource: &Resource, why: &str) -> Status {
+    let kind = &resource.names.kind;
+    Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why}"))
+}
+
+/// A body may leave out what it is, but not be something else.
+fn check_type(resource: &Resource, api_version: &str, kind: &str) -> Result<(), Status> {
+    let names = &resource.names;
+    let is_kind = kind.is_empty() || *kind == *names.kind;
+    let is_version = api_version.is_empty() || api_version == names.api_version();
+    if is_kind && is_version {
+        return Ok(());
+    }
+    let shown = if kind.is_empty() { &names.kind } else { kind };
+    let own = &names.version;
+    let why = if is_version {
+        format!("converting ({own}.{shown}) to (core.{}): unknown conversion", names.kind)
+    } else {
+        not_registered(shown, api_version)
+    };
+    Err(cannot_be_handled(resource, api_version, kind, &why))
+}
+
+/// Nobody knows such a kind.
+pub(crate) fn not_registered(kind: &str, api_version: &str) -> String {
+    format!("no kind \"{kind}\" is registered for version \"{api_version}\" {SCHEME}")
+}
+
+fn cannot_be_handled(resource: &Resource, api_version: &str, kind: &str, why: &str) -> Status {
+    let names = &resource.names;
+    let kind = if kind.is_empty() { &names.kind } else { kind };
+    let version =
+        api_version.rsplit('/').next().filter(|version| !version.is_empty()).unwrap_or(&names.version);
+    Status::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
+        names.kind
+    ))
+}
+
+/// The beginning of a body, as messages quote it.
+fn excerpt(body: &[u8]) -> String {
+    const LENGTH: usize = 30;
+    match std::str::from_utf8(body) {
+        Ok(text) if text.is_ascii() => match text.get(..LENGTH) {
+            Some(start) if text.len() > LENGTH => format!("{start} ..."),
+            _ => text.to_owned(),
+        },
+        _ => body.iter().take(LENGTH).map(|byte| format!("{byte:02x}")).collect(),
+    }
+}

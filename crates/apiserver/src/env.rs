@@ -1,0 +1,84 @@
+//! What the server takes from its surroundings besides requests: the time, identities, chance.
+//!
+//! Everything else about an answer follows from the request and the store. A simulation that gives its own `Env` gets the
+//! same answers from the same seed.
+
+use krafla_api::{Time, Uid};
+
+/// The surroundings.
+pub trait Env: Send + Sync {
+    /// What time it is.
+    fn now(&self) -> Time;
+
+    /// An identity that nothing has had before.
+    fn uid(&self) -> Uid;
+
+    /// Five letters and digits for the end of a generated name.
+    fn suffix(&self) -> String;
+}
+
+/// The real surroundings.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemEnv;
+
+impl Env for SystemEnv {
+    fn now(&self) -> Time {
+        Time(jiff::Timestamp::now())
+    }
+
+    fn uid(&self) -> Uid {
+        uid_of(random_bytes())
+    }
+
+    fn suffix(&self) -> String {
+        suffix_of(random_bytes())
+    }
+}
+
+fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // A machine without randomness can run nothing safely; the identity is then unique by time alone.
+    if getrandom::fill(&mut bytes).is_err() {
+        let nanos = jiff::Timestamp::now().as_nanosecond().to_le_bytes();
+        bytes.iter_mut().zip(nanos).for_each(|(byte, of_time)| *byte = of_time);
+    }
+    bytes
+}
+
+/// A version 4 UUID from random bytes.
+pub fn uid_of(mut bytes: [u8; 16]) -> Uid {
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut text = String::with_capacity(36);
+    for (index, digit) in hex.chars().enumerate() {
+        if matches!(index, 8 | 12 | 16 | 20) {
+            text.push('-');
+        }
+        text.push(digit);
+    }
+    Uid(text.into())
+}
+
+/// The end of a generated name from random bytes: no vowels and no look-alikes, as upstream, so that no words form.
+pub fn suffix_of(bytes: [u8; 5]) -> String {
+    const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+    let letters = bytes.iter().filter_map(|byte| LETTERS.get(usize::from(*byte) % LETTERS.len()));
+    letters.map(|letter| char::from(*letter)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uid_is_a_version_4_uuid() {
+        assert_eq!(&*uid_of([0xff; 16]).0, "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert_eq!(&*uid_of([0; 16]).0, "00000000-0000-4000-8000-000000000000");
+    }
+
+    #[test]
+    fn a_suffix_has_five_letters_or_digits() {
+        assert_eq!(suffix_of([0, 1, 26, 27, 255]), "bc9bp");
+    }
+}

@@ -1,0 +1,133 @@
+//! What is wrong with one field of an object, in kube-apiserver's words.
+
+use serde_json::Value;
+
+/// A finding about one field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldError {
+    /// Where: `spec.tasks[0].name`.
+    pub field: String,
+    /// What is wrong.
+    pub problem: Problem,
+    /// Why, or what would be right; may be empty.
+    pub detail: String,
+}
+
+/// What can be wrong with a field.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Problem {
+    /// It is not there.
+    Required,
+    /// Its value breaks a rule.
+    Invalid(Value),
+    /// Its value is of another JSON type than the field.
+    TypeInvalid(Value),
+    /// Its value is none of those allowed.
+    NotSupported(Value),
+    /// It appears twice.
+    Duplicate(Value),
+    /// It refers to something that is not there.
+    NotFound(Value),
+    /// It may not be set, or not be changed.
+    Forbidden,
+    /// It is too long.
+    TooLong,
+    /// It has too many items.
+    TooMany(usize),
+    /// Something else went wrong.
+    Internal,
+}
+
+impl FieldError {
+    fn new(field: impl Into<String>, problem: Problem, detail: impl Into<String>) -> FieldError {
+        FieldError { field: field.into(), problem, detail: detail.into() }
+    }
+
+    /// The field must be set.
+    pub fn required(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
+        FieldError::new(field, Problem::Required, detail)
+    }
+
+    /// The value breaks a rule.
+    pub fn invalid(
+        field: impl Into<String>,
+        value: impl Into<Value>,
+        detail: impl Into<String>,
+    ) -> FieldError {
+        FieldError::new(field, Problem::Invalid(value.into()), detail)
+    }
+
+    /// The value is none of those allowed.
+    pub fn not_supported(
+        field: impl Into<String>,
+        value: impl Into<Value>,
+        supported: &[&str],
+    ) -> FieldError {
+        let list: Vec<String> = supported.iter().map(|word| format!("{word:?}")).collect();
+        FieldError::new(
+            field,
+            Problem::NotSupported(value.into()),
+            format!("supported values: {}", list.join(", ")),
+        )
+    }
+
+    /// The value appears twice.
+    pub fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> FieldError {
+        FieldError::new(field, Problem::Duplicate(value.into()), "")
+    }
+
+    /// The field may not be set, or not be changed.
+    pub fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
+        FieldError::new(field, Problem::Forbidden, detail)
+    }
+
+    /// The value is longer than `bytes`.
+    pub fn too_long(field: impl Into<String>, bytes: usize) -> FieldError {
+        FieldError::new(field, Problem::TooLong, format!("may not be more than {bytes} bytes"))
+    }
+
+    /// The word for programs.
+    pub fn reason(&self) -> &'static str {
+        match self.problem {
+            Problem::Required => "FieldValueRequired",
+            Problem::Invalid(_) => "FieldValueInvalid",
+            Problem::TypeInvalid(_) => "FieldValueTypeInvalid",
+            Problem::NotSupported(_) => "FieldValueNotSupported",
+            Problem::Duplicate(_) => "FieldValueDuplicate",
+            Problem::NotFound(_) => "FieldValueNotFound",
+            Problem::Forbidden => "FieldValueForbidden",
+            Problem::TooLong => "FieldValueTooLong",
+            Problem::TooMany(_) => "FieldValueTooMany",
+            Problem::Internal => "InternalError",
+        }
+    }
+
+    /// The finding without the field's name.
+    pub fn message(&self) -> String {
+        let (title, value) = match &self.problem {
+            Problem::Required => ("Required value", None),
+            Problem::Invalid(value) | Problem::TypeInvalid(value) => {
+                ("Invalid value", Some(value.to_string()))
+            }
+            Problem::NotSupported(value) => ("Unsupported value", Some(value.to_string())),
+            Problem::Duplicate(value) => ("Duplicate value", Some(value.to_string())),
+            Problem::NotFound(value) => ("Not found", Some(value.to_string())),
+            Problem::Forbidden => ("Forbidden", None),
+            Problem::TooLong => ("Too long", None),
+            Problem::TooMany(count) => ("Too many", Some(count.to_string())),
+            Problem::Internal => ("Internal error", None),
+        };
+        let mut message = String::from(title);
+        for part in value.iter().chain((!self.detail.is_empty()).then_some(&self.detail)) {
+            message.push_str(": ");
+            message.push_str(part);
+        }
+        message
+    }
+}
+
+impl std::fmt::Display for FieldError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.field, self.message())
+    }
+}

@@ -1,0 +1,99 @@
+//! Bodies of requests and answers.
+
+use bytes::{Bytes, BytesMut};
+use futures_util::Stream;
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use hyper::body::{Frame, Incoming};
+use serde_json::Value;
+
+use super::accept::Encoding;
+use crate::status::Status;
+
+/// The body of an answer.
+pub(super) type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
+/// An answer.
+pub(super) type Reply = Response<Body>;
+
+/// The largest body that is read.
+pub(super) const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// How much is gathered before it is sent.
+pub(super) const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Reads the whole body of a request.
+pub(super) async fn read(body: Incoming) -> Result<Bytes, Status> {
+    match Limited::new(body, BODY_BYTES_MAX).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            Err(Status::too_large(BODY_BYTES_MAX))
+        }
+        Err(error) => Err(Status::bad_request(format!("the body of the request could not be read: {error}"))),
+    }
+}
+
+/// An answer with a body that is known in full.
+pub(super) fn full(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Reply {
+    let mut reply = Response::new(Full::new(body.into()).boxed_unsync());
+    *reply.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    reply
+}
+
+/// An answer in plain text.
+pub(super) fn text(code: u16, body: impl Into<Bytes>) -> Reply {
+    full(code, "text/plain; charset=utf-8", body)
+}
+
+/// An answer that is made while it is sent.
+pub(super) fn stream(
+    content_type: &'static str,
+    chunks: impl Stream<Item = Bytes> + Send + 'static,
+) -> Reply {
+    use futures_util::StreamExt;
+    let frames = chunks.map(|chunk| Ok(Frame::data(chunk)));
+    let mut reply = Response::new(StreamBody::new(frames).boxed_unsync());
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    reply
+}
+
+/// An object that is there as JSON already.
+pub(super) fn json(code: u16, body: Bytes) -> Reply {
+    full(code, "application/json", body)
+}
+
+/// A value.
+pub(super) fn value(code: u16, value: &Value, encoding: Encoding) -> Reply {
+    match encoding {
+        Encoding::Json => json(code, value.to_string().into()),
+        Encoding::Yaml => full(code, "application/yaml", serde_saphyr::to_string(value).unwrap_or_default()),
+    }
+}
+
+/// A refusal.
+pub(super) fn refusal(status: &Status) -> Reply {
+    let mut reply = value(status.code, &status.to_json(), Encoding::Json);
+    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if seconds > 0 {
+        reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    reply
+}
+
+/// Gathers pieces into chunks worth sending, as they are asked for.
+pub(super) fn chunks(
+    pieces: impl Iterator<Item = Bytes> + Send + 'static,
+) -> impl Stream<Item = Bytes> + Send + 'static {
+    let mut pieces = pieces.fuse();
+    futures_util::stream::iter(std::iter::from_fn(move || {
+        let mut chunk = BytesMut::new();
+        for piece in pieces.by_ref() {
+            chunk.extend_from_slice(&piece);
+            if chunk.len() >= CHUNK_BYTES {
+                break;
+            }
+        }
+        (!chunk.is_empty()).then(|| chunk.freeze())
+    }))
+}

@@ -1,0 +1,179 @@
+//! Discovery: what is served, as clients ask for it before anything else.
+//!
+//! There are two forms. The old one has a document per group and version; the new one ("aggregated") says everything in
+//! two answers, and `kubectl` prefers it.
+
+use serde_json::{Value, json};
+
+use super::body::{self, Reply};
+use crate::registry::{Resource, Subresource, Table, Version};
+
+/// The form of aggregated discovery that a client wants: its content type, and the version of the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Aggregated {
+    content_type: &'static str,
+    version: &'static str,
+}
+
+/// Whether a client wants the new form.
+pub(super) fn aggregated(accept: Option<&str>) -> Option<Aggregated> {
+    let wishes = accept.unwrap_or_default().split(',');
+    wishes.map(|wish| wish.replace(' ', "")).find_map(|wish| {
+        let has = |part: &str| wish.split(';').any(|candidate| candidate == part);
+        if !has("application/json") || !has("g=apidiscovery.k8s.io") || !has("as=APIGroupDiscoveryList") {
+            return None;
+        }
+        if has("v=v2") {
+            let content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+            return Some(Aggregated { content_type, version: "v2" });
+        }
+        let content_type = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+        has("v=v2beta1").then_some(Aggregated { content_type, version: "v2beta1" })
+    })
+}
+
+/// `/api` and `/apis` in the new form.
+pub(super) fn groups_in_full(table: &Table, is_core: bool, form: Aggregated) -> Reply {
+    let groups = table.groups().filter(|(name, _)| name.is_empty() == is_core);
+    let items: Vec<Value> = groups.map(|(name, versions)| group_in_full(name, versions)).collect();
+    let list = json!({
+        "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{}", form.version),
+        "metadata": {}, "items": items,
+    });
+    body::full(200, form.content_type, list.to_string())
+}
+
+fn group_in_full(name: &str, versions: &[Version]) -> Value {
+    let metadata = if name.is_empty() { json!({}) } else { json!({"name": name}) };
+    let versions = versions.iter().map(|version| {
+        let resources: Vec<Value> =
+            version.resources.values().map(|resource| resource_in_full(resource)).collect();
+        json!({"version": version.name.as_ref(), "freshness": "Current", "resources": resources})
+    });
+    json!({"metadata": metadata, "versions": versions.collect::<Vec<Value>>()})
+}
+
+fn resource_in_full(resource: &Resource) -> Value {
+    let names = &resource.names;
+    let mut shown = json!({
+        "resource": names.plural.as_ref(),
+        "responseKind": {"group": names.group.as_ref(), "version": names.version.as_ref(), "kind": names.kind.as_ref()},
+        "scope": if resource.is_namespaced() { "Namespaced" } else { "Cluster" },
+        "singularResource": names.singular.as_ref(),
+        "verbs": resource.verbs,
+    });
+    add_names(&mut shown, resource);
+    if !resource.subresources.is_empty() {
+        let subresources = resource.subresources.iter().map(|subresource| {
+            let own = [names.group.as_ref(), names.version.as_ref(), names.kind.as_ref()];
+            let [group, version, kind] = subresource.body.unwrap_or(own);
+            json!({
+                "subresource": subresource.name,
+                "responseKind": {"group": group, "version": version, "kind": kind},
+                "verbs": subresource.verbs,
+            })
+        });
+        shown["subresources"] = subresources.collect();
+    }
+    shown
+}
+
+fn add_names(shown: &mut Value, resource: &Resource) {
+    let names = &resource.names;
+    for (field, words) in [("shortNames", &names.short_names), ("categories", &names.categories)] {
+        if !words.is_empty() {
+            shown[field] = words.iter().map(|word| Value::from(&**word)).collect();
+        }
+    }
+}
+
+/// `/api` in the old form.
+pub(super) fn core_versions(table: &Table, address: &str) -> Value {
+    let versions: Vec<&str> = table.versions("").iter().map(|version| &*version.name).collect();
+    let addresses = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]);
+    json!({"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": addresses})
+}
+
+/// `/apis` in the old form.
+pub(super) fn groups(table: &Table) -> Value {
+    let groups = table.groups().filter(|(name, _)| !name.is_empty());
+    let groups: Vec<Value> = groups.map(|(name, versions)| group(name, versions)).collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// `/apis/GROUP`; `None` if there is no such group.
+pub(super) fn one_group(table: &Table, name: &str) -> Option<Value> {
+    let versions = table.versions(name);
+    if versions.is_empty() || name.is_empty() {
+        return None;
+    }
+    let mut shown = group(name, versions);
+    shown["kind"] = "APIGroup".into();
+    shown["apiVersion"] = "v1".into();
+    Some(shown)
+}
+
+fn group(name: &str, versions: &[Version]) -> Value {
+    let shown = |version: &Version| json!({"groupVersion": format!("{name}/{}", version.name), "version": version.name.as_ref()});
+    let preferred = versions.first().map(shown).unwrap_or_default();
+    let versions: Vec<Value> = versions.iter().map(shown).collect();
+    json!({"name": name, "versions": versions, "preferredVersion": preferred})
+}
+
+/// `/api/v1` or `/apis/GROUP/VERSION`; `None` if there is no such version.
+pub(super) fn resources(table: &Table, group: &str, version: &str) -> Option<Value> {
+    let found = table.versions(group).iter().find(|candidate| *candidate.name == *version)?;
+    let mut resources = Vec::new();
+    for resource in found.resources.values() {
+        resources.push(one_resource(resource));
+        resources
+            .extend(resource.subresources.iter().map(|subresource| one_subresource(resource, subresource)));
+    }
+    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let mut list = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
+    // The core group's document is older than the habit of saying its version.
+    if !group.is_empty() {
+        list["apiVersion"] = "v1".into();
+    }
+    Some(list)
+}
+
+fn one_resource(resource: &Resource) -> Value {
+    let names = &resource.names;
+    let mut shown = json!({
+        "name": names.plural.as_ref(), "singularName": names.singular.as_ref(),
+        "namespaced": resource.is_namespaced(), "kind": names.kind.as_ref(), "verbs": resource.verbs,
+    });
+    add_names(&mut shown, resource);
+    if resource.verbs.contains(&"get") {
+        shown["storageVersionHash"] = storage_hash(resource).into();
+    }
+    shown
+}
+
+fn one_subresource(resource: &Resource, subresource: &Subresource) -> Value {
+    let names = &resource.names;
+    let mut shown = json!({
+        "name": format!("{}/{}", names.plural, subresource.name), "singularName": "",
+        "namespaced": resource.is_namespaced(), "kind": names.kind.as_ref(), "verbs": subresource.verbs,
+    });
+    if let Some([group, version, kind]) = subresource.body {
+        shown["kind"] = kind.into();
+        if *group != *names.group {
+            shown["group"] = group.into();
+            shown["version"] = version.into();
+        }
+    }
+    shown
+}
+
+/// Clients compare it for equality only: it changes when objects are stored in another version.
+fn storage_hash(resource: &Resource) -> String {
+    use base64::Engine;
+    let (api_version, kind) = &resource.stored_as;
+    let text = format!("{api_version}/{kind}/{}", resource.names.plural);
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    base64::engine::general_purpose::STANDARD.encode(hash.to_be_bytes())
+}

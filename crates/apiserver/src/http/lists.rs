@@ -1,0 +1,86 @@
+//! Lists, and deletions of whole lists, over HTTP.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::accept::Accept;
+use super::body::Reply;
+use super::path::ResourcePath;
+use super::query::Query;
+use super::{Context, delete_options, show, watches};
+use crate::ops::{ListOptions, Match};
+use crate::registry::Resource;
+use crate::selector::{FieldSelector, Filter, LabelSelector};
+use crate::status::Status;
+
+/// Answers with a list, or with a watch if that is asked for.
+pub(super) fn list_or_watch(
+    context: &Context,
+    resource: &Arc<Resource>,
+    path: &ResourcePath,
+    accept: &Accept,
+    query: &Query,
+) -> Result<Reply, Status> {
+    let filter = filter(resource, path, query)?;
+    if path.is_watch || query.flag("watch") {
+        return watches::watch(context, resource, filter, accept, query);
+    }
+    let listing = context.api.list(resource, &options(filter, query)?)?;
+    show::listing(resource, listing, accept, query, context.env.now())
+}
+
+/// Deletes everything in a list.
+pub(super) async fn delete(
+    context: &Context,
+    resource: &Resource,
+    path: &ResourcePath,
+    content_type: &str,
+    body: &[u8],
+    query: &Query,
+) -> Result<Reply, Status> {
+    let filter = filter(resource, path, query)?;
+    let options = options(filter, query)?;
+    let how = delete_options::decode(content_type, body, query)?;
+    let deleted = context.api.delete_collection(resource, &options, &how).await?;
+    show::listing(resource, deleted, &Accept::PLAIN, query, context.env.now())
+}
+
+/// Which objects are meant.
+fn filter(resource: &Resource, path: &ResourcePath, query: &Query) -> Result<Filter, Status> {
+    let mut fields = FieldSelector::parse(query.text("fieldSelector"), resource)?;
+    if !path.name.is_empty() {
+        fields = FieldSelector::of_name(&path.name);
+    }
+    Ok(Filter {
+        namespace: (!path.namespace.is_empty()).then(|| path.namespace.clone()),
+        labels: LabelSelector::parse(query.text("labelSelector"))?,
+        fields,
+    })
+}
+
+fn options(filter: Filter, query: &Query) -> Result<ListOptions, Status> {
+    let limit = query.number("limit")?.unwrap_or(0);
+    let exact = query.text("resourceVersionMatch") == "Exact";
+    Ok(ListOptions {
+        filter,
+        limit: usize::try_from(limit).unwrap_or(0),
+        continue_token: query.get("continue").filter(|token| !token.is_empty()).map(str::to_owned),
+        revision: revision(query)?,
+        revision_match: if exact { Match::Exact } else { Match::NotOlderThan },
+    })
+}
+
+/// The revision of a request.
+pub(super) fn revision(query: &Query) -> Result<Option<u64>, Status> {
+    let text = query.text("resourceVersion");
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let bad = |_| {
+        let value = json!(text);
+        let why = format!("strconv.ParseUint: parsing {value}: invalid syntax");
+        Status::plain(format!("resourceVersion: Invalid value: {value}: {why}"))
+    };
+    text.parse().map(Some).map_err(bad)
+}

@@ -1,0 +1,237 @@
+//! The server as clients see it: HTTPS, paths, media types, streams. What requests mean is [`crate::ops`]' business.
+//!
+//! ```text
+//!   server.rs     listens, TLS, shutdown          path.rs query.rs accept.rs   what is asked, and in which form
+//!      |                                          body.rs show.rs              what is answered
+//!   this file     one function for every request: authenticate, route, dispatch
+//!      |
+//!      +-- discovery.rs openapi.rs plain.rs       what there is
+//!      +-- objects.rs lists.rs watches.rs         resources
+//!      +-- pods.rs reviews.rs                     what only some resources have
+//! ```
+
+mod accept;
+mod auth;
+mod body;
+mod certificates;
+mod delete_options;
+mod discovery;
+mod lists;
+mod objects;
+mod openapi;
+mod path;
+mod plain;
+mod pods;
+mod query;
+mod reviews;
+mod server;
+mod show;
+mod watches;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, Method, Request};
+use hyper::body::Incoming;
+use krafla_api::Key;
+use tokio::sync::Semaphore;
+
+pub use pods::{LogOptions, PodAccess};
+pub use server::{RunningServer, ServeError, ServerConfig, serve, write_private};
+
+use crate::codec;
+use crate::env::Env;
+use crate::ops::Api;
+use crate::registry::Resource;
+use crate::status::Status;
+use accept::Accept;
+use auth::User;
+use body::Reply;
+use objects::ObjectRequest;
+use path::{ResourcePath, Route};
+use query::Query;
+
+/// How many requests may be worked on at once; watches and followed logs do not count.
+const IN_FLIGHT_MAX: usize = 1000;
+
+/// What every request needs.
+pub(crate) struct Context {
+    api: Api,
+    env: Arc<dyn Env>,
+    token: String,
+    address: String,
+    pod_access: Option<Arc<dyn PodAccess>>,
+    in_flight: Semaphore,
+    /// Becomes true when the server stops: watches end then.
+    stopping: tokio::sync::watch::Receiver<bool>,
+}
+
+/// Waits until the server stops. That its other end is gone means the same.
+async fn stopped(stopping: &mut tokio::sync::watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
+}
+
+impl Context {
+    fn pods(&self) -> Result<Arc<Resource>, Status> {
+        self.api.registry().find("", "v1", "pods").ok_or_else(Status::unknown_resource)
+    }
+
+    /// Answers one request.
+    pub(crate) async fn answer(&self, request: Request<Incoming>, has_certificate: bool) -> Reply {
+        let Some(user) = auth::authenticate(request.headers(), &self.token, has_certificate) else {
+            return body::refusal(&Status::unauthorized());
+        };
+        let Ok(_permit) = self.in_flight.try_acquire() else {
+            return body::refusal(&Status::too_many_requests("too many requests, please try again later", 1));
+        };
+        let (head, incoming) = request.into_parts();
+        let query = Query::parse(head.uri.query().unwrap_or_default());
+        let accept = header(&head.headers, ACCEPT.as_str());
+        let outcome = match path::route(head.uri.path()) {
+            Route::Other(parts) => Ok(plain::answer(self, &head.method, &parts, accept.as_deref(), &query)),
+            Route::Unknown => Err(Status::unknown_resource()),
+            Route::Resource(path) => {
+                let asked = Asked { method: head.method, headers: head.headers, path, query, user };
+                self.resource(asked, incoming).await
+            }
+            route => self.discovery(&head.method, route, accept.as_deref()),
+        };
+        outcome.unwrap_or_else(|status| body::refusal(&status))
+    }
+
+    fn discovery(&self, method: &Method, route: Route, accept: Option<&str>) -> Result<Reply, Status> {
+        let table = self.api.registry().table();
+        let aggregated = discovery::aggregated(accept);
+        let document = match (&route, aggregated) {
+            (Route::CoreVersions, Some(form)) => return Ok(discovery::groups_in_full(&table, true, form)),
+            (Route::Groups, Some(form)) => return Ok(discovery::groups_in_full(&table, false, form)),
+            (Route::CoreVersions, None) => Some(discovery::core_versions(&table, &self.address)),
+            (Route::Groups, None) => Some(discovery::groups(&table)),
+            (Route::Group(name), _) => discovery::one_group(&table, name),
+            (Route::Resources(group, version), _) => discovery::resources(&table, group, version),
+            _ => None,
+        };
+        if *method != Method::GET {
+            return Err(Status::method_not_allowed());
+        }
+        match (document, route) {
+            (Some(document), _) => Ok(body::value(200, &document, Accept::negotiate(accept)?.encoding)),
+            // A known group answers for its versions; nobody answers for an unknown one.
+            (None, Route::Resources(group, _)) if !table.versions(&group).is_empty() => {
+                Err(Status::unknown_resource())
+            }
+            (None, _) => Ok(plain::not_found()),
+        }
+    }
+
+    async fn resource(&self, asked: Asked, incoming: Incoming) -> Result<Reply, Status> {
+        let path = &asked.path;
+        let registry = self.api.registry();
+        let resource =
+            registry.find(&path.group, &path.version, &path.resource).ok_or_else(Status::unknown_resource)?;
+        let action = action(&resource, &asked)?;
+        let accept = Accept::negotiate(header(&asked.headers, ACCEPT.as_str()).as_deref())?;
+        if action == Action::List {
+            return lists::list_or_watch(self, &resource, path, &accept, &asked.query);
+        }
+        let body = if asked.method == Method::GET { Bytes::new() } else { body::read(incoming).await? };
+        let content_type = header(&asked.headers, CONTENT_TYPE.as_str()).unwrap_or_default();
+        let Asked { path, query, user, .. } = asked;
+        if action == Action::DeleteCollection {
+            return lists::delete(self, &resource, &path, &content_type, &body, &query).await;
+        }
+        if action == Action::Review {
+            let names = &resource.names;
+            let gvk = [&*names.group, &*names.version, &*names.kind];
+            let review = codec::decode_any(gvk, &content_type, &body)?;
+            return Ok(body::value(201, &reviews::answer(&resource, review, &user)?, accept.encoding));
+        }
+        let request = ObjectRequest { context: self, resource, path, accept, query, content_type, body };
+        match action {
+            Action::Get => request.get(),
+            Action::Create => request.create().await,
+            Action::Update => request.update().await,
+            Action::Patch => request.patch().await,
+            Action::Delete => request.delete().await,
+            Action::Bind => request.bind().await,
+            Action::Evict => request.evict().await,
+            Action::Log => self.log(&request),
+            Action::List | Action::DeleteCollection | Action::Review => Err(Status::method_not_allowed()),
+        }
+    }
+
+    fn log(&self, request: &ObjectRequest<'_>) -> Result<Reply, Status> {
+        let key = Key::new(&request.path.namespace, &request.path.name);
+        let entry = self.api.get(&request.resource, &key)?;
+        let pod =
+            serde_json::from_slice(&entry.bytes).map_err(|error| Status::internal(&error.to_string()))?;
+        pods::log(self.pod_access.as_ref(), &key, &pod, &request.query)
+    }
+}
+
+/// A request for resources, without its body.
+struct Asked {
+    method: Method,
+    headers: HeaderMap,
+    path: ResourcePath,
+    query: Query,
+    user: User,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Get,
+    List,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+    Bind,
+    Evict,
+    Log,
+    Review,
+}
+
+/// What a method means at a path, if the resource allows it.
+fn action(resource: &Resource, asked: &Asked) -> Result<Action, Status> {
+    let path = &asked.path;
+    if path.is_namespaced && !resource.is_namespaced() {
+        return Err(Status::unknown_resource());
+    }
+    if path.is_watch {
+        return Ok(Action::List);
+    }
+    let (verbs, is_collection) = match (path.name.is_empty(), path.subresource.as_str()) {
+        (is_collection, "") => (resource.verbs, is_collection),
+        (_, name) => match resource.subresource(name) {
+            Some(subresource) => (subresource.verbs, false),
+            None => return Err(Status::unknown_resource()),
+        },
+    };
+    let (verb, action) = match (&asked.method, path.subresource.as_str(), is_collection) {
+        (&Method::GET, "log", _) => ("get", Action::Log),
+        (&Method::POST, "binding", _) => ("create", Action::Bind),
+        (&Method::POST, "eviction", _) => ("create", Action::Evict),
+        (&Method::GET, _, true) => ("list", Action::List),
+        (&Method::GET, _, false) => ("get", Action::Get),
+        (&Method::POST, "", true) if &*resource.names.plural == "bindings" => ("create", Action::Bind),
+        (&Method::POST, "", true) if !resource.verbs.contains(&"get") => ("create", Action::Review),
+        (&Method::POST, "", true) => ("create", Action::Create),
+        (&Method::PUT, _, false) => ("update", Action::Update),
+        (&Method::PATCH, _, false) => ("patch", Action::Patch),
+        (&Method::DELETE, _, true) => ("deletecollection", Action::DeleteCollection),
+        (&Method::DELETE, _, false) => ("delete", Action::Delete),
+        _ => return Err(Status::method_not_allowed()),
+    };
+    // Namespaced objects are made in a namespace.
+    let has_place = action != Action::Create || path.is_namespaced == resource.is_namespaced();
+    if verbs.contains(&verb) && has_place { Ok(action) } else { Err(Status::method_not_allowed()) }
+}
+
+fn header(headers: &HeaderMap, name: &str) -> Option<String> {
+    let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+    if values.is_empty() { None } else { Some(values.join(",")) }
+}

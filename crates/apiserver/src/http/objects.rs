@@ -1,0 +1,188 @@
+//! Requests for one object over HTTP.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{HeaderValue, WARNING};
+use krafla_api::Key;
+use serde_json::{Value, json};
+
+use super::accept::Accept;
+use super::body::{self, Reply};
+use super::path::ResourcePath;
+use super::query::Query;
+use super::{Context, delete_options, show};
+use crate::codec;
+use crate::field::FieldError;
+use crate::ops::{Answer, Deleted, Part, WriteOptions};
+use crate::patch::Patch;
+use crate::registry::Resource;
+use crate::status::{self, Status};
+
+/// One request for one object.
+pub(super) struct ObjectRequest<'a> {
+    /// The server.
+    pub context: &'a Context,
+    /// Of what resource.
+    pub resource: Arc<Resource>,
+    /// Where.
+    pub path: ResourcePath,
+    /// In which form the answer is wanted.
+    pub accept: Accept,
+    /// Further wishes.
+    pub query: Query,
+    /// Media type of the body.
+    pub content_type: String,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl ObjectRequest<'_> {
+    fn key(&self) -> Key {
+        let namespace = if self.resource.is_namespaced() { self.path.namespace.as_str() } else { "" };
+        Key::new(namespace, &self.path.name)
+    }
+
+    fn write_options(&self) -> Result<WriteOptions, Status> {
+        Ok(WriteOptions { dry_run: dry_run(&self.query)?, ..WriteOptions::default() })
+    }
+
+    /// Which part of the object the path is about.
+    fn part(&self) -> Part {
+        match self.path.subresource.as_str() {
+            "status" => Part::Status,
+            "finalize" => Part::Finalize,
+            _ => Part::Main,
+        }
+    }
+
+    fn show(&self, code: u16, bytes: Bytes) -> Result<Reply, Status> {
+        show::object(code, &self.resource, bytes, &self.accept, &self.query, self.context.env.now())
+    }
+
+    fn show_written(&self, answer: Answer) -> Result<Reply, Status> {
+        self.show(if answer.is_new { 201 } else { 200 }, answer.bytes)
+    }
+
+    /// The object in the body, and what its author should know about it.
+    fn object(&self) -> Result<(Value, Vec<String>), Status> {
+        let decoded = codec::decode(&self.resource, &self.content_type, &self.body)?;
+        let findings = decoded.findings;
+        match self.query.get("fieldValidation") {
+            Some("Strict") if !findings.is_empty() => {
+                let names = &self.resource.names;
+                let (kind, version) = (&names.kind, &names.version);
+                let why = codec::strict_message(&findings);
+                Err(Status::bad_request(format!(
+                    "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+                )))
+            }
+            Some("Ignore") => Ok((decoded.object, Vec::new())),
+            None | Some("" | "Warn" | "Strict") => {
+                Ok((decoded.object, findings.iter().map(ToString::to_string).collect()))
+            }
+            Some(other) => {
+                Err(unsupported_option("fieldValidation", other.into(), &["", "Ignore", "Strict", "Warn"]))
+            }
+        }
+    }
+
+    /// GET.
+    pub(super) fn get(&self) -> Result<Reply, Status> {
+        let entry = self.context.api.get(&self.resource, &self.key())?;
+        self.show(200, entry.bytes.clone())
+    }
+
+    /// POST to a collection.
+    pub(super) async fn create(&self) -> Result<Reply, Status> {
+        let (object, warnings) = self.object()?;
+        let options = self.write_options()?;
+        let created = self.context.api.create(&self.resource, &self.path.namespace, object, &options).await;
+        warn(created.and_then(|created| self.show_written(created)), &warnings)
+    }
+
+    /// PUT.
+    pub(super) async fn update(&self) -> Result<Reply, Status> {
+        let (object, warnings) = self.object()?;
+        let options = self.write_options()?;
+        let updated =
+            self.context.api.update(&self.resource, &self.key(), self.part(), object, &options).await;
+        warn(updated.and_then(|updated| self.show_written(updated)), &warnings)
+    }
+
+    /// PATCH.
+    pub(super) async fn patch(&self) -> Result<Reply, Status> {
+        let media_type = codec::media_type(&self.content_type);
+        let patch = Patch::decode(&media_type, &self.body).ok_or_else(Status::unsupported_patch_type)??;
+        let options = self.write_options()?;
+        let patched =
+            self.context.api.patch(&self.resource, &self.key(), self.part(), &patch, &options).await?;
+        self.show_written(patched)
+    }
+
+    /// DELETE.
+    pub(super) async fn delete(&self) -> Result<Reply, Status> {
+        let options = delete_options::decode(&self.content_type, &self.body, &self.query)?;
+        match self.context.api.delete(&self.resource, &self.key(), &options).await? {
+            Deleted::Gone(answer) if !self.resource.rules.returns_deleted() => {
+                let success = status::deleted(&self.resource.qualified(), &answer.key.name, &answer.uid.0);
+                Ok(body::value(200, &success, self.accept.encoding))
+            }
+            Deleted::Gone(answer) | Deleted::Marked(answer) => self.show(200, answer.bytes),
+        }
+    }
+
+    /// POST of a Binding.
+    pub(super) async fn bind(&self) -> Result<Reply, Status> {
+        let binding = codec::decode_any(["", "v1", "Binding"], &self.content_type, &self.body)?;
+        let mut pod = self.key();
+        if pod.name.is_empty() {
+            pod = Key::new(&self.path.namespace, crate::object::name(&binding));
+        }
+        let pods = self.context.pods()?;
+        self.context.api.bind(&pods, &pod, &binding, &self.write_options()?).await?;
+        Ok(body::value(201, &done(), self.accept.encoding))
+    }
+
+    /// POST of an Eviction.
+    pub(super) async fn evict(&self) -> Result<Reply, Status> {
+        let eviction = codec::decode_any(["policy", "v1", "Eviction"], &self.content_type, &self.body)?;
+        let how = eviction.get("deleteOptions").unwrap_or(&Value::Null);
+        let options = delete_options::of(how, &self.query)?;
+        self.context.api.evict(&self.resource, &self.key(), &eviction, &options).await?;
+        Ok(body::value(201, &done(), self.accept.encoding))
+    }
+}
+
+fn done() -> Value {
+    json!({"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success", "code": 201})
+}
+
+/// Adds warnings to an answer, whether it is a success or a refusal.
+fn warn(outcome: Result<Reply, Status>, warnings: &[String]) -> Result<Reply, Status> {
+    if warnings.is_empty() {
+        return outcome;
+    }
+    let mut reply = outcome.unwrap_or_else(|status| body::refusal(&status));
+    for warning in warnings {
+        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            reply.headers_mut().append(WARNING, value);
+        }
+    }
+    Ok(reply)
+}
+
+/// Whether nothing is to be stored.
+fn dry_run(query: &Query) -> Result<bool, Status> {
+    match query.get("dryRun") {
+        None => Ok(false),
+        Some("All") => Ok(true),
+        Some(other) => Err(unsupported_option("dryRun", json!([other]), &["All"])),
+    }
+}
+
+fn unsupported_option(option: &str, value: Value, supported: &[&str]) -> Status {
+    let error = FieldError::not_supported(option, value, supported);
+    Status::invalid(&status::Qualified { group: "meta.k8s.io", what: "CreateOptions" }, "", &[error])
+}

@@ -1,0 +1,83 @@
+//! What is not about resources: health, version, OpenAPI.
+
+use serde_json::{Value, json};
+
+use super::body::{self, Reply};
+use super::query::Query;
+use super::{Context, openapi};
+use crate::status::Status;
+
+/// The version of Kubernetes whose API is served.
+pub(super) const KUBERNETES: [&str; 3] = ["1", "36", "1"];
+
+/// Answers a path that is not about resources.
+pub(super) fn answer(
+    context: &Context,
+    method: &http::Method,
+    parts: &[String],
+    accept: Option<&str>,
+    query: &Query,
+) -> Reply {
+    let words: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let reply = match words.as_slice() {
+        ["version"] => body::value(200, &version(), super::accept::Encoding::Json),
+        [check @ ("healthz" | "livez" | "readyz")] => health(check, query),
+        ["healthz" | "livez" | "readyz", "ping"] => body::text(200, "ok"),
+        ["openapi", "v3"] => openapi::index(context),
+        ["openapi", "v3", path @ ..] => openapi::document(context, &path.join("/"), accept),
+        [""] => body::value(200, &paths(context), super::accept::Encoding::Json),
+        _ => return not_found(),
+    };
+    if *method == http::Method::GET || *method == http::Method::HEAD {
+        return reply;
+    }
+    body::refusal(&Status::method_not_allowed())
+}
+
+/// Nothing is here.
+pub(super) fn not_found() -> Reply {
+    body::text(404, "404 page not found\n")
+}
+
+fn health(check: &str, query: &Query) -> Reply {
+    if query.get("verbose").is_none() {
+        return body::text(200, "ok");
+    }
+    let is_excluded = query.all("exclude").any(|name| name == "ping");
+    let ping = if is_excluded { "[+]ping excluded: ok\n" } else { "[+]ping ok\n" };
+    body::text(200, format!("{ping}[+]store ok\n{check} check passed\n"))
+}
+
+fn version() -> Value {
+    let [major, minor, patch] = KUBERNETES;
+    json!({
+        "major": major, "minor": minor,
+        "emulationMajor": major, "emulationMinor": minor,
+        "minCompatibilityMajor": major, "minCompatibilityMinor": "35",
+        "gitVersion": format!("v{major}.{minor}.{patch}+krafla"),
+        "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "", "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, go_architecture()),
+    })
+}
+
+/// The machine as Go names it.
+fn go_architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+fn paths(context: &Context) -> Value {
+    let table = context.api.registry().table();
+    let mut paths: Vec<String> = vec!["/api".into(), "/apis".into()];
+    for (group, versions) in table.groups() {
+        for version in versions {
+            paths.push(format!("/{}", crate::schema::openapi::path_of(group, &version.name)));
+        }
+    }
+    paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    json!({"paths": paths})
+}

@@ -1,0 +1,129 @@
+//! What runs in pods, over HTTP: logs, and later more.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use krafla_api::{Key, Time};
+use serde_json::Value;
+
+use super::body::{self, Reply};
+use super::query::Query;
+use crate::field::FieldError;
+use crate::object;
+use crate::status::{Qualified, Status};
+
+/// Access to what runs in pods. The node has it; the server only passes it on.
+pub trait PodAccess: Send + Sync {
+    /// The log of a container. The stream ends with the log or, when it is followed, with the container.
+    fn logs(
+        &self,
+        pod: &Key,
+        container: &str,
+        options: LogOptions,
+    ) -> Result<BoxStream<'static, Bytes>, Status>;
+}
+
+/// Which part of a log, and how.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LogOptions {
+    /// Whether to go on as the container writes.
+    pub follow: bool,
+    /// Whether the log of the container before its last restart is meant.
+    pub previous: bool,
+    /// Whether each line begins with its time.
+    pub timestamps: bool,
+    /// Only so many lines from the end.
+    pub tail_lines: Option<u64>,
+    /// Only so many bytes.
+    pub limit_bytes: Option<u64>,
+    /// Only what was written in the last so many seconds.
+    pub since_seconds: Option<u64>,
+    /// Only what was written after a time.
+    pub since_time: Option<Time>,
+}
+
+impl LogOptions {
+    fn decode(pod: &str, query: &Query) -> Result<LogOptions, Status> {
+        let refuse = |error: FieldError| {
+            Err(Status::invalid(&Qualified { group: "", what: "PodLogOptions" }, pod, &[error]))
+        };
+        let (tail, limit) = (query.number("tailLines")?, query.number("limitBytes")?);
+        let since = query.number("sinceSeconds")?;
+        match (tail, limit, since) {
+            (Some(lines @ ..0), _, _) => {
+                return refuse(FieldError::invalid("tailLines", lines, "must be greater than or equal to 0"));
+            }
+            (_, Some(bytes @ ..1), _) => {
+                return refuse(FieldError::invalid("limitBytes", bytes, "must be greater than 0"));
+            }
+            (_, _, Some(seconds @ ..1)) => {
+                return refuse(FieldError::invalid("sinceSeconds", seconds, "must be greater than 0"));
+            }
+            _ => {}
+        }
+        let positive = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+        Ok(LogOptions {
+            follow: query.flag("follow"),
+            previous: query.flag("previous"),
+            timestamps: query.flag("timestamps"),
+            tail_lines: positive(tail),
+            limit_bytes: positive(limit),
+            since_seconds: positive(since),
+            since_time: query.get("sinceTime").and_then(|text| text.parse().ok()).map(Time),
+        })
+    }
+}
+
+/// `GET .../pods/NAME/log`.
+pub(super) fn log(
+    access: Option<&Arc<dyn PodAccess>>,
+    key: &Key,
+    pod: &Value,
+    query: &Query,
+) -> Result<Reply, Status> {
+    let options = LogOptions::decode(&key.name, query)?;
+    let container = container(key, pod, query.text("container"))?;
+    if object::text_at(pod, "spec.nodeName").is_empty() {
+        return Ok(no_content());
+    }
+    let Some(access) = access else {
+        return Err(Status::unavailable("this server has no node: logs are not available"));
+    };
+    Ok(body::stream("text/plain", access.logs(key, &container, options)?))
+}
+
+fn no_content() -> Reply {
+    let mut reply = body::text(204, "");
+    reply.headers_mut().remove(http::header::CONTENT_TYPE);
+    reply
+}
+
+/// The container that is meant: the one named, or the only one.
+fn container(key: &Key, pod: &Value, named: &str) -> Result<String, Status> {
+    let names = |list: &str| {
+        let containers =
+            pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array).into_iter().flatten();
+        containers
+            .filter_map(|container| container["name"].as_str())
+            .map(str::to_owned)
+            .collect::<Vec<String>>()
+    };
+    let containers = names("containers");
+    if named.is_empty() {
+        return match containers.as_slice() {
+            [only] => Ok(only.clone()),
+            several => {
+                let (pod, choice) = (&key.name, several.join(" "));
+                let message =
+                    format!("a container name must be specified for pod {pod}, choose one of: [{choice}]");
+                Err(Status::bad_request(message))
+            }
+        };
+    }
+    let all = [containers, names("initContainers"), names("ephemeralContainers")].concat();
+    if all.iter().any(|name| name == named) {
+        return Ok(named.to_owned());
+    }
+    Err(Status::bad_request(format!("container {named} is not valid for pod {}", key.name)))
+}

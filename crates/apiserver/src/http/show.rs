@@ -1,0 +1,245 @@
+//! Objects in the form that a client wants.
+
+use bytes::Bytes;
+use krafla_api::Time;
+use serde_json::{Value, json};
+
+use super::accept::{Accept, Encoding, Form};
+use super::body::{self, Reply};
+use super::query::Query;
+use crate::ops::Listing;
+use crate::registry::Resource;
+use crate::status::Status;
+use crate::table::{self, Include};
+
+/// What `includeObject` says about tables.
+pub(super) fn include(query: &Query) -> Result<Include, Status> {
+    match query.text("includeObject") {
+        "" | "Metadata" => Ok(Include::Metadata),
+        "Object" => Ok(Include::Object),
+        "None" => Ok(Include::Nothing),
+        other => {
+            let problem = "must be 'Metadata', 'Object', 'None', or empty";
+            let message = "Unable to convert to Table as requested: includeObject: Invalid value";
+            Err(Status::bad_request(format!("{message}: \"{other}\": {problem}")))
+        }
+    }
+}
+
+/// One object.
+pub(super) fn object(
+    code: u16,
+    resource: &Resource,
+    bytes: Bytes,
+    accept: &Accept,
+    query: &Query,
+    now: Time,
+) -> Result<Reply, Status> {
+    let bytes = in_version(resource, bytes);
+    if *accept == Accept::PLAIN {
+        return Ok(body::json(code, bytes));
+    }
+    let object = parse(&bytes)?;
+    let shown = match &accept.form {
+        Form::Object => object,
+        Form::Partial(version) => table::partial(&object, version),
+        Form::Table(version) => {
+            let row = table::row(&resource.columns, &object, include(query)?, version, now);
+            let revision = &object["metadata"]["resourceVersion"];
+            json!({
+                "kind": "Table", "apiVersion": format!("meta.k8s.io/{version}"),
+                "metadata": {"resourceVersion": revision},
+                "columnDefinitions": resource.columns.to_json(), "rows": [row],
+            })
+        }
+        Form::PartialList(_) => {
+            let kind = &resource.names.kind;
+            let message = "you requested PartialObjectMetadataList, but the requested object is not a list";
+            return Err(Status::wrong_form(format!("{message} ({kind})")));
+        }
+    };
+    Ok(body::value(code, &shown, accept.encoding))
+}
+
+/// A list of objects. It is written while it is sent, so that a large one never stands in memory as a whole.
+pub(super) fn listing(
+    resource: &Resource,
+    listing: Listing,
+    accept: &Accept,
+    query: &Query,
+    now: Time,
+) -> Result<Reply, Status> {
+    let head = match &accept.form {
+        Form::Object => head(&resource.names.list_kind, &resource.names.api_version(), &listing, "items"),
+        Form::Table(version) => table_head(resource, version, &listing),
+        Form::PartialList(version) => {
+            head("PartialObjectMetadataList", &format!("meta.k8s.io/{version}"), &listing, "items")
+        }
+        Form::Partial(_) => {
+            let message = "you requested PartialObjectMetadata, but the requested object is a list";
+            let kind = &resource.names.list_kind;
+            return Err(Status::wrong_form(format!("{message} (*core.{kind})")));
+        }
+    };
+    let item = item_printer(resource, &accept.form, query, now)?;
+    let items = listing.items.into_iter().enumerate().flat_map(move |(index, entry)| {
+        let comma = if index == 0 { Bytes::new() } else { Bytes::from_static(b",") };
+        std::iter::once(comma).chain(item(&entry.bytes))
+    });
+    let pieces = std::iter::once(head).chain(items).chain([Bytes::from_static(b"]}\n")]);
+    match accept.encoding {
+        Encoding::Json => Ok(body::stream("application/json", body::chunks(pieces))),
+        Encoding::Yaml => {
+            let whole: Vec<u8> = pieces.flatten().collect();
+            Ok(body::value(200, &parse(&whole)?, Encoding::Yaml))
+        }
+    }
+}
+
+type ItemPrinter = Box<dyn Fn(&Bytes) -> Vec<Bytes> + Send>;
+
+/// How one item of a list is written.
+fn item_printer(resource: &Resource, form: &Form, query: &Query, now: Time) -> Result<ItemPrinter, Status> {
+    let reparse = |make: Box<dyn Fn(Value) -> Value + Send>| -> ItemPrinter {
+        Box::new(move |bytes| {
+            parse(bytes).map(|object| vec![make(object).to_string().into()]).unwrap_or_default()
+        })
+    };
+    Ok(match form {
+        Form::Object if resource.is_custom => {
+            let retype = retyping(resource);
+            Box::new(move |bytes| vec![retype(bytes.clone())])
+        }
+        // The items of a typed list do not repeat what they are.
+        Form::Object => Box::new(without_type),
+        Form::Table(version) => {
+            let (columns, include, version) = (resource.columns.clone(), include(query)?, *version);
+            reparse(Box::new(move |object| table::row(&columns, &object, include, version, now)))
+        }
+        Form::Partial(version) | Form::PartialList(version) => {
+            let version = *version;
+            reparse(Box::new(move |object| table::partial(&object, version)))
+        }
+    })
+}
+
+fn list_meta(listing: &Listing) -> Value {
+    let mut metadata = json!({"resourceVersion": listing.revision.to_string()});
+    if let Some(token) = &listing.continue_token {
+        metadata["continue"] = token.as_str().into();
+    }
+    if let Some(remaining) = listing.remaining {
+        metadata["remainingItemCount"] = remaining.into();
+    }
+    metadata
+}
+
+/// A list up to its first item.
+fn head(kind: &str, api_version: &str, listing: &Listing, items: &str) -> Bytes {
+    let (kind, version) = (Value::from(kind), Value::from(api_version));
+    format!(r#"{{"kind":{kind},"apiVersion":{version},"metadata":{},"{items}":["#, list_meta(listing)).into()
+}
+
+fn table_head(resource: &Resource, version: &str, listing: &Listing) -> Bytes {
+    let (metadata, columns) = (list_meta(listing), resource.columns.to_json());
+    let version = Value::from(format!("meta.k8s.io/{version}"));
+    let head = r#""kind":"Table","apiVersion""#;
+    format!(r#"{{{head}:{version},"metadata":{metadata},"columnDefinitions":{columns},"rows":["#).into()
+}
+
+/// An object in the version of the request, where that is not the stored one.
+pub(super) fn in_version(resource: &Resource, bytes: Bytes) -> Bytes {
+    retyping(resource)(bytes)
+}
+
+fn retyping(resource: &Resource) -> impl Fn(Bytes) -> Bytes + Send + use<> {
+    let wanted = resource.names.api_version();
+    let is_stored_so = *resource.stored_as.0 == *wanted;
+    move |bytes| {
+        if is_stored_so {
+            return bytes;
+        }
+        match parse(&bytes) {
+            Ok(mut object) => {
+                crate::object::set(&mut object, "apiVersion", wanted.as_str());
+                object.to_string().into()
+            }
+            Err(_) => bytes,
+        }
+    }
+}
+
+/// A stored object without its two top-level fields that say what it is. The rest is shared, not copied.
+fn without_type(bytes: &Bytes) -> Vec<Bytes> {
+    let mut pieces = vec![Bytes::from_static(b"{")];
+    let mut is_first = true;
+    for field in top_level_fields(bytes) {
+        let text = bytes.get(field.clone()).unwrap_or_default();
+        let is_type = text.starts_with(b"\"apiVersion\":") || text.starts_with(b"\"kind\":");
+        if !is_type {
+            if !is_first {
+                pieces.push(Bytes::from_static(b","));
+            }
+            is_first = false;
+            pieces.push(bytes.slice(field));
+        }
+    }
+    pieces.push(Bytes::from_static(b"}"));
+    pieces
+}
+
+/// Where the fields of an object stand in its text, which is canonical JSON.
+fn top_level_fields(text: &[u8]) -> Vec<std::ops::Range<usize>> {
+    let mut fields = Vec::new();
+    let (mut depth, mut is_in_string, mut is_escaped, mut start) = (0_usize, false, false, 1);
+    for (at, byte) in text.iter().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_in_string => is_escaped = true,
+            b'"' => is_in_string = !is_in_string,
+            _ if is_in_string => {}
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 && at > start {
+                    fields.push(start..at);
+                }
+            }
+            b',' if depth == 1 => {
+                fields.push(start..at);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    fields
+}
+
+fn parse(bytes: &[u8]) -> Result<Value, Status> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| Status::internal(&format!("stored object cannot be read: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stripped(text: &'static str) -> String {
+        let pieces = without_type(&Bytes::from_static(text.as_bytes()));
+        String::from_utf8(pieces.concat()).unwrap()
+    }
+
+    #[test]
+    fn items_of_a_typed_list_do_not_say_what_they_are() {
+        let cases = [
+            (r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}"#, r#"{"metadata":{"name":"a"}}"#),
+            (r#"{"apiVersion":"v1","data":{"kind":"x, \"y"},"kind":"C"}"#, r#"{"data":{"kind":"x, \"y"}}"#),
+            (r#"{"apiVersion":"v1","a":[1,{"b":2}],"kind":"C","z":"}"}"#, r#"{"a":[1,{"b":2}],"z":"}"}"#),
+            (r#"{"apiVersion":"v1","kind":"C"}"#, "{}"),
+            ("{}", "{}"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(stripped(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Watches over HTTP: one line of JSON per event, for as long as both sides want.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::Stream;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::accept::{Accept, Encoding, Form};
+use super::body::{self, CHUNK_BYTES, Reply};
+use super::query::Query;
+use super::{Context, lists, show, stopped};
+use crate::ops::{Watch, WatchEvent, WatchOptions};
+use crate::registry::Resource;
+use crate::selector::Filter;
+use crate::status::Status;
+use crate::store::{Entry, EventType};
+use crate::table::{self, Include};
+
+/// How long a watch lasts that does not say.
+const DURATION: Duration = Duration::from_secs(45 * 60);
+/// How often a watcher that wants to know hears that nothing happened.
+const BOOKMARKS_EVERY: Duration = Duration::from_secs(60);
+/// How long before its end a watch sends a last bookmark.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+
+/// Answers with a watch.
+pub(super) fn watch(
+    context: &Context,
+    resource: &Arc<Resource>,
+    filter: Filter,
+    accept: &Accept,
+    query: &Query,
+) -> Result<Reply, Status> {
+    if accept.encoding == Encoding::Yaml {
+        return Err(Status::not_acceptable(
+            "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+        ));
+    }
+    let options = WatchOptions {
+        filter,
+        revision: lists::revision(query)?,
+        send_initial: query.flag("sendInitialEvents"),
+    };
+    let has_bookmarks = query.flag("allowWatchBookmarks");
+    let asked = query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
+    let duration = asked.filter(|seconds| *seconds > 0).map_or(DURATION, Duration::from_secs);
+    let printer = Printer::new(context, resource.clone(), accept, query)?;
+    match context.api.watch(resource, options) {
+        Ok(watch) => {
+            Ok(body::stream("application/json", lines(context, watch, printer, duration, has_bookmarks)))
+        }
+        // The client asked well, but the history is gone: it is told in the stream, where it looks for it.
+        Err(status) if status.code == 410 => {
+            let line = error_line(&status);
+            Ok(body::stream("application/json", futures_util::stream::once(async { line })))
+        }
+        Err(status) => Err(status),
+    }
+}
+
+/// A watch on its way to a client.
+struct Session {
+    watch: Watch,
+    printer: Printer,
+    end: Instant,
+    next_bookmark: Option<Instant>,
+    has_bookmarks: bool,
+    stopping: tokio::sync::watch::Receiver<bool>,
+    is_over: bool,
+}
+
+/// What woke the session up.
+enum Woken {
+    Event(Result<WatchEvent, Status>),
+    Bookmark,
+    End,
+}
+
+fn lines(
+    context: &Context,
+    watch: Watch,
+    printer: Printer,
+    duration: Duration,
+    has_bookmarks: bool,
+) -> impl Stream<Item = Bytes> + Send + 'static {
+    let now = Instant::now();
+    let session = Session {
+        watch,
+        printer,
+        end: now + duration,
+        next_bookmark: has_bookmarks
+            .then(|| now + BOOKMARKS_EVERY.min(duration.saturating_sub(LAST_BOOKMARK))),
+        has_bookmarks,
+        stopping: context.stopping.clone(),
+        is_over: false,
+    };
+    futures_util::stream::unfold(session, |mut session| async move {
+        let chunk = session.next_chunk().await?;
+        Some((chunk, session))
+    })
+}
+
+impl Session {
+    /// Waits for something to say, and says all that there is to say at that moment. `None` ends the stream.
+    async fn next_chunk(&mut self) -> Option<Bytes> {
+        let mut chunk = BytesMut::new();
+        while chunk.is_empty() {
+            if self.is_over {
+                return None;
+            }
+            match self.wait().await {
+                Woken::Event(event) => self.print(&mut chunk, event),
+                Woken::Bookmark => {
+                    self.plan_next_bookmark();
+                    chunk.extend_from_slice(&self.printer.bookmark(self.watch.revision(), false));
+                }
+                Woken::End => self.is_over = true,
+            }
+        }
+        while chunk.len() < CHUNK_BYTES && !self.is_over {
+            match self.watch.try_next() {
+                Some(event) => self.print(&mut chunk, event.map_err(crate::ops::too_old)),
+                None => break,
+            }
+        }
+        Some(chunk.freeze())
+    }
+
+    async fn wait(&mut self) -> Woken {
+        let bookmark_at = self.next_bookmark;
+        let bookmark = async {
+            match bookmark_at {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            event = self.watch.next() => Woken::Event(event.map_err(crate::ops::too_old)),
+            () = bookmark => Woken::Bookmark,
+            () = tokio::time::sleep_until(self.end) => Woken::End,
+            () = stopped(&mut self.stopping) => Woken::End,
+        }
+    }
+
+    /// A bookmark every minute, and one just before the end.
+    fn plan_next_bookmark(&mut self) {
+        let now = Instant::now();
+        let last = self.end - LAST_BOOKMARK;
+        self.next_bookmark = if now >= last { None } else { Some((now + BOOKMARKS_EVERY).min(last)) };
+    }
+
+    fn print(&mut self, chunk: &mut BytesMut, event: Result<WatchEvent, Status>) {
+        match event {
+            Ok(WatchEvent::InitialEnd(revision)) if self.has_bookmarks => {
+                chunk.extend_from_slice(&self.printer.bookmark(revision, true));
+            }
+            Ok(WatchEvent::InitialEnd(_)) => {}
+            Ok(event) => chunk.extend_from_slice(&self.printer.line(&event)),
+            Err(status) => {
+                chunk.extend_from_slice(&error_line(&status));
+                self.is_over = true;
+            }
+        }
+    }
+}
+
+/// How events are written.
+struct Printer {
+    resource: Arc<Resource>,
+    form: Form,
+    include: Include,
+    env: Arc<dyn crate::env::Env>,
+    /// Columns are described in the first table only.
+    has_shown_columns: bool,
+}
+
+impl Printer {
+    fn new(
+        context: &Context,
+        resource: Arc<Resource>,
+        accept: &Accept,
+        query: &Query,
+    ) -> Result<Printer, Status> {
+        let include = show::include(query)?;
+        let form = match accept.form {
+            Form::PartialList(version) => Form::Partial(version),
+            ref form => form.clone(),
+        };
+        Ok(Printer { resource, form, include, env: context.env.clone(), has_shown_columns: false })
+    }
+
+    fn line(&mut self, event: &WatchEvent) -> Bytes {
+        let is_as_stored =
+            self.form == Form::Object && *self.resource.stored_as.0 == *self.resource.names.api_version();
+        match event {
+            // The line is made once and shared by all who watch this.
+            WatchEvent::Stored(event) if is_as_stored => event.line().clone(),
+            WatchEvent::Stored(event) => self.entry_line(event.event_type, &event.entry, None),
+            WatchEvent::Added(entry) => self.entry_line(EventType::Added, entry, None),
+            WatchEvent::Deleted(entry, revision) => {
+                self.entry_line(EventType::Deleted, entry, Some(*revision))
+            }
+            WatchEvent::InitialEnd(revision) => self.bookmark(*revision, true),
+        }
+    }
+
+    fn entry_line(&mut self, event_type: EventType, entry: &Entry, revision: Option<u64>) -> Bytes {
+        let bytes = show::in_version(&self.resource, entry.bytes.clone());
+        if self.form == Form::Object && revision.is_none() {
+            return crate::store::watch_line(event_type, &bytes);
+        }
+        let mut object: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        if let Some(revision) = revision {
+            crate::object::set_meta(&mut object, "resourceVersion", revision.to_string());
+        }
+        let shown = self.shown(&object);
+        crate::store::watch_line(event_type, shown.to_string().as_bytes())
+    }
+
+    fn shown(&mut self, object: &Value) -> Value {
+        match &self.form {
+            Form::Object => object.clone(),
+            Form::Partial(version) | Form::PartialList(version) => table::partial(object, version),
+            Form::Table(version) => {
+                let row = table::row(&self.resource.columns, object, self.include, version, self.env.now());
+                let columns =
+                    if self.has_shown_columns { Value::Null } else { self.resource.columns.to_json() };
+                self.has_shown_columns = true;
+                json!({
+                    "kind": "Table", "apiVersion": format!("meta.k8s.io/{version}"),
+                    "metadata": {"resourceVersion": object["metadata"]["resourceVersion"]},
+                    "columnDefinitions": columns, "rows": [row],
+                })
+            }
+        }
+    }
+
+    /// Nothing more happened up to this revision; or, that was all that was there at the beginning.
+    fn bookmark(&mut self, revision: u64, is_initial_end: bool) -> Bytes {
+        let names = &self.resource.names;
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if is_initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object =
+            json!({"kind": names.kind.as_ref(), "apiVersion": names.api_version(), "metadata": metadata});
+        let shown = self.shown(&object);
+        format!("{{\"type\":\"BOOKMARK\",\"object\":{shown}}}\n").into()
+    }
+}
+
+fn error_line(status: &Status) -> Bytes {
+    format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.to_json()).into()
+}

@@ -1,0 +1,109 @@
+//! What is special about single kinds: one file each, everything else is the same for all.
+//!
+//! ```text
+//!   create:  default -> on_create -> validate
+//!   update:  default -> on_update -> validate_update
+//!   status:  default -> on_status_update -> validate_update
+//! ```
+
+pub mod config;
+pub mod crd;
+pub mod custom;
+pub mod event;
+pub mod namespace;
+pub mod node;
+pub mod pod;
+pub mod priority;
+pub mod service;
+pub mod volume;
+pub mod workload;
+
+use krafla_api::Time;
+use serde_json::{Map, Value, json};
+
+use crate::field::FieldError;
+use crate::object;
+
+/// What is special about a kind.
+pub trait Rules: Send + Sync {
+    /// Fills in what a client may leave out.
+    fn default(&self, _object: &mut Value) {}
+
+    /// Sets what only the server may say about a new object, such as its status.
+    fn on_create(&self, _object: &mut Value, _now: Time) {}
+
+    /// Takes back what this request may not change. Metadata and, where there is a status subresource, status have
+    /// been taken back already.
+    fn on_update(&self, _object: &mut Value, _old: &Value) {}
+
+    /// As [`Rules::on_update`], for a write to the status subresource; by default only status and metadata change.
+    fn on_status_update(&self, object: &mut Value, old: &Value) {
+        keep_all_but(object, old, &["metadata", "status"]);
+    }
+
+    /// What is wrong with a new object.
+    fn validate(&self, _object: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+
+    /// What is wrong with a changed object.
+    fn validate_update(&self, object: &Value, _old: &Value) -> Vec<FieldError> {
+        self.validate(object)
+    }
+
+    /// What is wrong with a changed status.
+    fn validate_status(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+
+    /// How long a deleted object may stay to end its work, or `None` if it goes at once. `asked` is what the client
+    /// wants.
+    fn grace_seconds(&self, _object: &Value, _asked: Option<i64>) -> Option<i64> {
+        None
+    }
+
+    /// Whether a deletion answers with the object rather than with a plain success.
+    fn returns_deleted(&self) -> bool {
+        false
+    }
+
+    /// The value of a selectable field.
+    fn selectable(&self, object: &Value, field: &str) -> String {
+        object::text_at(object, field)
+    }
+}
+
+/// A kind with nothing special about it.
+pub struct Plain;
+
+impl Rules for Plain {}
+
+/// A kind whose new objects have an empty status, whatever the client says.
+pub struct EmptyStatus;
+
+impl Rules for EmptyStatus {
+    fn on_create(&self, object: &mut Value, _now: Time) {
+        object::set(object, "status", json!({}));
+    }
+}
+
+/// Makes all fields but `changeable` what they were.
+pub fn keep_all_but(object: &mut Value, old: &Value, changeable: &[&str]) {
+    let (Some(new), Some(old)) = (object.as_object_mut(), old.as_object()) else { return };
+    let is_kept = |name: &String| !changeable.contains(&name.as_str());
+    new.retain(|name, _| !is_kept(name));
+    new.extend(
+        old.iter().filter(|(name, _)| is_kept(name)).map(|(name, value)| (name.clone(), value.clone())),
+    );
+}
+
+/// Sets a field of an object unless it is there.
+pub(crate) fn default_to(fields: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
+    match fields.get_mut(name) {
+        Some(slot @ Value::Null) => *slot = value.into(),
+        Some(_) => {}
+        None => {
+            fields.insert(name.to_owned(), value.into());
+        }
+    }
+}

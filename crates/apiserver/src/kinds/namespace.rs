@@ -1,0 +1,50 @@
+//! Namespaces.
+
+use krafla_api::Time;
+use serde_json::{Value, json};
+
+use super::Rules;
+use crate::object;
+
+/// The namespaces that cannot be deleted.
+pub const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// Namespaces.
+pub struct Namespace;
+
+impl Rules for Namespace {
+    /// Every namespace carries its name as a label, so that policies can select it.
+    fn default(&self, namespace: &mut Value) {
+        let name = object::name(namespace).to_owned();
+        if !name.is_empty() {
+            let labels = object::metadata(namespace).entry("labels").or_insert_with(|| json!({}));
+            object::fields(labels).insert("kubernetes.io/metadata.name".into(), name.into());
+        }
+    }
+
+    fn on_create(&self, namespace: &mut Value, _now: Time) {
+        // The finalizer is what keeps a deleted namespace until its content is gone.
+        let mut finalizers = object::strings(namespace.pointer("/spec/finalizers"));
+        if !finalizers.contains(&"kubernetes") {
+            finalizers.push("kubernetes");
+        }
+        let finalizers = json!(finalizers);
+        object::part(namespace, "spec").insert("finalizers".into(), finalizers);
+        object::set(namespace, "status", json!({"phase": "Active"}));
+    }
+
+    /// Finalizers go through the subresource `finalize` only.
+    fn on_update(&self, namespace: &mut Value, old: &Value) {
+        super::keep_all_but(namespace, old, &["metadata"]);
+    }
+
+    fn returns_deleted(&self) -> bool {
+        true
+    }
+}
+
+/// Whether the namespace is going away.
+pub fn is_terminating(namespace: &Value) -> bool {
+    object::is_deleting(namespace)
+        || namespace.pointer("/status/phase").is_some_and(|phase| phase == "Terminating")
+}

@@ -1,0 +1,66 @@
+//! Nodes.
+
+use krafla_api::Time;
+use serde_json::{Value, json};
+
+use super::{Rules, default_to};
+use crate::object;
+
+/// Nodes.
+pub struct Node;
+
+impl Rules for Node {
+    fn default(&self, node: &mut Value) {
+        let status = object::part(node, "status");
+        if let Some(capacity) = status.get("capacity").cloned() {
+            default_to(status, "allocatable", capacity);
+        }
+        default_to(status, "daemonEndpoints", json!({"kubeletEndpoint": {"Port": 0}}));
+        default_to(status, "nodeInfo", json!({}));
+        if let Some(info) = status.get_mut("nodeInfo").and_then(Value::as_object_mut) {
+            for field in NODE_INFO {
+                default_to(info, field, "");
+            }
+        }
+    }
+
+    /// A new node takes no pods until it reports ready.
+    fn on_create(&self, node: &mut Value, _now: Time) {
+        let is_ready =
+            node.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|conditions| {
+                conditions
+                    .iter()
+                    .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+            });
+        let taints = object::part(node, "spec").entry("taints").or_insert_with(|| json!([]));
+        let Some(taints) = taints.as_array_mut() else { return };
+        if !is_ready && !taints.iter().any(|taint| taint["key"] == NOT_READY) {
+            taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
+        }
+        if taints.is_empty() {
+            object::part(node, "spec").remove("taints");
+        }
+    }
+
+    fn selectable(&self, node: &Value, field: &str) -> String {
+        match (field, object::text_at(node, field)) {
+            ("spec.unschedulable", text) if text.is_empty() => "false".into(),
+            (_, text) => text,
+        }
+    }
+}
+
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+
+const NODE_INFO: [&str; 10] = [
+    "architecture",
+    "bootID",
+    "containerRuntimeVersion",
+    "kernelVersion",
+    "kubeProxyVersion",
+    "kubeletVersion",
+    "machineID",
+    "operatingSystem",
+    "osImage",
+    "systemUUID",
+];

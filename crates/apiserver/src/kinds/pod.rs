@@ -1,0 +1,147 @@
+//! Pods.
+
+use krafla_api::Time;
+use serde_json::{Map, Value, json};
+
+use super::workload::default_pod_spec;
+use super::{Rules, default_to};
+use crate::field::FieldError;
+use crate::object;
+
+/// Pods.
+pub struct Pod;
+
+impl Rules for Pod {
+    fn default(&self, object: &mut Value) {
+        let spec = object::part(object, "spec");
+        default_pod_spec(spec);
+        default_to(spec, "enableServiceLinks", true);
+    }
+
+    fn on_create(&self, object: &mut Value, now: Time) {
+        let mut status = json!({"phase": "Pending", "qosClass": qos_class(object)});
+        let is_gated =
+            object.pointer("/spec/schedulingGates").and_then(Value::as_array).is_some_and(|g| !g.is_empty());
+        if is_gated {
+            status["conditions"] = json!([{
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastProbeTime": null,
+                "lastTransitionTime": now,
+            }]);
+        }
+        object::set(object, "status", status);
+        add_default_tolerations(object::part(object, "spec"));
+    }
+
+    fn on_status_update(&self, object: &mut Value, old: &Value) {
+        super::keep_all_but(object, old, &["metadata", "status"]);
+        // How a pod's needs are met is decided when it is created.
+        if let Some(class) = old.pointer("/status/qosClass").cloned() {
+            object::part(object, "status").insert("qosClass".into(), class);
+        }
+    }
+
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        match object.pointer("/spec/containers").and_then(Value::as_array) {
+            Some(containers) if !containers.is_empty() => Vec::new(),
+            _ => vec![FieldError::required("spec.containers", "")],
+        }
+    }
+
+    /// Without a node, or with nothing left to run, there is nobody to wait for.
+    fn grace_seconds(&self, object: &Value, asked: Option<i64>) -> Option<i64> {
+        let is_bound = !object::text_at(object, "spec.nodeName").is_empty();
+        let is_finished = matches!(&*object::text_at(object, "status.phase"), "Succeeded" | "Failed");
+        if !is_bound || is_finished {
+            return Some(0);
+        }
+        let wanted = object.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+        // A negative period reads as the shortest that still lets the node end the pod in order.
+        let seconds = asked.or(wanted).unwrap_or(30);
+        Some(if seconds < 0 { 1 } else { seconds })
+    }
+
+    fn returns_deleted(&self) -> bool {
+        true
+    }
+
+    fn selectable(&self, object: &Value, field: &str) -> String {
+        match (field, object::text_at(object, field)) {
+            ("spec.hostNetwork", text) if text.is_empty() => "false".into(),
+            (_, text) => text,
+        }
+    }
+}
+
+/// A pod may stay five minutes on a node that is not ready or out of reach, unless it says otherwise.
+fn add_default_tolerations(spec: &mut Map<String, Value>) {
+    let Value::Array(tolerations) = spec.entry("tolerations").or_insert_with(|| json!([])) else { return };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let covers = |toleration: &Value| {
+            let text = |name: &str| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
+            (text("key") == key || text("key").is_empty()) && matches!(text("effect"), "NoExecute" | "")
+        };
+        if !tolerations.iter().any(covers) {
+            let toleration =
+                json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
+            tolerations.push(toleration);
+        }
+    }
+}
+
+/// The class by which a node treats a pod when memory runs short: by what of cpu and memory is requested and limited.
+fn qos_class(pod: &Value) -> &'static str {
+    let lists = ["/spec/containers", "/spec/initContainers"];
+    let containers = lists.iter().filter_map(|list| pod.pointer(list)?.as_array()).flatten();
+    let (mut any, mut all_limited) = (false, true);
+    for container in containers {
+        for resource in ["cpu", "memory"] {
+            let amount =
+                |of: &str| container.pointer(&format!("/resources/{of}/{resource}")).filter(|v| !is_zero(v));
+            let (request, limit) = (amount("requests"), amount("limits"));
+            any |= request.is_some() || limit.is_some();
+            all_limited &= limit.is_some() && request == limit;
+        }
+    }
+    match (any, all_limited) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+fn is_zero(quantity: &Value) -> bool {
+    quantity.as_str().map_or(quantity.as_f64() == Some(0.0), |text| text == "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(node: &str, phase: &str) -> Value {
+        json!({"spec": {"nodeName": node, "terminationGracePeriodSeconds": 20}, "status": {"phase": phase}})
+    }
+
+    #[test]
+    fn only_a_bound_and_unfinished_pod_gets_time_to_end() {
+        assert_eq!(Pod.grace_seconds(&pod("", "Pending"), None), Some(0));
+        assert_eq!(Pod.grace_seconds(&pod("n", "Succeeded"), Some(9)), Some(0));
+        assert_eq!(Pod.grace_seconds(&pod("n", "Running"), None), Some(20));
+        assert_eq!(Pod.grace_seconds(&pod("n", "Running"), Some(5)), Some(5));
+        assert_eq!(Pod.grace_seconds(&pod("n", "Running"), Some(-1)), Some(1));
+    }
+
+    #[test]
+    fn the_qos_class_follows_cpu_and_memory() {
+        let class =
+            |resources: Value| qos_class(&json!({"spec": {"containers": [{"resources": resources}]}}));
+        assert_eq!(class(json!({})), "BestEffort");
+        assert_eq!(class(json!({"requests": {"example.com/gpu": "1"}})), "BestEffort");
+        assert_eq!(class(json!({"requests": {"cpu": "1"}})), "Burstable");
+        let both = json!({"cpu": "1", "memory": "1Gi"});
+        assert_eq!(class(json!({"requests": both, "limits": both})), "Guaranteed");
+    }
+}

@@ -1,0 +1,50 @@
+//! Services.
+
+use krafla_api::Time;
+use serde_json::{Value, json};
+
+use super::{Rules, default_to};
+use crate::object;
+
+/// Services.
+pub struct Service;
+
+impl Rules for Service {
+    fn default(&self, service: &mut Value) {
+        let spec = object::part(service, "spec");
+        default_to(spec, "sessionAffinity", "None");
+        default_to(spec, "type", "ClusterIP");
+        let is_external = spec.get("type").is_some_and(|kind| kind == "ExternalName");
+        let is_exposed = spec.get("type").is_some_and(|kind| kind == "NodePort" || kind == "LoadBalancer");
+        if !is_external {
+            default_to(spec, "internalTrafficPolicy", "Cluster");
+        }
+        if is_exposed {
+            default_to(spec, "externalTrafficPolicy", "Cluster");
+        }
+        for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+            let Some(port) = port.as_object_mut() else { continue };
+            default_to(port, "protocol", "TCP");
+            if let Some(number) = port.get("port").cloned() {
+                default_to(port, "targetPort", number);
+            }
+        }
+    }
+
+    fn on_create(&self, service: &mut Value, _now: Time) {
+        object::set(service, "status", json!({"loadBalancer": {}}));
+    }
+
+    /// The address, once given, stays.
+    fn on_update(&self, service: &mut Value, old: &Value) {
+        let is_external = service.pointer("/spec/type").is_some_and(|kind| kind == "ExternalName");
+        if is_external {
+            return;
+        }
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            if let Some(value) = old.get("spec").and_then(|spec| spec.get(field)).cloned() {
+                default_to(object::part(service, "spec"), field, value);
+            }
+        }
+    }
+}

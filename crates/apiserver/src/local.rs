@@ -1,0 +1,168 @@
+//! The cluster as components in this process see it: the same meaning as over HTTP, and no HTTP.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream};
+use krafla_api::{Key, Kind};
+use krafla_plan::Step;
+use krafla_runtime::{Client, ClientError, Event, EventType, Listed, Written};
+use serde_json::{Value, json};
+
+use crate::codec;
+use crate::object;
+use crate::ops::{
+    Answer, Api, DeleteOptions, Deleted, ListOptions, Part, Watch, WatchEvent, WatchOptions, WriteOptions,
+};
+use crate::patch::Patch;
+use crate::registry::Resource;
+use crate::status::Status;
+use crate::store;
+
+/// The cluster without HTTP in between.
+#[derive(Clone)]
+pub struct LocalClient {
+    api: Api,
+}
+
+impl LocalClient {
+    /// A client of this server.
+    pub fn new(api: Api) -> LocalClient {
+        LocalClient { api }
+    }
+
+    fn resource(&self, kind: Kind) -> Result<Arc<Resource>, ClientError> {
+        let missing = || ClientError::NotFound(format!("{kind} is not served"));
+        self.api.registry().of_kind(kind).ok_or_else(missing)
+    }
+
+    async fn make(&self, step: &Step) -> Result<Written, ClientError> {
+        let resource = self.resource(step.kind())?;
+        let written = match step {
+            Step::Create { object, .. } => {
+                let namespace = object::namespace(object).to_owned();
+                let refuse = |message| ClientError::Refused { code: 400, message };
+                let object = codec::normalise(&resource, object).map_err(refuse)?;
+                self.api.create(&resource, &namespace, object, &WriteOptions::default()).await
+            }
+            Step::Patch { key, uid, revision, of_status, patch, .. } => {
+                let part = if *of_status { Part::Status } else { Part::Main };
+                let patch = Patch::Merge(at_revision(patch.clone(), *revision));
+                let options = WriteOptions { uid: Some(uid.clone()), ..WriteOptions::default() };
+                self.api.patch(&resource, key, part, &patch, &options).await
+            }
+            Step::Delete { key, uid, propagation, grace_seconds, .. } => {
+                let options = DeleteOptions {
+                    uid: Some(uid.0.to_string()),
+                    propagation: Some(*propagation),
+                    grace_seconds: *grace_seconds,
+                    ..DeleteOptions::default()
+                };
+                self.api.delete(&resource, key, &options).await.map(|deleted| match deleted {
+                    Deleted::Gone(answer) | Deleted::Marked(answer) => answer,
+                })
+            }
+            Step::Bind { pod, uid, node } => {
+                let binding =
+                    json!({"metadata": {"uid": uid.0.as_ref()}, "target": {"kind": "Node", "name": node}});
+                self.api.bind(&resource, pod, &binding, &WriteOptions::default()).await
+            }
+        };
+        written.map(Written::from).map_err(refusal)
+    }
+}
+
+/// A patch that only applies to the state it was computed from.
+fn at_revision(mut patch: Value, revision: Option<u64>) -> Value {
+    if let Some(revision) = revision {
+        object::set_meta(&mut patch, "resourceVersion", revision.to_string());
+    }
+    patch
+}
+
+impl From<Answer> for Written {
+    fn from(answer: Answer) -> Written {
+        Written { key: answer.key, uid: answer.uid, revision: answer.revision }
+    }
+}
+
+impl Client for LocalClient {
+    fn list(&self, kind: Kind) -> BoxFuture<'_, Result<Listed, ClientError>> {
+        Box::pin(async move {
+            let resource = self.resource(kind)?;
+            let listing = self.api.list(&resource, &ListOptions::default()).map_err(refusal)?;
+            let items = listing.items.iter().map(|entry| entry.bytes.clone()).collect();
+            Ok(Listed { revision: listing.revision, items })
+        })
+    }
+
+    fn watch(&self, kind: Kind, revision: u64) -> BoxStream<'static, Result<Event, ClientError>> {
+        // Revision zero is the empty store: everything that is there came after it.
+        let options = WatchOptions { revision: Some(revision), ..WatchOptions::default() };
+        let watch =
+            self.resource(kind).and_then(|resource| self.api.watch(&resource, options).map_err(refusal));
+        match watch {
+            Ok(watch) => stream::unfold(Some(watch), next_event).boxed(),
+            Err(error) => stream::once(async { Err(error) }).boxed(),
+        }
+    }
+
+    fn get(&self, kind: Kind, key: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
+        let key = key.clone();
+        Box::pin(async move {
+            let resource = self.resource(kind)?;
+            self.api.get(&resource, &key).map(|entry| entry.bytes.clone()).map_err(refusal)
+        })
+    }
+
+    fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
+        Box::pin(self.make(step))
+    }
+}
+
+/// One event, and the rest of the stream unless it ends here.
+async fn next_event(watch: Option<Watch>) -> Option<(Result<Event, ClientError>, Option<Watch>)> {
+    let mut watch = watch?;
+    match watch.next().await {
+        Ok(event) => Some((Ok(seen(event)), Some(watch))),
+        Err(expired) => Some((Err(ClientError::Expired(expired.to_string())), None)),
+    }
+}
+
+fn seen(event: WatchEvent) -> Event {
+    match event {
+        WatchEvent::Stored(event) => Event {
+            event_type: match event.event_type {
+                store::EventType::Added => EventType::Added,
+                store::EventType::Modified => EventType::Modified,
+                store::EventType::Deleted => EventType::Deleted,
+            },
+            revision: event.revision,
+            object: event.entry.bytes.clone(),
+        },
+        WatchEvent::Added(entry) => {
+            Event { event_type: EventType::Added, revision: entry.revision, object: entry.bytes.clone() }
+        }
+        WatchEvent::Deleted(entry, revision) => {
+            Event { event_type: EventType::Deleted, revision, object: entry.bytes.clone() }
+        }
+        WatchEvent::InitialEnd(revision) => {
+            Event { event_type: EventType::Bookmark, revision, object: Bytes::new() }
+        }
+    }
+}
+
+/// What a refusal means to a component.
+fn refusal(status: Status) -> ClientError {
+    match (status.code, status.reason) {
+        (404, _) => ClientError::NotFound(status.message),
+        (409, "AlreadyExists") => ClientError::AlreadyExists(status.message),
+        (409, _) => ClientError::Conflict(status.message),
+        (410, _) => ClientError::Expired(status.message),
+        (429, _) => ClientError::Busy { message: status.message, retry_after: None },
+        (500.., _) => ClientError::Unknown(status.message),
+        (code, _) => ClientError::Refused { code, message: status.message },
+    }
+}

@@ -1,0 +1,152 @@
+//! Creating objects.
+
+use krafla_api::Key;
+use serde_json::Value;
+
+use super::{Answer, Api, WriteOptions, commit_failed, meta};
+use crate::admit::Operation;
+use crate::codec;
+use crate::field::FieldError;
+use crate::object;
+use crate::registry::{Generation, Resource};
+use crate::status::Status;
+use crate::store::{Change, CommitError, Expect, Write};
+
+/// How often a generated name that is taken is made anew.
+const NAME_ATTEMPTS: usize = 8;
+/// The longest prefix of a generated name: with its five random characters it still fits a DNS label.
+const PREFIX_LENGTH_MAX: usize = 58;
+
+impl Api {
+    /// Stores a new object.
+    pub async fn create(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Answer, Status> {
+        settle_namespace(resource, &mut object, namespace)?;
+        let prefix = object::meta(&object, "generateName").to_owned();
+        if !object::name(&object).is_empty() || prefix.is_empty() {
+            return self.create_named(resource, object, options).await;
+        }
+        let mut attempt = 1;
+        loop {
+            let mut named = object.clone();
+            object::set_meta(&mut named, "name", self.generated_name(&prefix));
+            match self.create_named(resource, named, options).await {
+                Err(status) if status.reason == "AlreadyExists" && attempt < NAME_ATTEMPTS => attempt += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn generated_name(&self, prefix: &str) -> String {
+        let mut end = prefix.len().min(PREFIX_LENGTH_MAX);
+        while !prefix.is_char_boundary(end) {
+            end -= 1;
+        }
+        format!("{}{}", prefix.get(..end).unwrap_or_default(), self.env().suffix())
+    }
+
+    async fn create_named(
+        &self,
+        resource: &Resource,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Answer, Status> {
+        let is_versioned = !object::meta(&object, "resourceVersion").is_empty();
+        self.check_namespace_open(resource, &object)?;
+        self.prepare_new(resource, &mut object)?;
+        if is_versioned {
+            return Err(Status::plain("resourceVersion should not be set on objects to be created"));
+        }
+        if options.dry_run {
+            let key = Key::new(object::namespace(&object), object::name(&object));
+            return match self.store().get(&resource.storage, &key) {
+                Some(_) => Err(Status::already_exists(&resource.qualified(), &key.name)),
+                None => Ok(Answer { is_new: true, ..Answer::shown(&object, 0) }),
+            };
+        }
+        self.put_new(resource, object).await
+    }
+
+    /// Everything that makes what a client sent an object that can be stored.
+    fn prepare_new(&self, resource: &Resource, object: &mut Value) -> Result<(), Status> {
+        let now = self.env().now();
+        self.stamp_type(resource, object);
+        resource.rules.default(object);
+        self.admission().mutate(self, resource, Operation::Create, object, None)?;
+        let metadata = object::metadata(object);
+        for given in
+            ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
+        {
+            metadata.remove(given);
+        }
+        metadata.insert("uid".into(), self.env().uid().0.as_ref().into());
+        metadata.insert("creationTimestamp".into(), now.to_string().into());
+        match resource.generation {
+            Generation::Untouched => {}
+            Generation::Fixed | Generation::Counts => {
+                metadata.insert("generation".into(), 1.into());
+            }
+        }
+        resource.rules.on_create(object, now);
+        meta::tidy(object);
+        codec::complete(resource, object);
+        let mut errors = meta::check_new(resource, object);
+        errors.extend(resource.rules.validate(object));
+        self.refuse_invalid(resource, object, &errors)?;
+        self.admission().validate(self, resource, Operation::Create, object, None)
+    }
+
+    async fn put_new(&self, resource: &Resource, object: Value) -> Result<Answer, Status> {
+        let key = Key::new(object::namespace(&object), object::name(&object));
+        let definition = self.definition_of(resource, &object);
+        let change = Change::Put(self.draft(resource, object));
+        let write =
+            Write { resource: resource.storage.clone(), key: key.clone(), expect: Expect::Absent, change };
+        let entry = self
+            .store()
+            .commit(write)
+            .await
+            .map_err(|error: CommitError| commit_failed(resource, &key, &error))?;
+        if let Some(definition) = definition {
+            crate::registry::custom::serve(self.registry(), &definition);
+        }
+        Ok(Answer { is_new: true, ..Answer::stored(&entry) })
+    }
+
+    /// Refuses an object with findings.
+    pub(super) fn refuse_invalid(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        errors: &[FieldError],
+    ) -> Result<(), Status> {
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Status::invalid(&resource.qualified_kind(), object::name(object), errors))
+    }
+}
+
+/// The namespace of the path counts; a body that names another one is a mistake.
+pub(super) fn settle_namespace(
+    resource: &Resource,
+    object: &mut Value,
+    namespace: &str,
+) -> Result<(), Status> {
+    let named = object::namespace(object);
+    if !resource.is_namespaced() {
+        object::metadata(object).remove("namespace");
+        return Ok(());
+    }
+    if !named.is_empty() && named != namespace {
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Status::bad_request(message));
+    }
+    object::set_meta(object, "namespace", namespace);
+    Ok(())
+}

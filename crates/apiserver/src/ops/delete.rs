@@ -1,0 +1,203 @@
+//! Deleting objects: at once, or marked until nothing holds them any more.
+
+use krafla_api::Key;
+use krafla_plan::Propagation;
+use serde_json::{Value, json};
+
+use super::prepare::bump_generation;
+use super::update::is_ready_to_go;
+use super::{Answer, Api, ListOptions, Listing, commit_failed, parse};
+use crate::kinds::namespace::PROTECTED;
+use crate::object;
+use crate::registry::{Generation, Resource};
+use crate::status::Status;
+use crate::store::{Change, CommitError, Entry, Expect, Write};
+
+/// How an object is to be deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOptions {
+    /// How long it may take to end its work.
+    pub grace_seconds: Option<i64>,
+    /// Who it must be.
+    pub uid: Option<String>,
+    /// In which state it must be.
+    pub revision: Option<String>,
+    /// What becomes of its dependents.
+    pub propagation: Option<Propagation>,
+    /// Whether to do everything but store it.
+    pub dry_run: bool,
+}
+
+/// What a deletion led to.
+#[derive(Clone, Debug)]
+pub enum Deleted {
+    /// It is gone; this is the last that was seen of it.
+    Gone(Answer),
+    /// It is marked, and goes when its time is over and nothing holds it.
+    Marked(Answer),
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+impl Api {
+    /// Deletes an object.
+    pub async fn delete(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Status> {
+        loop {
+            let entry = self.stored(resource, key)?;
+            let old = parse(&entry)?;
+            check_protected(resource, key)?;
+            check_preconditions(resource, &entry, options)?;
+            let new = self.mark(resource, &old, options);
+            match self.put_deleted(resource, &entry, &old, new, options).await {
+                Err(CommitError::Stale { .. }) => {}
+                Err(error) => return Err(commit_failed(resource, key, &error)),
+                Ok(deleted) => return Ok(deleted),
+            }
+        }
+    }
+
+    /// Deletes all objects of a list, and says which they were.
+    pub async fn delete_collection(
+        &self,
+        resource: &Resource,
+        list: &ListOptions,
+        options: &DeleteOptions,
+    ) -> Result<Listing, Status> {
+        let listing = self.list(resource, list)?;
+        for entry in &listing.items {
+            match self.delete(resource, &entry.key, options).await {
+                Err(status) if status.code == 404 => {}
+                outcome => {
+                    outcome?;
+                }
+            }
+        }
+        Ok(listing)
+    }
+
+    /// The object with everything that says it is to go.
+    fn mark(&self, resource: &Resource, old: &Value, options: &DeleteOptions) -> Value {
+        let mut new = old.clone();
+        set_propagation(&mut new, options.propagation);
+        let grace = resource.rules.grace_seconds(old, options.grace_seconds).unwrap_or(0);
+        let left = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+        let was_deleting = object::is_deleting(old);
+        // A second deletion may shorten the time that is left, but not give more.
+        if !was_deleting || grace < left {
+            let now = self.env().now();
+            let due = now.after(std::time::Duration::from_secs(grace.unsigned_abs()));
+            object::set_meta(&mut new, "deletionTimestamp", due.to_string());
+            object::set_meta(&mut new, "deletionGracePeriodSeconds", grace);
+        }
+        if !was_deleting && resource.generation == Generation::Counts {
+            bump_generation(&mut new);
+        }
+        if resource.storage.as_str() == "namespaces" {
+            object::metadata(&mut new).remove("deletionGracePeriodSeconds");
+            object::part(&mut new, "status").insert("phase".into(), "Terminating".into());
+        }
+        new
+    }
+
+    async fn put_deleted(
+        &self,
+        resource: &Resource,
+        entry: &Entry,
+        old: &Value,
+        new: Value,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, CommitError> {
+        let is_over = is_ready_to_go(&new);
+        // What goes at once was never marked for others to see, unless its kind takes time to end.
+        let is_graceful = resource.rules.grace_seconds(old, Some(0)).is_some();
+        let last = if is_over && !is_graceful && !object::is_deleting(old) { old.clone() } else { new };
+        let mut shown = last.clone();
+        object::set_meta(&mut shown, "resourceVersion", entry.revision.to_string());
+        let shown = Answer::shown(&shown, entry.revision);
+        let draft = self.draft(resource, last);
+        if options.dry_run {
+            return Ok(if is_over { Deleted::Gone(shown) } else { Deleted::Marked(shown) });
+        }
+        if !is_over && draft.is_stored_as(entry) {
+            return Ok(Deleted::Marked(Answer::stored(entry)));
+        }
+        let change = if is_over { Change::Delete(draft) } else { Change::Put(draft) };
+        let expect = Expect::Revision(entry.revision);
+        let write = Write { resource: resource.storage.clone(), key: entry.key.clone(), expect, change };
+        let stored = self.store().commit(write).await?;
+        if !is_over {
+            return Ok(Deleted::Marked(Answer::stored(&stored)));
+        }
+        if let Some(definition) = self.definition_of(resource, old) {
+            crate::registry::custom::withdraw(self.registry(), &definition);
+        }
+        Ok(Deleted::Gone(Answer { revision: stored.revision, ..shown }))
+    }
+}
+
+fn check_protected(resource: &Resource, key: &Key) -> Result<(), Status> {
+    if resource.storage.as_str() == "namespaces" && PROTECTED.contains(&&*key.name) {
+        return Err(Status::forbidden(&resource.qualified(), &key.name, "this namespace may not be deleted"));
+    }
+    Ok(())
+}
+
+fn check_preconditions(resource: &Resource, entry: &Entry, options: &DeleteOptions) -> Result<(), Status> {
+    let (name, uid, revision) = (&entry.key.name, &entry.uid, entry.revision);
+    let is_namespace = resource.storage.as_str() == "namespaces";
+    // Namespaces check in another place than all other kinds, and word it differently.
+    let refuse = |why: String| {
+        let about = if is_namespace { resource.qualified() } else { resource.qualified_kind() };
+        Err(Status::conflict(&about, name, &why))
+    };
+    match (&options.uid, &options.revision) {
+        (Some(asked), _) if *asked != *uid.0 => refuse(if is_namespace {
+            format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {uid}")
+        } else {
+            format!(
+                "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have \
+                 been deleted and then recreated"
+            )
+        }),
+        (_, Some(asked)) if *asked != revision.to_string() => refuse(if is_namespace {
+            format!(
+                "Precondition failed: ResourceVersion in precondition: {asked}, ResourceVersion in object meta: {revision}"
+            )
+        } else {
+            format!(
+                "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record \
+                 ({revision}). The object might have been modified"
+            )
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// What becomes of dependents is remembered as a finalizer, which the garbage collector takes away when it is done.
+fn set_propagation(object: &mut Value, propagation: Option<Propagation>) {
+    let Some(propagation) = propagation else { return };
+    let mut finalizers: Vec<String> = object::finalizers(object).into_iter().map(str::to_owned).collect();
+    let wanted = match propagation {
+        Propagation::Background => None,
+        Propagation::Foreground => Some(FOREGROUND),
+        Propagation::Orphan => Some(ORPHAN),
+    };
+    let others_before = finalizers.len();
+    finalizers.retain(|name| !matches!(name.as_str(), ORPHAN | FOREGROUND) || Some(name.as_str()) == wanted);
+    if let Some(wanted) = wanted.filter(|wanted| !finalizers.iter().any(|name| name == wanted)) {
+        finalizers.push(wanted.to_owned());
+    }
+    match finalizers.is_empty() {
+        true if others_before == 0 => {}
+        true => {
+            object::metadata(object).remove("finalizers");
+        }
+        false => object::set_meta(object, "finalizers", json!(finalizers)),
+    }
+}

@@ -1,0 +1,187 @@
+//! The rules of metadata, which are the same for all kinds.
+
+use serde_json::{Map, Value, json};
+
+use crate::field::FieldError;
+use crate::names;
+use crate::object;
+use crate::registry::Resource;
+
+/// What all annotations of an object may take together.
+const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+
+/// Leaves out what is empty, as a Go program would in printing it.
+pub(super) fn tidy(object: &mut Value) {
+    let metadata = object::metadata(object);
+    metadata.retain(|_, value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
+    });
+    if let Some(Value::Array(owners)) = metadata.get_mut("ownerReferences") {
+        drop_repeated_owners(owners);
+    }
+}
+
+fn drop_repeated_owners(owners: &mut Vec<Value>) {
+    let mut seen = Vec::new();
+    owners.retain(|owner| {
+        let is_new = !seen.contains(owner);
+        seen.push(owner.clone());
+        is_new
+    });
+}
+
+/// What is wrong with the metadata of a new object.
+pub(super) fn check_new(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (name, prefix) = (object::name(object), object::meta(object, "generateName"));
+    if !prefix.is_empty() {
+        let wrong = resource.name_rule.check_prefix(prefix).into_iter();
+        errors.extend(wrong.map(|what| FieldError::invalid("metadata.generateName", prefix, what)));
+    }
+    if name.is_empty() {
+        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
+    } else {
+        let wrong = resource.name_rule.check(name).into_iter();
+        errors.extend(wrong.map(|what| FieldError::invalid("metadata.name", name, what)));
+    }
+    errors.extend(check_common(object));
+    errors
+}
+
+/// Keeps what only the server writes. A client that changes the identity of an object, or marks it deleted, is told; the
+/// rest is put back in silence, as upstream does.
+pub(super) fn keep_servers_own(new: &mut Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for field in ["deletionTimestamp", "uid"] {
+        let wanted = object::meta(new, field);
+        if !wanted.is_empty() && wanted != object::meta(old, field) {
+            errors.push(FieldError::invalid(format!("metadata.{field}"), wanted, "field is immutable"));
+        }
+    }
+    let kept = [
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "name",
+        "namespace",
+        "selfLink",
+        "uid",
+    ];
+    object::copy_meta(new, old, &kept);
+    errors
+}
+
+/// What is wrong with the metadata of a changed object.
+pub(super) fn check_update(object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = check_common(object);
+    errors.extend(check_finalizers_of_deleted(object, old));
+    errors
+}
+
+/// Labels, annotations, owners and finalizers.
+fn check_common(object: &Value) -> Vec<FieldError> {
+    let metadata = object.get("metadata").unwrap_or(&Value::Null);
+    let mut errors = Vec::new();
+    for (key, value) in entries(metadata, "labels") {
+        let wrong = names::qualified_name(key).into_iter();
+        errors.extend(wrong.map(|what| FieldError::invalid("metadata.labels", key.as_str(), what)));
+        let value = value.as_str().unwrap_or_default();
+        let wrong = names::label_value(value).into_iter();
+        errors.extend(wrong.map(|what| FieldError::invalid("metadata.labels", value, what)));
+    }
+    errors.extend(check_annotations(metadata));
+    errors.extend(check_owners(metadata));
+    errors.extend(check_finalizers(metadata));
+    errors
+}
+
+fn check_annotations(metadata: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut size = 0;
+    for (key, value) in entries(metadata, "annotations") {
+        size += key.len() + value.as_str().map_or(0, str::len);
+        // Annotations, unlike labels, may be written in capitals.
+        let wrong = names::qualified_name(&key.to_lowercase()).into_iter();
+        errors.extend(wrong.map(|what| FieldError::invalid("metadata.annotations", key.as_str(), what)));
+    }
+    if size > ANNOTATIONS_BYTES_MAX {
+        errors.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_BYTES_MAX));
+    }
+    errors
+}
+
+fn check_owners(metadata: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let owners = metadata["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
+    for owner in owners {
+        let text = |field: &str| owner[field].as_str().unwrap_or_default();
+        let version = text("apiVersion");
+        if version.is_empty() || version.matches('/').count() > 1 || version.ends_with('/') {
+            let field = "metadata.ownerReferences.apiVersion";
+            errors.push(FieldError::invalid(field, version, "version must not be empty"));
+        }
+        for field in ["kind", "name", "uid"] {
+            if text(field).is_empty() {
+                let path = format!("metadata.ownerReferences.{field}");
+                errors.push(FieldError::invalid(path, "", "must not be empty"));
+            }
+        }
+    }
+    let name_of = |owner: &Value| {
+        format!(
+            "{}/{}",
+            owner["kind"].as_str().unwrap_or_default(),
+            owner["name"].as_str().unwrap_or_default()
+        )
+    };
+    let controllers: Vec<String> =
+        owners.iter().filter(|owner| owner["controller"] == true).map(name_of).collect();
+    if let [first, second, ..] = controllers.as_slice() {
+        let why = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
+        );
+        errors.push(FieldError::invalid("metadata.ownerReferences", json!(owners), why));
+    }
+    errors
+}
+
+fn check_finalizers(metadata: &Value) -> Vec<FieldError> {
+    const STANDARD: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
+    let mut errors = Vec::new();
+    for (index, finalizer) in object::strings(metadata.get("finalizers")).into_iter().enumerate() {
+        let wrong = names::qualified_name(finalizer);
+        if wrong.is_empty() && !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(format!("metadata.finalizers[{index}]"), finalizer, why));
+        }
+        let wrong = wrong.into_iter();
+        errors.extend(wrong.map(|what| FieldError::invalid("metadata.finalizers", finalizer, what)));
+    }
+    errors
+}
+
+/// Who deletes an object must be able to rely on what holds it.
+fn check_finalizers_of_deleted(object: &Value, old: &Value) -> Vec<FieldError> {
+    if !object::is_deleting(old) {
+        return Vec::new();
+    }
+    let before = object::finalizers(old);
+    let added: Vec<String> = object::finalizers(object)
+        .iter()
+        .filter(|name| !before.contains(name))
+        .map(|name| format!("{name:?}"))
+        .collect();
+    if added.is_empty() {
+        return Vec::new();
+    }
+    let why = "no new finalizers can be added if the object is being deleted, found new finalizers";
+    vec![FieldError::forbidden("metadata.finalizers", format!("{why} []string{{{}}}", added.join(", ")))]
+}
+
+fn entries<'a>(metadata: &'a Value, field: &str) -> impl Iterator<Item = (&'a String, &'a Value)> + use<'a> {
+    metadata.get(field).and_then(Value::as_object).into_iter().flat_map(Map::iter)
+}

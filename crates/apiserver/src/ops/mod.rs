@@ -1,0 +1,180 @@
+//! What requests mean, whoever brings them: HTTP, a component in this process, the simulator.
+//!
+//! ```text
+//!   HTTP handlers ┐
+//!   LocalClient   ├──> Api ── reads ──> store.snapshot                      (read.rs, watch.rs)
+//!   simulator     ┘     └─── writes ─> compute against what is stored ──> store.commit, on a condition
+//!                             ^                                               |
+//!                             └──────────── again, if it has changed ─────────┘
+//!                             (create.rs, update.rs, delete.rs, pods.rs; prepare.rs is what they share)
+//! ```
+//!
+//! **Invariant:** every write is conditional on the revision that it was computed from, so two writers never mix. Nothing
+//! here needs a runtime or a thread: with a store in memory, every future is ready at its first poll.
+
+mod create;
+mod delete;
+mod meta;
+mod namespaces;
+mod pods;
+mod prepare;
+mod read;
+mod update;
+mod watch;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use krafla_api::{Key, Uid};
+use serde_json::Value;
+
+pub use delete::{DeleteOptions, Deleted};
+pub use read::{ListOptions, Listing, Match};
+pub use update::Part;
+pub(crate) use watch::too_old;
+pub use watch::{Watch, WatchEvent, WatchOptions};
+
+use crate::admit::Admission;
+use crate::env::Env;
+use crate::registry::{Registry, Resource};
+use crate::status::Status;
+use crate::store::{CommitError, Draft, Entry, EntryMeta, Store};
+
+/// The meaning of requests. Clones share everything.
+#[derive(Clone)]
+pub struct Api {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    registry: Registry,
+    env: Arc<dyn Env>,
+    admission: Admission,
+}
+
+/// How a write is to be made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Whether to do everything but store it.
+    pub dry_run: bool,
+    /// Who the object must be.
+    pub uid: Option<Uid>,
+}
+
+/// An object after a write, or as it would be.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The object as JSON.
+    pub bytes: Bytes,
+    /// Where it is.
+    pub key: Key,
+    /// Who it is.
+    pub uid: Uid,
+    /// Its revision; zero if it was not stored.
+    pub revision: u64,
+    /// Whether the object is new.
+    pub is_new: bool,
+}
+
+impl Answer {
+    fn stored(entry: &Entry) -> Answer {
+        Answer {
+            bytes: entry.bytes.clone(),
+            key: entry.key.clone(),
+            uid: entry.uid.clone(),
+            revision: entry.revision,
+            is_new: false,
+        }
+    }
+
+    /// An object that is shown but not, or not so, stored.
+    fn shown(object: &Value, revision: u64) -> Answer {
+        let (namespace, name) = (crate::object::namespace(object), crate::object::name(object));
+        Answer {
+            bytes: object.to_string().into(),
+            key: Key::new(namespace, name),
+            uid: crate::object::uid(object).into(),
+            revision,
+            is_new: false,
+        }
+    }
+}
+
+impl Api {
+    /// Serves what is in `store`. The kinds of stored CRDs are served at once.
+    pub fn new(store: Store, env: Arc<dyn Env>, admission: Admission) -> Api {
+        let api = Api { inner: Arc::new(Inner { store, registry: Registry::builtin(), env, admission }) };
+        api.serve_stored_definitions();
+        api
+    }
+
+    /// The same server over a fork of its store, in other surroundings: what happens to one does not happen to the other.
+    pub fn fork(&self, env: Arc<dyn Env>) -> Api {
+        let Inner { store, registry, admission, .. } = &*self.inner;
+        let (store, registry, admission) = (store.fork(), registry.fork(), admission.clone());
+        Api { inner: Arc::new(Inner { store, registry, env, admission }) }
+    }
+
+    /// Where objects are kept.
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// What is served.
+    pub fn registry(&self) -> &Registry {
+        &self.inner.registry
+    }
+
+    /// The surroundings.
+    pub fn env(&self) -> &dyn Env {
+        &*self.inner.env
+    }
+
+    fn admission(&self) -> &Admission {
+        &self.inner.admission
+    }
+
+    fn serve_stored_definitions(&self) {
+        let definitions = self.store().snapshot(&"customresourcedefinitions.apiextensions.k8s.io".into());
+        for entry in definitions.entries.values() {
+            match serde_json::from_slice(&entry.bytes) {
+                Ok(definition) => crate::registry::custom::serve(self.registry(), &definition),
+                Err(error) => {
+                    tracing::error!(definition = %entry.key, %error, "stored definition cannot be read")
+                }
+            }
+        }
+    }
+
+    /// What is stored under a key.
+    fn stored(&self, resource: &Resource, key: &Key) -> Result<Arc<Entry>, Status> {
+        let entry = self.store().get(&resource.storage, key);
+        entry.ok_or_else(|| Status::not_found(&resource.qualified(), &key.name))
+    }
+
+    fn draft(&self, resource: &Resource, object: Value) -> Draft {
+        let fields = resource.selectable.iter();
+        let fields =
+            fields.map(|field| (field.as_str(), resource.rules.selectable(&object, field))).collect();
+        let meta = EntryMeta { fields, ..EntryMeta::of(&object) };
+        Draft::new(object, meta)
+    }
+}
+
+/// The stored object as a tree.
+fn parse(entry: &Entry) -> Result<Value, Status> {
+    serde_json::from_slice(&entry.bytes)
+        .map_err(|error| Status::internal(&format!("stored object {} cannot be read: {error}", entry.key)))
+}
+
+/// What a failed commit means to a client, where it is not a reason to try again.
+fn commit_failed(resource: &Resource, key: &Key, error: &CommitError) -> Status {
+    match error {
+        CommitError::Exists => Status::already_exists(&resource.qualified(), &key.name),
+        CommitError::Missing => Status::not_found(&resource.qualified(), &key.name),
+        CommitError::Stale { .. } => Status::stale(&resource.qualified(), &key.name),
+        CommitError::Closed => Status::unavailable("the server is shutting down"),
+        CommitError::Failed(why) => Status::internal(why),
+    }
+}

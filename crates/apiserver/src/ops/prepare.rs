@@ -1,0 +1,65 @@
+//! What all writes share.
+
+use serde_json::Value;
+
+use super::Api;
+use crate::kinds::namespace;
+use crate::object;
+use crate::registry::{Generation, Resource};
+use crate::status::{Qualified, Status};
+use krafla_api::Key;
+
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+impl Api {
+    /// Stored objects say what they are, in the version in which they are stored.
+    pub(super) fn stamp_type(&self, resource: &Resource, object: &mut Value) {
+        let (api_version, kind) = &resource.stored_as;
+        object::set(object, "apiVersion", &**api_version);
+        object::set(object, "kind", &**kind);
+    }
+
+    /// Nothing new goes into a namespace that is not there, or is going away.
+    pub(super) fn check_namespace_open(&self, resource: &Resource, object: &Value) -> Result<(), Status> {
+        if !resource.is_namespaced() {
+            return Ok(());
+        }
+        let namespace = object::namespace(object);
+        let missing = || Status::not_found(&Qualified { group: "", what: "namespaces" }, namespace);
+        let entry = self.store().get(&"namespaces".into(), &Key::new("", namespace)).ok_or_else(missing)?;
+        if entry.meta.is_deleting || namespace::is_terminating(&super::parse(&entry)?) {
+            return Err(Status::namespace_terminating(
+                &resource.qualified(),
+                object::name(object),
+                namespace,
+            ));
+        }
+        Ok(())
+    }
+
+    /// Counts a change of anything but metadata and status.
+    pub(super) fn count_generation(&self, resource: &Resource, object: &mut Value, old: &Value) {
+        object::copy_meta(object, old, &["generation"]);
+        if resource.generation == Generation::Counts && !is_same_spec(object, old) {
+            bump_generation(object);
+        }
+    }
+
+    /// The definition that is about to be stored, if it is one: its kinds are served once it is.
+    pub(super) fn definition_of(&self, resource: &Resource, object: &Value) -> Option<Value> {
+        (resource.storage.as_str() == DEFINITIONS).then(|| object.clone())
+    }
+}
+
+/// One generation more.
+pub(super) fn bump_generation(object: &mut Value) {
+    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+    object::set_meta(object, "generation", generation.saturating_add(1));
+}
+
+fn is_same_spec(object: &Value, old: &Value) -> bool {
+    let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else { return true };
+    let counts = |name: &&String| !matches!(name.as_str(), "metadata" | "status" | "apiVersion" | "kind");
+    let mut names = new.keys().filter(counts).chain(old.keys().filter(counts));
+    names.all(|name| new.get(name) == old.get(name))
+}

@@ -1,0 +1,148 @@
+//! Reading: one object, or a page of many.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use krafla_api::Key;
+use serde::{Deserialize, Serialize};
+
+use super::Api;
+use crate::registry::Resource;
+use crate::selector::Filter;
+use crate::status::Status;
+use crate::store::{Entry, Snapshot};
+
+/// Which page of which objects is wanted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ListOptions {
+    /// Which objects.
+    pub filter: Filter,
+    /// At most so many; zero for all.
+    pub limit: usize,
+    /// Where the last page ended.
+    pub continue_token: Option<String>,
+    /// As of when.
+    pub revision: Option<u64>,
+    /// How `revision` is meant.
+    pub revision_match: Match,
+}
+
+/// How the revision of a list is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Match {
+    /// At that revision or a later one.
+    #[default]
+    NotOlderThan,
+    /// At exactly that revision.
+    Exact,
+}
+
+/// A page of objects.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// When this was so.
+    pub revision: u64,
+    /// The objects, by namespace and name.
+    pub items: Vec<Arc<Entry>>,
+    /// How to get the next page, if there is one.
+    pub continue_token: Option<String>,
+    /// How many objects are on later pages, where that is known without looking.
+    pub remaining: Option<usize>,
+}
+
+/// Where a page ended. Clients hand it back as they got it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Continue {
+    #[serde(rename = "rv")]
+    revision: u64,
+    /// `namespace/name` of the last object shown.
+    #[serde(rename = "start")]
+    last: String,
+}
+
+impl Api {
+    /// One object.
+    pub fn get(&self, resource: &Resource, key: &Key) -> Result<Arc<Entry>, Status> {
+        self.stored(resource, key)
+    }
+
+    /// A page of objects.
+    pub fn list(&self, resource: &Resource, options: &ListOptions) -> Result<Listing, Status> {
+        let resumed = options.continue_token.as_deref().map(Continue::decode).transpose()?;
+        let snapshot = self.snapshot_for(resource, options, resumed.as_ref())?;
+        let after = resumed.as_ref().map(Continue::key);
+        let matching = snapshot.range(options.filter.namespace.as_deref(), after.as_ref());
+        let mut matching = matching.filter(|entry| options.filter.matches(entry));
+        let page = if options.limit == 0 { usize::MAX } else { options.limit };
+        let items: Vec<Arc<Entry>> = matching.by_ref().take(page).cloned().collect();
+        let rest = matching.count();
+        let last = items.last().filter(|_| rest > 0);
+        Ok(Listing {
+            revision: snapshot.revision,
+            continue_token: last.map(|last| Continue::after(snapshot.revision, &last.key).encode()),
+            // Upstream does not count what a selector would leave out.
+            remaining: (rest > 0 && options.filter.is_unselective()).then_some(rest),
+            items,
+        })
+    }
+
+    fn snapshot_for(
+        &self,
+        resource: &Resource,
+        options: &ListOptions,
+        resumed: Option<&Continue>,
+    ) -> Result<Snapshot, Status> {
+        let exact = match (resumed, options.revision_match, options.revision) {
+            (Some(resumed), _, _) => Some(resumed.revision),
+            (None, Match::Exact, Some(revision)) => Some(revision),
+            (None, _, asked) => {
+                self.check_reached(asked)?;
+                None
+            }
+        };
+        let Some(exact) = exact else { return Ok(self.store().snapshot(&resource.storage)) };
+        self.check_reached(Some(exact))?;
+        self.store().snapshot_at(&resource.storage, exact).ok_or_else(|| {
+            if resumed.is_some() {
+                Status::expired(PAGE_EXPIRED)
+            } else {
+                Status::expired("The resourceVersion for the provided list is too old.")
+            }
+        })
+    }
+
+    /// A client can know a revision that this server has not reached, if it talked to another one before.
+    pub(super) fn check_reached(&self, asked: Option<u64>) -> Result<(), Status> {
+        let current = self.store().revision();
+        match asked {
+            Some(asked) if asked > current => Err(Status::revision_too_large(asked, current)),
+            _ => Ok(()),
+        }
+    }
+}
+
+const PAGE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can \
+    start a new list without the continue parameter.";
+
+impl Continue {
+    fn after(revision: u64, last: &Key) -> Continue {
+        Continue { revision, last: format!("{}/{}", last.namespace, last.name) }
+    }
+
+    fn key(&self) -> Key {
+        let (namespace, name) = self.last.split_once('/').unwrap_or_default();
+        Key::new(namespace, name)
+    }
+
+    fn encode(&self) -> String {
+        URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    fn decode(token: &str) -> Result<Continue, Status> {
+        let bad = |why: String| Status::bad_request(format!("continue key is not valid: {why}"));
+        let bytes =
+            URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|error| bad(error.to_string()))?;
+        serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))
+    }
+}

@@ -1,0 +1,263 @@
+//! Changing objects: a whole new state, or a patch of what is stored.
+
+use std::sync::Arc;
+
+use krafla_api::Key;
+use serde_json::Value;
+
+use super::create::settle_namespace;
+use super::{Answer, Api, WriteOptions, commit_failed, meta, parse};
+use crate::admit::Operation;
+use crate::codec;
+use crate::field::FieldError;
+use crate::kinds::keep_all_but;
+use crate::object;
+use crate::patch::Patch;
+use crate::registry::Resource;
+use crate::status::{Qualified, Status};
+use crate::store::{Change, CommitError, Entry, Expect, Write};
+
+/// How often a write that met another one is computed anew.
+const ATTEMPTS: usize = 64;
+
+/// Which part of an object a request may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Everything but status, where that has its own path.
+    Main,
+    /// Status.
+    Status,
+    /// `spec.finalizers` of a namespace.
+    Finalize,
+    /// The node of a pod, and what says so.
+    Bind,
+}
+
+impl Api {
+    /// Replaces an object, or a part of it.
+    pub async fn update(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        part: Part,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Answer, Status> {
+        if !object::name(&object).is_empty() {
+            check_name(&object, key)?;
+        }
+        object::set_meta(&mut object, "name", &*key.name);
+        settle_namespace(resource, &mut object, &key.namespace)?;
+        let is_missing = self.store().get(&resource.storage, key).is_none();
+        if is_missing && resource.create_on_update && part == Part::Main {
+            object::metadata(&mut object).remove("resourceVersion");
+            return self.create(resource, &key.namespace, object, options).await;
+        }
+        if !resource.unconditional_update
+            && object::meta(&object, "resourceVersion").is_empty()
+            && !is_missing
+        {
+            let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+            return Err(Status::invalid(&resource.qualified(), &key.name, &[error]));
+        }
+        if let Some(entry) = self.store().get(&resource.storage, key) {
+            let uid = object::uid(&object);
+            if !uid.is_empty() && *uid != *entry.uid.0 {
+                return Err(wrong_uid(resource, &entry, uid));
+            }
+        }
+        self.change(resource, key, part, options, |_| Ok(object.clone())).await
+    }
+
+    /// Changes what a patch says, and no more.
+    pub async fn patch(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        part: Part,
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Result<Answer, Status> {
+        let patched = |old: &Value| {
+            let patched = patch.apply(old, resource)?;
+            let new = codec::normalise(resource, &patched).map_err(|why| unreadable(&patched, &why))?;
+            check_name(&new, key)?;
+            Ok(new)
+        };
+        self.change(resource, key, part, options, patched).await
+    }
+
+    /// Computes a new state from the stored one until no other writer comes in between.
+    pub(super) async fn change(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        part: Part,
+        options: &WriteOptions,
+        compute: impl Fn(&Value) -> Result<Value, Status>,
+    ) -> Result<Answer, Status> {
+        for _ in 0..ATTEMPTS {
+            let entry = self.stored(resource, key)?;
+            let old = parse(&entry)?;
+            let mut new = compute(&old)?;
+            check_identity(resource, &entry, &new, options)?;
+            self.prepare_changed(resource, part, &mut new, &old)?;
+            match self.put_changed(resource, &entry, new, options).await {
+                Err(CommitError::Stale { .. }) => {}
+                Err(error) => return Err(commit_failed(resource, key, &error)),
+                Ok(answer) => return Ok(answer),
+            }
+        }
+        Err(Status::stale(&resource.qualified(), &key.name))
+    }
+
+    /// Everything that makes a wanted state one that can be stored.
+    fn prepare_changed(
+        &self,
+        resource: &Resource,
+        part: Part,
+        new: &mut Value,
+        old: &Value,
+    ) -> Result<(), Status> {
+        self.stamp_type(resource, new);
+        let mut errors = meta::keep_servers_own(new, old);
+        resource.rules.default(new);
+        match part {
+            Part::Main => {
+                if resource.has_status() {
+                    keep_field(new, old, "status");
+                }
+                resource.rules.on_update(new, old);
+                self.admission().mutate(self, resource, Operation::Update, new, Some(old))?;
+                meta::tidy(new);
+                errors.extend(meta::check_update(new, old));
+                errors.extend(resource.rules.validate_update(new, old));
+            }
+            Part::Status => {
+                resource.rules.on_status_update(new, old);
+                meta::tidy(new);
+                errors.extend(meta::check_update(new, old));
+                errors.extend(resource.rules.validate_status(new, old));
+            }
+            Part::Finalize => keep_all_but(new, old, &["spec"]),
+            Part::Bind => {}
+        }
+        codec::complete(resource, new);
+        match part {
+            Part::Main | Part::Status => self.count_generation(resource, new, old),
+            Part::Finalize | Part::Bind => object::copy_meta(new, old, &["generation"]),
+        }
+        self.refuse_invalid(resource, new, &errors)?;
+        if part == Part::Main {
+            self.admission().validate(self, resource, Operation::Update, new, Some(old))?;
+        }
+        Ok(())
+    }
+
+    async fn put_changed(
+        &self,
+        resource: &Resource,
+        entry: &Arc<Entry>,
+        new: Value,
+        options: &WriteOptions,
+    ) -> Result<Answer, CommitError> {
+        let is_over = is_ready_to_go(&new);
+        let definition = self.definition_of(resource, &new);
+        // What goes because nothing holds it any more is shown as it was asked for.
+        let last_shown = (is_over || options.dry_run).then(|| {
+            let mut shown = new.clone();
+            object::set_meta(&mut shown, "resourceVersion", entry.revision.to_string());
+            Answer::shown(&shown, entry.revision)
+        });
+        let draft = self.draft(resource, new);
+        if !is_over && draft.is_stored_as(entry) {
+            return Ok(Answer::stored(entry));
+        }
+        if let (true, Some(shown)) = (options.dry_run, &last_shown) {
+            return Ok(shown.clone());
+        }
+        let change = if is_over { Change::Delete(draft) } else { Change::Put(draft) };
+        let write = Write {
+            resource: resource.storage.clone(),
+            key: entry.key.clone(),
+            expect: Expect::Revision(entry.revision),
+            change,
+        };
+        let stored = self.store().commit(write).await?;
+        if let Some(definition) = definition {
+            if is_over {
+                crate::registry::custom::withdraw(self.registry(), &definition);
+            } else {
+                crate::registry::custom::serve(self.registry(), &definition);
+            }
+        }
+        Ok(last_shown.unwrap_or_else(|| Answer::stored(&stored)))
+    }
+}
+
+/// Whether an object whose deletion was asked for has nothing left to wait for.
+pub(super) fn is_ready_to_go(object: &Value) -> bool {
+    let has_no_grace =
+        object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0;
+    let is_held_namespace = object["kind"] == "Namespace"
+        && object["apiVersion"] == "v1"
+        && !object::strings(object.pointer("/spec/finalizers")).is_empty();
+    object::is_deleting(object) && object::finalizers(object).is_empty() && has_no_grace && !is_held_namespace
+}
+
+fn keep_field(new: &mut Value, old: &Value, name: &str) {
+    match old.get(name) {
+        Some(value) => object::set(new, name, value.clone()),
+        None => {
+            object::remove(new, name);
+        }
+    }
+}
+
+/// A patch made something of the object that its kind cannot be.
+fn unreadable(patched: &Value, why: &str) -> Status {
+    let error = FieldError::invalid("patch", patched.to_string(), why);
+    Status::invalid(&Qualified { group: "", what: "" }, "", &[error])
+}
+
+/// The body must be about the object of the path.
+fn check_name(object: &Value, key: &Key) -> Result<(), Status> {
+    let (named, name) = (object::name(object), &key.name);
+    if named.is_empty() {
+        let message = "was undeterminable: name must be provided";
+        return Err(Status::bad_request(format!("the name of the object ({name} based on URL) {message}")));
+    }
+    if *named != **name {
+        let message = "does not match the name on the URL";
+        return Err(Status::bad_request(format!("the name of the object ({named}) {message} ({name})")));
+    }
+    Ok(())
+}
+
+/// The client may say which object it means, and in which state.
+fn check_identity(
+    resource: &Resource,
+    entry: &Entry,
+    new: &Value,
+    options: &WriteOptions,
+) -> Result<(), Status> {
+    if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != entry.uid) {
+        return Err(wrong_uid(resource, entry, &uid.0));
+    }
+    let revision = object::meta(new, "resourceVersion");
+    if !revision.is_empty() && revision != "0" && revision != entry.revision.to_string() {
+        return Err(Status::stale(&resource.qualified(), &entry.key.name));
+    }
+    Ok(())
+}
+
+/// The object of that name is another one.
+pub(super) fn wrong_uid(resource: &Resource, entry: &Entry, asked: &str) -> Status {
+    let path = resource.storage_path(&entry.key.namespace, &entry.key.name);
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
+         UID in precondition: {asked}, UID in object meta: {}",
+        entry.uid
+    );
+    Status::conflict(&resource.qualified(), &entry.key.name, &why)
+}

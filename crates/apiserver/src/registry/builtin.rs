@@ -1,0 +1,420 @@
+//! The built-in resources: one row each.
+//!
+//! A row says what a resource is called and where it differs from the ordinary one: namespaced, with a DNS subdomain for
+//! a name, all verbs, no generation, no status.
+
+use std::sync::Arc;
+
+use krafla_api::Scope;
+
+use super::{Generation, Names, Resource, Subresource};
+use crate::kinds::{self, Rules};
+use crate::names::NameRule;
+use crate::store::ResourceId;
+use crate::table::{self, Columns};
+
+const ALL: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const NO_COLLECTION_DELETE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+const CREATE: &[&str] = &["create"];
+const READ_WRITE: &[&str] = &["get", "patch", "update"];
+const CONNECT: &[&str] = &["create", "get"];
+const PROXY: &[&str] = &["create", "delete", "get", "patch", "update"];
+
+const STATUS: Subresource = Subresource { name: "status", body: None, verbs: READ_WRITE };
+const SCALE: Subresource =
+    Subresource { name: "scale", body: Some(["autoscaling", "v1", "Scale"]), verbs: READ_WRITE };
+
+/// All built-in resources.
+pub(super) fn resources() -> Vec<Resource> {
+    let mut rows = Vec::new();
+    rows.extend(core());
+    rows.extend(workloads());
+    rows.extend(cluster());
+    rows.extend(reviews());
+    rows.into_iter().map(Row::build).collect()
+}
+
+/// `v1`.
+fn core() -> Vec<Row> {
+    let v1 = |kind, plural| Row::new("", "v1", kind, plural);
+    vec![
+        v1("Binding", "bindings").verbs(CREATE),
+        v1("ConfigMap", "configmaps").short("cm").columns(table::CONFIG_MAP).rules(kinds::config::ConfigMap),
+        v1("Endpoints", "endpoints").singular("endpoints").short("ep").create_on_update(),
+        v1("Event", "events")
+            .short("ev")
+            .named(NameRule::PathSegment)
+            .create_on_update()
+            .selectable(&EVENT_FIELDS)
+            .columns(table::EVENT)
+            .rules(kinds::event::Event),
+        v1("LimitRange", "limitranges").short("limits").create_on_update(),
+        v1("Namespace", "namespaces")
+            .cluster()
+            .short("ns")
+            .named(NameRule::DnsLabel)
+            .verbs(NO_COLLECTION_DELETE)
+            .status()
+            .sub("finalize", None, &["update"])
+            .selectable(&["status.phase"])
+            .columns(table::NAMESPACE)
+            .rules(kinds::namespace::Namespace),
+        v1("Node", "nodes")
+            .cluster()
+            .short("no")
+            .status()
+            .sub("proxy", Some(["", "v1", "NodeProxyOptions"]), PROXY)
+            .selectable(&["spec.unschedulable"])
+            .columns(table::NODE)
+            .rules(kinds::node::Node),
+        v1("PersistentVolumeClaim", "persistentvolumeclaims")
+            .short("pvc")
+            .status()
+            .columns(table::PERSISTENT_VOLUME_CLAIM)
+            .rules(kinds::volume::PersistentVolumeClaim),
+        v1("PersistentVolume", "persistentvolumes")
+            .cluster()
+            .short("pv")
+            .status()
+            .rules(kinds::volume::PersistentVolume),
+        v1("Pod", "pods")
+            .short("po")
+            .in_all()
+            .counted()
+            .status()
+            .sub("attach", Some(["", "v1", "PodAttachOptions"]), CONNECT)
+            .sub("binding", Some(["", "v1", "Binding"]), CREATE)
+            .sub("ephemeralcontainers", None, READ_WRITE)
+            .sub("eviction", Some(["policy", "v1", "Eviction"]), CREATE)
+            .sub("exec", Some(["", "v1", "PodExecOptions"]), CONNECT)
+            .sub("log", None, &["get"])
+            .sub("portforward", Some(["", "v1", "PodPortForwardOptions"]), CONNECT)
+            .sub("proxy", Some(["", "v1", "PodProxyOptions"]), PROXY)
+            .sub("resize", None, READ_WRITE)
+            .selectable(&POD_FIELDS)
+            .columns(table::POD)
+            .rules(kinds::pod::Pod),
+        v1("PodTemplate", "podtemplates").counted().rules(kinds::workload::PodTemplate),
+        v1("ReplicationController", "replicationcontrollers")
+            .short("rc")
+            .in_all()
+            .counted()
+            .status()
+            .scale()
+            .selectable(&["status.replicas"]),
+        v1("ResourceQuota", "resourcequotas").short("quota").status().rules(kinds::EmptyStatus),
+        v1("Secret", "secrets").selectable(&["type"]).columns(table::SECRET).rules(kinds::config::Secret),
+        v1("ServiceAccount", "serviceaccounts")
+            .short("sa")
+            .sub("token", Some(["authentication.k8s.io", "v1", "TokenRequest"]), CREATE)
+            .columns(table::SERVICE_ACCOUNT),
+        v1("Service", "services")
+            .short("svc")
+            .in_all()
+            .named(NameRule::DnsLabel1035)
+            .status()
+            .sub("proxy", Some(["", "v1", "ServiceProxyOptions"]), PROXY)
+            .create_on_update()
+            .selectable(&["spec.clusterIP", "spec.type"])
+            .columns(table::SERVICE)
+            .rules(kinds::service::Service),
+    ]
+}
+
+const POD_FIELDS: [&str; 8] = [
+    "spec.hostNetwork",
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "status.nominatedNodeName",
+    "status.phase",
+    "status.podIP",
+];
+
+const EVENT_FIELDS: [&str; 12] = [
+    "involvedObject.apiVersion",
+    "involvedObject.fieldPath",
+    "involvedObject.kind",
+    "involvedObject.name",
+    "involvedObject.namespace",
+    "involvedObject.resourceVersion",
+    "involvedObject.uid",
+    "reason",
+    "reportingComponent",
+    "reportingController",
+    "source",
+    "type",
+];
+
+/// What runs pods, and what belongs to them.
+fn workloads() -> Vec<Row> {
+    let apps = |kind, plural| Row::new("apps", "v1", kind, plural);
+    vec![
+        apps("ControllerRevision", "controllerrevisions"),
+        apps("DaemonSet", "daemonsets").short("ds").in_all().counted().status(),
+        apps("Deployment", "deployments")
+            .short("deploy")
+            .in_all()
+            .counted()
+            .status()
+            .scale()
+            .rules(kinds::EmptyStatus),
+        apps("ReplicaSet", "replicasets")
+            .short("rs")
+            .in_all()
+            .counted()
+            .status()
+            .scale()
+            .selectable(&["status.replicas"])
+            .rules(kinds::EmptyStatus),
+        apps("StatefulSet", "statefulsets").short("sts").in_all().counted().status().scale(),
+        Row::new("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+            .short("hpa")
+            .in_all()
+            .status(),
+        Row::new("batch", "v1", "CronJob", "cronjobs")
+            .short("cj")
+            .in_all()
+            .counted()
+            .status()
+            .columns(table::CRON_JOB)
+            .rules(kinds::EmptyStatus),
+        Row::new("batch", "v1", "Job", "jobs")
+            .in_all()
+            .counted()
+            .status()
+            .selectable(&["status.successful"])
+            .columns(table::JOB)
+            .rules(kinds::EmptyStatus),
+        Row::new("coordination.k8s.io", "v1", "Lease", "leases")
+            .needs_version()
+            .create_on_update()
+            .columns(table::LEASE),
+        Row::new("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices").counted(),
+        Row::new("networking.k8s.io", "v1", "Ingress", "ingresses")
+            .singular("ingress")
+            .short("ing")
+            .counted()
+            .status(),
+        Row::new("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
+            .singular("networkpolicy")
+            .short("netpol")
+            .counted()
+            .columns(table::NETWORK_POLICY),
+        Row::new("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+            .short("pdb")
+            .counted()
+            .needs_version()
+            .status(),
+    ]
+}
+
+/// What is set up once for a cluster.
+fn cluster() -> Vec<Row> {
+    let rbac = |kind, plural| {
+        let row = Row::new("rbac.authorization.k8s.io", "v1", kind, plural);
+        row.named(NameRule::PathSegment).create_on_update()
+    };
+    let admission = |kind, plural| {
+        Row::new("admissionregistration.k8s.io", "v1", kind, plural).cluster().counted().needs_version()
+    };
+    let storage = |kind, plural| Row::new("storage.k8s.io", "v1", kind, plural);
+    vec![
+        admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+        admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
+            .singular("validatingadmissionpolicy")
+            .status(),
+        admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+        admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+        Row::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
+            .cluster()
+            .short("crd")
+            .short("crds")
+            .category("api-extensions")
+            .counted()
+            .needs_version()
+            .status()
+            .columns(table::CUSTOM_RESOURCE_DEFINITION)
+            .rules(kinds::crd::CustomResourceDefinition),
+        Row::new("networking.k8s.io", "v1", "IngressClass", "ingressclasses")
+            .singular("ingressclass")
+            .cluster()
+            .counted(),
+        Row::new("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses").singular("runtimeclass").cluster(),
+        rbac("ClusterRole", "clusterroles").cluster(),
+        rbac("ClusterRoleBinding", "clusterrolebindings").cluster(),
+        rbac("Role", "roles"),
+        rbac("RoleBinding", "rolebindings"),
+        Row::new("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses")
+            .singular("priorityclass")
+            .cluster()
+            .short("pc")
+            .generation(Generation::Fixed)
+            .columns(table::PRIORITY_CLASS)
+            .rules(kinds::priority::PriorityClass),
+        storage("CSIDriver", "csidrivers").cluster(),
+        storage("CSINode", "csinodes").cluster().needs_version(),
+        storage("CSIStorageCapacity", "csistoragecapacities").singular("csistoragecapacity").needs_version(),
+        storage("StorageClass", "storageclasses").singular("storageclass").cluster().short("sc"),
+        storage("VolumeAttachment", "volumeattachments").cluster().needs_version().status(),
+    ]
+}
+
+/// Questions that are answered and not stored.
+fn reviews() -> Vec<Row> {
+    let authorization = |kind, plural| Row::new("authorization.k8s.io", "v1", kind, plural).verbs(CREATE);
+    let authentication = |kind, plural| Row::new("authentication.k8s.io", "v1", kind, plural).verbs(CREATE);
+    vec![
+        authentication("SelfSubjectReview", "selfsubjectreviews").cluster(),
+        authentication("TokenReview", "tokenreviews").cluster(),
+        authorization("LocalSubjectAccessReview", "localsubjectaccessreviews"),
+        authorization("SelfSubjectAccessReview", "selfsubjectaccessreviews").cluster(),
+        authorization("SelfSubjectRulesReview", "selfsubjectrulesreviews").cluster(),
+        authorization("SubjectAccessReview", "subjectaccessreviews").cluster(),
+    ]
+}
+
+/// One row of the table: the names, and whatever is not ordinary.
+struct Row {
+    resource: Resource,
+}
+
+impl Row {
+    fn new(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Row {
+        let names = Names {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+            list_kind: format!("{kind}List").into(),
+            plural: plural.into(),
+            singular: kind.to_lowercase().into(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+        };
+        let storage = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
+        let resource = Resource {
+            stored_as: (names.api_version().into(), names.kind.clone()),
+            names,
+            scope: Scope::Namespaced,
+            storage: ResourceId::from(storage.as_str()),
+            verbs: ALL,
+            subresources: Vec::new(),
+            name_rule: NameRule::DnsSubdomain,
+            generation: Generation::Untouched,
+            unconditional_update: true,
+            create_on_update: false,
+            selectable: Vec::new(),
+            columns: table::NAME_AND_TIME.into(),
+            rules: Arc::new(kinds::Plain),
+            schema: crate::schema::builtin().kind(group, version, kind),
+            custom_schema: None,
+            is_custom: false,
+        };
+        Row { resource }
+    }
+
+    fn build(self) -> Resource {
+        self.resource
+    }
+
+    fn singular(mut self, singular: &'static str) -> Row {
+        self.resource.names.singular = singular.into();
+        self
+    }
+
+    fn short(mut self, name: &'static str) -> Row {
+        self.resource.names.short_names.push(name.into());
+        self
+    }
+
+    fn category(mut self, name: &'static str) -> Row {
+        self.resource.names.categories.push(name.into());
+        self
+    }
+
+    fn in_all(self) -> Row {
+        self.category("all")
+    }
+
+    fn cluster(mut self) -> Row {
+        self.resource.scope = Scope::Cluster;
+        self
+    }
+
+    fn named(mut self, rule: NameRule) -> Row {
+        self.resource.name_rule = rule;
+        self
+    }
+
+    fn verbs(mut self, verbs: &'static [&'static str]) -> Row {
+        self.resource.verbs = verbs;
+        self
+    }
+
+    fn sub(
+        mut self,
+        name: &'static str,
+        body: Option<[&'static str; 3]>,
+        verbs: &'static [&'static str],
+    ) -> Row {
+        self.resource.subresources.push(Subresource { name, body, verbs });
+        self
+    }
+
+    fn status(mut self) -> Row {
+        self.resource.subresources.push(STATUS);
+        self
+    }
+
+    fn scale(mut self) -> Row {
+        self.resource.subresources.push(SCALE);
+        self
+    }
+
+    fn generation(mut self, generation: Generation) -> Row {
+        self.resource.generation = generation;
+        self
+    }
+
+    fn counted(self) -> Row {
+        self.generation(Generation::Counts)
+    }
+
+    fn needs_version(mut self) -> Row {
+        self.resource.unconditional_update = false;
+        self
+    }
+
+    fn create_on_update(mut self) -> Row {
+        self.resource.create_on_update = true;
+        self
+    }
+
+    fn selectable(mut self, fields: &[&str]) -> Row {
+        self.resource.selectable = fields.iter().map(|field| (*field).to_owned()).collect();
+        self
+    }
+
+    fn columns(mut self, columns: impl Into<Columns>) -> Row {
+        self.resource.columns = columns.into();
+        self
+    }
+
+    fn rules(mut self, rules: impl Rules + 'static) -> Row {
+        self.resource.rules = Arc::new(rules);
+        self
+    }
+}
+
+/// What kube-apiserver calls the resource in its storage, which some messages show.
+pub(super) fn storage_prefix(resource: &Resource) -> &str {
+    match (&*resource.names.group, &*resource.names.plural) {
+        ("", "endpoints") => "services/endpoints",
+        ("", "limitranges") => "limitranges",
+        ("", "nodes") => "minions",
+        ("", "replicationcontrollers") => "controllers",
+        ("", "services") => "services/specs",
+        (_, plural) => plural,
+    }
+}

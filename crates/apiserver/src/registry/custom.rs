@@ -1,0 +1,97 @@
+//! A CustomResourceDefinition, read as rows of the registry.
+
+use std::sync::Arc;
+
+use krafla_api::Scope;
+use serde_json::Value;
+
+use super::{Generation, Names, Registry, Resource, Subresource};
+use crate::kinds::custom::Custom;
+use crate::names::NameRule;
+use crate::object;
+use crate::store::ResourceId;
+use crate::table::Columns;
+
+/// The order in which kube-apiserver lists them for custom resources.
+const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+const READ_WRITE: &[&str] = &["get", "patch", "update"];
+
+/// Serves what a definition defines, or what is left of it.
+pub fn serve(registry: &Registry, definition: &Value) {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (group, plural) = (text("/spec/group"), text("/spec/names/plural"));
+    registry.replace(group, plural, resources(definition).into_iter().map(Arc::new).collect());
+}
+
+/// Serves nothing any more of what a definition defined.
+pub fn withdraw(registry: &Registry, definition: &Value) {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    registry.replace(text("/spec/group"), text("/spec/names/plural"), Vec::new());
+}
+
+/// One row for each version that a definition serves.
+fn resources(definition: &Value) -> Vec<Resource> {
+    let versions =
+        definition.pointer("/spec/versions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let stored = versions.iter().find(|version| version["storage"] == true);
+    let stored = stored.map(|version| names(definition, version).api_version()).unwrap_or_default();
+    let served = versions.iter().filter(|version| version["served"] == true);
+    served.map(|version| resource(definition, version, &stored)).collect()
+}
+
+fn resource(definition: &Value, version: &Value, stored: &str) -> Resource {
+    let names = names(definition, version);
+    let is_namespaced = definition.pointer("/spec/scope").is_some_and(|scope| scope == "Namespaced");
+    let columns =
+        version.get("additionalPrinterColumns").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let selectable = version.get("selectableFields").and_then(Value::as_array).into_iter().flatten();
+    let selectable = selectable.filter_map(|field| field["jsonPath"].as_str());
+    Resource {
+        scope: if is_namespaced { Scope::Namespaced } else { Scope::Cluster },
+        storage: ResourceId::from(format!("{}.{}", names.plural, names.group).as_str()),
+        stored_as: (stored.into(), names.kind.clone()),
+        verbs: VERBS,
+        subresources: subresources(version),
+        name_rule: NameRule::DnsSubdomain,
+        generation: Generation::Counts,
+        unconditional_update: false,
+        create_on_update: false,
+        selectable: selectable.map(|path| path.trim_start_matches('.').to_owned()).collect(),
+        columns: Columns::of_crd(columns),
+        rules: Arc::new(Custom::of(version)),
+        schema: None,
+        custom_schema: version.pointer("/schema/openAPIV3Schema").cloned(),
+        is_custom: true,
+        names,
+    }
+}
+
+fn names(definition: &Value, version: &Value) -> Names {
+    let names = definition.pointer("/spec/names").unwrap_or(&Value::Null);
+    let text = |field: &str| names[field].as_str().unwrap_or_default();
+    let texts = |field: &str| object::strings(names.get(field)).into_iter().map(Arc::from).collect();
+    Names {
+        group: object::text_at(definition, "spec.group").into(),
+        version: version["name"].as_str().unwrap_or_default().into(),
+        kind: text("kind").into(),
+        list_kind: text("listKind").into(),
+        plural: text("plural").into(),
+        singular: text("singular").into(),
+        short_names: texts("shortNames"),
+        categories: texts("categories"),
+    }
+}
+
+fn subresources(version: &Value) -> Vec<Subresource> {
+    let asked = version.get("subresources");
+    let has = |name: &str| asked.and_then(|asked| asked.get(name)).is_some_and(Value::is_object);
+    let mut subresources = Vec::new();
+    if has("status") {
+        subresources.push(Subresource { name: "status", body: None, verbs: READ_WRITE });
+    }
+    if has("scale") {
+        let body = Some(["autoscaling", "v1", "Scale"]);
+        subresources.push(Subresource { name: "scale", body, verbs: READ_WRITE });
+    }
+    subresources
+}

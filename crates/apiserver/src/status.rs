@@ -1,0 +1,327 @@
+//! Kubernetes' `Status`: the one form in which the server says no.
+//!
+//! Clients decide by `code` and `reason`, people read `message`, and `kubectl` prints the causes. All three are as
+//! kube-apiserver words them, because scripts match on them.
+
+use serde_json::{Map, Value, json};
+
+use crate::field::FieldError;
+
+/// An answer other than the object that was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status {
+    /// HTTP status code.
+    pub code: u16,
+    /// One word for programs; empty where upstream gives none.
+    pub reason: &'static str,
+    /// A sentence for people.
+    pub message: String,
+    /// What it is about.
+    pub details: Option<Details>,
+}
+
+/// What a [`Status`] is about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Details {
+    /// API group of the resource or kind.
+    pub group: String,
+    /// The resource's plural or the object's kind, whichever upstream names here.
+    pub kind: String,
+    /// The object's name.
+    pub name: String,
+    /// The object's UID, for successes.
+    pub uid: String,
+    /// Single findings.
+    pub causes: Vec<Cause>,
+    /// When to ask again; zero for "no hint".
+    pub retry_after_seconds: u32,
+}
+
+/// One finding of a [`Status`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cause {
+    /// One word for programs.
+    pub reason: String,
+    /// A sentence for people.
+    pub message: String,
+    /// The field it is about.
+    pub field: String,
+}
+
+/// A resource or kind with its group, as messages name it: `pods`, `jobs.batch.volcano.sh`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Qualified<'a> {
+    /// API group; empty for the core group.
+    pub group: &'a str,
+    /// Plural of the resource, or the kind.
+    pub what: &'a str,
+}
+
+impl std::fmt::Display for Qualified<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.what)?;
+        if self.group.is_empty() { Ok(()) } else { write!(f, ".{}", self.group) }
+    }
+}
+
+impl Details {
+    fn of(what: &Qualified<'_>, name: &str) -> Details {
+        Details { group: what.group.into(), kind: what.what.into(), name: name.into(), ..Details::default() }
+    }
+
+    fn to_json(&self) -> Value {
+        let mut details = Map::new();
+        for (key, text) in
+            [("group", &self.group), ("kind", &self.kind), ("name", &self.name), ("uid", &self.uid)]
+        {
+            if !text.is_empty() {
+                details.insert(key.into(), text.as_str().into());
+            }
+        }
+        if !self.causes.is_empty() {
+            details.insert("causes".into(), self.causes.iter().map(Cause::to_json).collect());
+        }
+        if self.retry_after_seconds > 0 {
+            details.insert("retryAfterSeconds".into(), self.retry_after_seconds.into());
+        }
+        Value::Object(details)
+    }
+}
+
+impl Cause {
+    fn to_json(&self) -> Value {
+        let mut cause = Map::new();
+        for (key, text) in [("field", &self.field), ("message", &self.message), ("reason", &self.reason)] {
+            if !text.is_empty() {
+                cause.insert(key.into(), text.as_str().into());
+            }
+        }
+        Value::Object(cause)
+    }
+}
+
+impl Status {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Status {
+        Status { code, reason, message: message.into(), details: None }
+    }
+
+    fn about(self, what: &Qualified<'_>, name: &str) -> Status {
+        Status { details: Some(Details::of(what, name)), ..self }
+    }
+
+    fn with_cause(mut self, reason: &str, message: &str, field: &str) -> Status {
+        let cause = Cause { reason: reason.into(), message: message.into(), field: field.into() };
+        self.details.get_or_insert_default().causes.push(cause);
+        self
+    }
+
+    /// There is no such object.
+    pub fn not_found(resource: &Qualified<'_>, name: &str) -> Status {
+        Status::new(404, "NotFound", format!("{resource} \"{name}\" not found")).about(resource, name)
+    }
+
+    /// There is no such resource, or it does not have that subresource.
+    pub fn unknown_resource() -> Status {
+        let status = Status::new(404, "NotFound", "the server could not find the requested resource");
+        Status { details: Some(Details::default()), ..status }
+    }
+
+    /// An object of that name exists.
+    pub fn already_exists(resource: &Qualified<'_>, name: &str) -> Status {
+        Status::new(409, "AlreadyExists", format!("{resource} \"{name}\" already exists"))
+            .about(resource, name)
+    }
+
+    /// The object is not what the client believes it to be.
+    pub fn conflict(resource: &Qualified<'_>, name: &str, why: &str) -> Status {
+        let message = format!("Operation cannot be fulfilled on {resource} \"{name}\": {why}");
+        Status::new(409, "Conflict", message).about(resource, name)
+    }
+
+    /// The object changed since the client read it.
+    pub fn stale(resource: &Qualified<'_>, name: &str) -> Status {
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
+        Status::conflict(resource, name, why)
+    }
+
+    /// The request does not make sense.
+    pub fn bad_request(message: impl Into<String>) -> Status {
+        Status::new(400, "BadRequest", message)
+    }
+
+    /// The object breaks rules of its kind. All of them are named at once.
+    pub fn invalid(kind: &Qualified<'_>, name: &str, errors: &[FieldError]) -> Status {
+        // Equal findings are said once in the sentence, but each is listed.
+        let mut sentences: Vec<String> = Vec::new();
+        for sentence in errors.iter().map(FieldError::to_string) {
+            if !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
+        let list = match sentences.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let mut status =
+            Status::new(422, "Invalid", format!("{kind} \"{name}\" is invalid: {list}")).about(kind, name);
+        for error in errors {
+            status = status.with_cause(error.reason(), &error.message(), &error.field);
+        }
+        status
+    }
+
+    /// The rules of the cluster do not allow it.
+    pub fn forbidden(resource: &Qualified<'_>, name: &str, why: &str) -> Status {
+        let object = if name.is_empty() { String::new() } else { format!(" \"{name}\"") };
+        Status::new(403, "Forbidden", format!("{resource}{object} is forbidden: {why}")).about(resource, name)
+    }
+
+    /// Nothing new may be put into a namespace that is going away.
+    pub fn namespace_terminating(resource: &Qualified<'_>, name: &str, namespace: &str) -> Status {
+        let why =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
+        Status::forbidden(resource, name, &why).with_cause(
+            "NamespaceTerminating",
+            &format!("namespace {namespace} is being terminated"),
+            "metadata.namespace",
+        )
+    }
+
+    /// Nobody knows who asks.
+    pub fn unauthorized() -> Status {
+        Status::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    /// The resource does not have this verb.
+    pub fn method_not_allowed() -> Status {
+        let message = "the server does not allow this method on the requested resource";
+        Status { details: Some(Details::default()), ..Status::new(405, "MethodNotAllowed", message) }
+    }
+
+    /// None of the media types that the client accepts can be offered.
+    pub fn not_acceptable(accepted: &str) -> Status {
+        Status::new(406, "NotAcceptable", format!("only the following media types are accepted: {accepted}"))
+    }
+
+    /// The client accepts no media type that is known here.
+    pub fn nothing_acceptable(offered: &str) -> Status {
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {offered}");
+        Status { details: Some(Details::default()), ..Status::new(406, "NotAcceptable", message) }
+    }
+
+    /// A single form was asked of a list, or the reverse.
+    pub fn wrong_form(message: String) -> Status {
+        Status::new(406, "NotAcceptable", message)
+    }
+
+    /// The body is in a media type that nobody here reads.
+    pub fn unsupported_media_type(accepted: &str) -> Status {
+        let message = "the body of the request was in an unknown format - accepted media types include";
+        Status::new(415, "UnsupportedMediaType", format!("{message}: {accepted}"))
+    }
+
+    /// The patch is in a media type that the resource does not know.
+    pub fn unsupported_patch_type() -> Status {
+        let status = Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+        Status { details: Some(Details::default()), ..status }
+    }
+
+    /// The body is larger than the server reads.
+    pub fn too_large(limit: usize) -> Status {
+        Status::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
+    }
+
+    /// The history that was asked for is no longer known: list again.
+    pub fn expired(message: impl Into<String>) -> Status {
+        Status::new(410, "Expired", message)
+    }
+
+    /// The client knows a revision that the server has not reached.
+    pub fn revision_too_large(asked: u64, current: u64) -> Status {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        let mut status = Status::new(504, "Timeout", message).with_cause(
+            "ResourceVersionTooLarge",
+            "Too large resource version",
+            "",
+        );
+        status.details.get_or_insert_default().retry_after_seconds = 1;
+        status
+    }
+
+    /// The server has too much to do.
+    pub fn too_many_requests(message: &str, retry_after_seconds: u32) -> Status {
+        let details = Details { retry_after_seconds, ..Details::default() };
+        Status { details: Some(details), ..Status::new(429, "TooManyRequests", message) }
+    }
+
+    /// Something is broken on our side.
+    pub fn internal(why: &str) -> Status {
+        Status::new(500, "InternalError", format!("Internal error occurred: {why}")).with_cause("", why, "")
+    }
+
+    /// A refusal to which upstream gives code 500 and no reason.
+    pub fn plain(message: impl Into<String>) -> Status {
+        Status::new(500, "", message)
+    }
+
+    /// The server is stopping, or its store is.
+    pub fn unavailable(message: impl Into<String>) -> Status {
+        Status::new(503, "ServiceUnavailable", message)
+    }
+
+    /// As it goes over the wire.
+    pub fn to_json(&self) -> Value {
+        let mut status = json!({
+            "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
+            "message": self.message, "code": self.code,
+        });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
+        if let Some(details) = &self.details {
+            status["details"] = details.to_json();
+        }
+        status
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Status {}
+
+/// The answer to a deletion that left nothing behind.
+pub fn deleted(resource: &Qualified<'_>, name: &str, uid: &str) -> Value {
+    let details = Details { uid: uid.into(), ..Details::of(resource, name) };
+    json!({
+        "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success", "details": details.to_json(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_custom_object_is_named_with_its_group() {
+        let status = Status::not_found(&Qualified { group: "batch.volcano.sh", what: "jobs" }, "a");
+        assert_eq!(status.message, "jobs.batch.volcano.sh \"a\" not found");
+        assert_eq!(
+            status.to_json()["details"],
+            json!({"group": "batch.volcano.sh", "kind": "jobs", "name": "a"})
+        );
+    }
+
+    #[test]
+    fn several_findings_are_listed_in_brackets_and_equal_ones_once() {
+        let twice =
+            [FieldError::required("a", ""), FieldError::required("b", "why"), FieldError::required("a", "")];
+        let status = Status::invalid(&Qualified { group: "", what: "Pod" }, "p", &twice);
+        assert_eq!(status.message, "Pod \"p\" is invalid: [a: Required value, b: Required value: why]");
+        assert_eq!(status.details.map(|d| d.causes.len()), Some(3));
+    }
+}

@@ -1,0 +1,167 @@
+//! Objects as rows: what `kubectl get` prints.
+//!
+//! The server makes the rows, so that every client shows the same columns. Built-in kinds have a function that makes the
+//! cells; kinds of a CRD have paths into the object.
+
+mod builtin;
+mod human;
+mod path;
+mod pod;
+
+use std::borrow::Cow;
+
+use krafla_api::Time;
+use serde_json::{Map, Value, json};
+
+pub use builtin::*;
+pub use human::age;
+pub use path::Path;
+
+use crate::object;
+
+/// One column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its heading.
+    pub name: Cow<'static, str>,
+    /// JSON type of its cells.
+    pub kind: Cow<'static, str>,
+    /// `name` for the column that names the object.
+    pub format: Cow<'static, str>,
+    /// What it shows.
+    pub description: Cow<'static, str>,
+    /// 0 for columns that are always shown, more for those of `-o wide`.
+    pub priority: i32,
+}
+
+/// All columns of a kind, and how their cells are made.
+#[derive(Clone)]
+pub struct Columns {
+    definitions: Vec<Column>,
+    cells: Cells,
+}
+
+#[derive(Clone)]
+enum Cells {
+    Of(fn(&Value, Time) -> Vec<Value>),
+    Paths(Vec<(Path, bool)>),
+}
+
+/// The columns of a built-in kind.
+#[derive(Clone, Copy)]
+pub struct Builtin {
+    /// Heading, JSON type, priority and meaning of each column.
+    columns: &'static [(&'static str, &'static str, i32, &'static str)],
+    /// The cells, in the order of the columns.
+    cells: fn(&Value, Time) -> Vec<Value>,
+}
+
+impl From<Builtin> for Columns {
+    fn from(builtin: Builtin) -> Columns {
+        let column =
+            |(name, kind, priority, description): &(&'static str, &'static str, i32, &'static str)| Column {
+                name: (*name).into(),
+                kind: (*kind).into(),
+                format: if *name == "Name" { "name" } else { "" }.into(),
+                description: (*description).into(),
+                priority: *priority,
+            };
+        Columns { definitions: builtin.columns.iter().map(column).collect(), cells: Cells::Of(builtin.cells) }
+    }
+}
+
+impl Columns {
+    /// The columns that a version of a CRD asks for; name and age if it asks for none.
+    pub fn of_crd(asked: &[Value]) -> Columns {
+        if asked.is_empty() {
+            return NAME_AND_AGE.into();
+        }
+        let text = |column: &Value, field: &str| column[field].as_str().unwrap_or_default().to_owned();
+        let mut definitions = Columns::from(NAME_ONLY).definitions;
+        let mut paths = Vec::new();
+        for column in asked {
+            let (path, kind) = (text(column, "jsonPath"), text(column, "type"));
+            let described = text(column, "description");
+            let standard = || format!("Custom resource definition column (in JSONPath format): {path}");
+            paths.push((Path::parse(&path).unwrap_or_default(), kind == "date"));
+            definitions.push(Column {
+                name: text(column, "name").into(),
+                description: if described.is_empty() { standard().into() } else { described.into() },
+                kind: kind.into(),
+                format: text(column, "format").into(),
+                priority: column["priority"].as_i64().and_then(|n| i32::try_from(n).ok()).unwrap_or(0),
+            });
+        }
+        Columns { definitions, cells: Cells::Paths(paths) }
+    }
+
+    /// The definitions as they go over the wire.
+    pub fn to_json(&self) -> Value {
+        let column = |column: &Column| {
+            json!({
+                "name": column.name, "type": column.kind, "format": column.format,
+                "description": column.description, "priority": column.priority,
+            })
+        };
+        self.definitions.iter().map(column).collect()
+    }
+
+    /// The cells of one object.
+    pub fn cells(&self, object: &Value, now: Time) -> Vec<Value> {
+        match &self.cells {
+            Cells::Of(make) => make(object, now),
+            Cells::Paths(paths) => {
+                let name = Value::from(object::name(object));
+                let others = paths.iter().map(|(path, is_date)| custom_cell(path, *is_date, object, now));
+                std::iter::once(name).chain(others).collect()
+            }
+        }
+    }
+}
+
+fn custom_cell(path: &Path, is_date: bool, object: &Value, now: Time) -> Value {
+    let Some(found) = path.first(object) else { return Value::Null };
+    if !is_date {
+        return found.clone();
+    }
+    match found.as_str().map(str::parse) {
+        Some(Ok(time)) => age(Some(Time(time)), now).into(),
+        _ => "<invalid>".into(),
+    }
+}
+
+/// What a row shows of its object besides the cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Include {
+    /// Nothing.
+    Nothing,
+    /// Its metadata.
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+/// One row.
+pub fn row(columns: &Columns, object: &Value, include: Include, version: &str, now: Time) -> Value {
+    let mut row = Map::new();
+    row.insert("cells".into(), columns.cells(object, now).into());
+    let conditions = pod::row_conditions(object);
+    if !conditions.is_empty() {
+        row.insert("conditions".into(), conditions.into());
+    }
+    let shown = match include {
+        Include::Nothing => Value::Null,
+        Include::Metadata => partial(object, version),
+        Include::Object => object.clone(),
+    };
+    row.insert("object".into(), shown);
+    Value::Object(row)
+}
+
+/// The metadata of an object and nothing else. `version` is the version of `meta.k8s.io` that the client asked for.
+pub fn partial(object: &Value, version: &str) -> Value {
+    json!({
+        "apiVersion": format!("meta.k8s.io/{version}"), "kind": "PartialObjectMetadata",
+        "metadata": object.get("metadata").cloned().unwrap_or_default(),
+    })
+}
