@@ -44,18 +44,23 @@ fn validate_time_zone(zone: &str, path: &Path, cluster: &dyn Cluster, verdict: &
             && ![".", ".."].contains(&part)
             && !part.starts_with('-')
     };
-    let message = if zone.is_empty() {
-        "timeZone must be nil or non-empty string, got empty string".to_owned()
-    } else if zone.eq_ignore_ascii_case("local") {
-        "timeZone can't be Local, and must be defined in https://www.iana.org/time-zones".to_owned()
-    } else if !zone.split('/').all(is_part) {
-        format!("unknown timeZone {zone:?}")
-    } else if !cluster.has_time_zone(zone) {
-        format!("invalid timeZone {zone:?}; use a name such as Europe/Berlin")
-    } else {
+    if zone.is_empty() {
+        let message = "timeZone must be nil or non-empty string, got empty string";
+        verdict.refuse(path, Reason::Required, message);
         return;
-    };
-    verdict.refuse(path, Reason::Invalid, message);
+    }
+    if zone.eq_ignore_ascii_case("local") {
+        let message = "timeZone can't be Local, and must be defined in https://www.iana.org/time-zones";
+        verdict.refuse(path, Reason::Invalid, message);
+        return;
+    }
+    if !zone.split('/').all(is_part) {
+        verdict.refuse(path, Reason::Invalid, format!("unknown timeZone: {zone:?}"));
+    }
+    if !cluster.has_time_zone(zone) {
+        let message = format!("invalid timeZone: {zone:?}; use a name such as Europe/Berlin");
+        verdict.refuse(path, Reason::Invalid, message);
+    }
 }
 
 fn validate_name(name: &str, path: &Path, verdict: &mut Verdict) {

@@ -77,7 +77,7 @@ fn validate_numa(task: &TaskSpec, path: &Path, verdict: &mut Verdict) {
         if !cpu.is_some_and(is_whole) {
             let place = path.as_str().replace("tasks", "task");
             let message = format!("the cpu request isn't an integer in {place} container[{index}]");
-            verdict.refuse(amounts.path(), Reason::Invalid, message);
+            verdict.refuse(&path.field("topologyPolicy"), Reason::Invalid, message);
         }
     }
 }

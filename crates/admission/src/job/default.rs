@@ -93,7 +93,9 @@ fn write_back(spec: &JobSpec, raw: &mut Value) {
     set(raw, "queue", spec.queue.as_str());
     set(raw, "schedulerName", spec.scheduler_name.as_str());
     set(raw, "maxRetry", spec.max_retry);
-    set(raw, "minAvailable", spec.min_available);
+    if spec.min_available != 0 {
+        set(raw, "minAvailable", spec.min_available);
+    }
     if let Some(Value::Object(plugins)) = raw.get_mut("plugins") {
         for name in spec.plugins.keys() {
             plugins.entry(name).or_insert_with(|| Value::Array(Vec::new()));

@@ -103,7 +103,7 @@ fn disruption(text: &str) -> Result<(), String> {
             "invalid value <{text:?}> for {{key}}, it must be a valid percentage which between 1% ~ 99%"
         )),
         Err(_) => Err(format!(
-            "invalid value {text:?} for {{key}}: write a number such as 2 or a percentage such as 50%"
+            "invalid value: {text:?} for {{key}}; write a number such as 2 or a percentage such as 50%"
         )),
     }
 }

@@ -81,7 +81,7 @@ fn validate_parent(
     while !is_top(&above) {
         n_above += 1;
         if above == name {
-            let message = format!("queue {name} cannot go below its own child queue {parent}: {too_deep}");
+            let message = format!("{too_deep}: it cannot go below queue {parent}, which is below it");
             verdict.refuse(&path, Reason::Invalid, message);
             return;
         }
@@ -98,7 +98,7 @@ fn validate_parent(
         above.clone_from(&queue.spec.parent);
     }
     if n_above + height(name, settings.queue_depth_max, cluster) > settings.queue_depth_max {
-        let message = format!("{too_deep} with the queues below it");
+        let message = format!("{too_deep}, with the queues below it");
         verdict.refuse(&path, Reason::Invalid, message);
     }
     let n_pods = cluster.queue(parent).map_or(0, |queue| allocated_pods(&queue));
