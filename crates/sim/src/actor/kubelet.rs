@@ -1,0 +1,174 @@
+//! A node's agent: it starts the pods that are bound, lets them live as the scenario says, and confirms their end.
+//!
+//! ```text
+//!   bound --1 s--> Running --life--> Succeeded | Failed
+//!   deletion asked for --1 s--> if it runs: Failed with the code of SIGTERM --> confirmed: gone
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use krafla_api::{Key, Kind, Time, Uid};
+use krafla_apiserver::store::{EventType, Watcher};
+use krafla_plan::object::PodPhase;
+use krafla_plan::{Object, Propagation, Step};
+use serde_json::{Value, json};
+
+use crate::scenario::{Life, PodFacts, Scenario};
+use crate::server::{Server, resource};
+use crate::wire::brief;
+
+/// How long a pod takes to start, and to end when it is told to.
+const PACE: Duration = Duration::from_secs(1);
+
+/// 128 + SIGTERM: how a container ends that is told to.
+const EXIT_CODE_TERMINATED: i32 = 143;
+
+/// A node's agent.
+#[derive(Debug)]
+pub(crate) struct Kubelet {
+    scenario: &'static Scenario,
+    pods: Option<Watcher>,
+    looked_at: u64,
+    /// What is to be done, in order of time and then of making.
+    agenda: BTreeMap<(Time, u64), Duty>,
+    n_duties: u64,
+    /// What has been put on the agenda, so that it is put there once.
+    planned: BTreeSet<(Uid, Stage)>,
+}
+
+#[derive(Clone, Debug)]
+struct Duty {
+    pod: Key,
+    uid: Uid,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Start,
+    End { exit_code: i32 },
+    Terminate,
+    Confirm,
+}
+
+impl Kubelet {
+    pub(crate) fn new(scenario: &'static Scenario, pods: Option<Watcher>) -> Kubelet {
+        Kubelet {
+            scenario,
+            pods,
+            looked_at: 0,
+            agenda: BTreeMap::new(),
+            n_duties: 0,
+            planned: BTreeSet::new(),
+        }
+    }
+
+    /// Looks at what happened to pods, and plans what is to be done about it.
+    pub(crate) fn look(&mut self, server: &Server, now: Time) {
+        let revision = server.store.revision();
+        if self.looked_at == revision {
+            return;
+        }
+        self.looked_at = revision;
+        while let Some(Ok(event)) = self.pods.as_mut().and_then(Watcher::try_next) {
+            if event.event_type != EventType::Deleted {
+                self.see(&Object::decode(Kind::Pod, &event.entry.bytes), now);
+            }
+        }
+    }
+
+    fn see(&mut self, object: &Object, now: Time) {
+        let Some(pod) = object.as_pod() else { return };
+        let (delay, stage) = match pod.status.phase {
+            PodPhase::Running if object.meta.is_deleting() => (PACE, Stage::Terminate),
+            _ if object.meta.is_deleting() => (PACE, Stage::Confirm),
+            PodPhase::Pending if !pod.spec.node_name.is_empty() => (PACE, Stage::Start),
+            PodPhase::Running => match (self.scenario.pod)(&PodFacts::of(object)) {
+                Life::Ends { after, exit_code } => (after, Stage::End { exit_code }),
+                Life::RunsOn => return,
+            },
+            PodPhase::Pending | PodPhase::Succeeded | PodPhase::Failed | PodPhase::Unknown => return,
+        };
+        if self.planned.insert((object.meta.uid.clone(), stage)) {
+            let duty = Duty { pod: object.meta.key.clone(), uid: object.meta.uid.clone(), stage };
+            self.n_duties += 1;
+            self.agenda.insert((now.after(delay), self.n_duties), duty);
+        }
+    }
+
+    /// When the next duty is due.
+    pub(crate) fn due_at(&self) -> Option<Time> {
+        self.agenda.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Does the next duty, and says what it was.
+    pub(crate) fn act(&mut self, server: &Server, now: Time) -> String {
+        let Some((_, duty)) = self.agenda.pop_first() else { return String::new() };
+        let Some(entry) = server.store.get(&resource(Kind::Pod), &duty.pod) else {
+            return format!("{} is gone", duty.pod);
+        };
+        let object = Object::decode(Kind::Pod, &entry.bytes);
+        let Some(step) = duty.step(&object, now) else { return format!("{} is otherwise now", duty.pod) };
+        match server.write(&step) {
+            Ok(_) => brief(&step),
+            Err(error) => format!("{} -> {error}", brief(&step)),
+        }
+    }
+}
+
+impl Duty {
+    /// The write that the duty comes to, if it still makes sense for what the pod now is.
+    fn step(&self, object: &Object, now: Time) -> Option<Step> {
+        let pod = object.as_pod().filter(|_| object.meta.uid == self.uid)?;
+        let is_deleting = object.meta.is_deleting();
+        match (self.stage, pod.status.phase) {
+            (Stage::Start, PodPhase::Pending) if !is_deleting => Some(self.report(started(now))),
+            (Stage::End { exit_code }, PodPhase::Running) => Some(self.report(ended(exit_code, now))),
+            (Stage::Terminate, PodPhase::Running) => Some(self.report(ended(EXIT_CODE_TERMINATED, now))),
+            (
+                Stage::Confirm,
+                PodPhase::Pending | PodPhase::Succeeded | PodPhase::Failed | PodPhase::Unknown,
+            ) if is_deleting => Some(self.confirm()),
+            _ => None,
+        }
+    }
+
+    fn report(&self, status: Value) -> Step {
+        Step::Patch {
+            kind: Kind::Pod,
+            key: self.pod.clone(),
+            uid: self.uid.clone(),
+            revision: None,
+            of_status: true,
+            patch: json!({ "status": status }),
+        }
+    }
+
+    fn confirm(&self) -> Step {
+        Step::Delete {
+            kind: Kind::Pod,
+            key: self.pod.clone(),
+            uid: self.uid.clone(),
+            propagation: Propagation::Background,
+            grace_seconds: Some(0),
+        }
+    }
+}
+
+fn started(now: Time) -> Value {
+    let container = json!({
+        "name": "main", "image": "busybox", "imageID": "", "ready": true, "restartCount": 0,
+        "state": { "running": { "startedAt": now } },
+    });
+    json!({ "phase": "Running", "startTime": now, "containerStatuses": [container] })
+}
+
+fn ended(exit_code: i32, now: Time) -> Value {
+    let container = json!({
+        "name": "main", "image": "busybox", "imageID": "", "ready": false, "restartCount": 0,
+        "state": { "terminated": { "exitCode": exit_code, "finishedAt": now } },
+    });
+    let phase = if exit_code == 0 { "Succeeded" } else { "Failed" };
+    json!({ "phase": phase, "containerStatuses": [container] })
+}

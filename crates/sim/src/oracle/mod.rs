@@ -1,0 +1,180 @@
+//! Who watches over the properties: every stored change is shown to it in the order of revisions, straight from the
+//! store, and every write of a process before it is sent.
+//!
+//! ```text
+//!   at every revision       krafla_guard::history    P1, P2, P3, P7
+//!   before every deletion   krafla_guard::history    P3: charged before the first kill
+//!   before every write      memory                   P9: no decision without its own last writes
+//!   at the end              end                      P5, P8, P10, P12: one function each in end::CHECKS
+//! ```
+
+pub(crate) mod end;
+mod memory;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use krafla_api::volcano::JobPhase;
+use krafla_api::{Key, Kind, Time, Uid};
+use krafla_apiserver::store::{EventType, Store, StoredEvent, Watcher};
+use krafla_guard::Violation;
+use krafla_guard::history::{Change, History};
+use krafla_plan::{Object, Step};
+
+pub(crate) use memory::Memory;
+
+use crate::clock::{self, Clock};
+use crate::server::resource;
+use crate::trace::Trace;
+
+/// The kinds that controllers, scheduler, node and users write to.
+const KINDS: [Kind; 9] = [
+    Kind::VcJob,
+    Kind::PodGroup,
+    Kind::Pod,
+    Kind::Command,
+    Kind::Queue,
+    Kind::Service,
+    Kind::ConfigMap,
+    Kind::Secret,
+    Kind::NetworkPolicy,
+];
+
+/// One run reports at most so many findings: what follows the first is seldom news.
+const FINDINGS_MAX: usize = 8;
+
+/// Something that must not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The property that does not hold, or `guard`, `panic` or `chance`.
+    pub rule: String,
+    /// What was seen.
+    pub message: String,
+    /// How old the world was.
+    pub at: Duration,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} after {:.3} s: {}", self.rule, self.at.as_secs_f64(), self.message)
+    }
+}
+
+/// Who watches over the properties.
+pub(crate) struct Oracle {
+    store: Store,
+    watchers: Vec<(Kind, Watcher)>,
+    /// Up to which revision everything has been seen.
+    revision: u64,
+    history: History,
+    /// The phases that each job is or has been in.
+    jobs: BTreeMap<Key, BTreeSet<JobPhase>>,
+    findings: Vec<Finding>,
+    last_change_at: Time,
+    elapsed: Duration,
+}
+
+impl Oracle {
+    /// An oracle that sees everything from now on.
+    pub(crate) fn new(store: Store) -> Oracle {
+        let revision = store.revision();
+        let watch = |kind| Some((kind, store.watch(&resource(kind), revision).ok()?));
+        Oracle {
+            watchers: KINDS.into_iter().filter_map(watch).collect(),
+            store,
+            revision,
+            history: History::default(),
+            jobs: BTreeMap::new(),
+            findings: Vec::new(),
+            last_change_at: clock::start(),
+            elapsed: Duration::ZERO,
+        }
+    }
+
+    /// Looks at what has been stored since it last looked.
+    pub(crate) fn catch_up(&mut self, clock: &Clock, trace: &mut Trace) {
+        self.elapsed = clock.elapsed();
+        let revision = self.store.revision();
+        if revision == self.revision {
+            return;
+        }
+        self.revision = revision;
+        let mut news: Vec<(Kind, Arc<StoredEvent>)> = Vec::new();
+        for (kind, watcher) in &mut self.watchers {
+            while let Some(Ok(event)) = watcher.try_next() {
+                news.push((*kind, event));
+            }
+        }
+        news.sort_unstable_by_key(|(_, event)| event.revision);
+        for (kind, event) in news {
+            self.last_change_at = clock.now();
+            trace.digest(&event.entry.bytes);
+            self.see(kind, &event);
+        }
+    }
+
+    fn see(&mut self, kind: Kind, event: &StoredEvent) {
+        if !History::reads(kind) {
+            return;
+        }
+        let change = match event.event_type {
+            EventType::Added => Change::Created,
+            EventType::Modified => Change::Updated,
+            EventType::Deleted => Change::Removed,
+        };
+        let object = Object::decode(kind, &event.entry.bytes);
+        for violation in self.history.see(change, &object) {
+            self.broken(violation);
+        }
+        if let Some(job) = object.as_vcjob() {
+            if change == Change::Removed {
+                self.jobs.remove(&object.meta.key);
+            } else {
+                let phases = self.jobs.entry(object.meta.key.clone()).or_default();
+                phases.insert(job.status.state.phase.clone());
+            }
+        }
+    }
+
+    /// A process is about to make a write.
+    pub(crate) fn about_to_write(&mut self, step: &Step) {
+        if let Step::Delete { kind: Kind::Pod, uid, .. } = step
+            && let Some(violation) = self.history.see_own_deletion(uid)
+        {
+            self.broken(violation);
+        }
+    }
+
+    /// Whether this very object is there.
+    pub(crate) fn is_stored(&self, kind: Kind, key: &Key, uid: &Uid) -> bool {
+        self.store.get(&resource(kind), key).is_some_and(|entry| entry.uid == *uid)
+    }
+
+    /// The phases that a job is or has been in, unless there is none.
+    pub(crate) fn phases_of(&self, job: &Key) -> Option<&BTreeSet<JobPhase>> {
+        self.jobs.get(job)
+    }
+
+    /// When something was last stored.
+    pub(crate) fn last_change_at(&self) -> Time {
+        self.last_change_at
+    }
+
+    /// A property does not hold.
+    pub(crate) fn broken(&mut self, violation: Violation) {
+        self.found(&format!("{:?}", violation.property), violation.message);
+    }
+
+    /// Something must not be.
+    pub(crate) fn found(&mut self, rule: &str, message: String) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(Finding { rule: rule.to_owned(), message, at: self.elapsed });
+        }
+    }
+
+    /// What must not be and was.
+    pub(crate) fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.findings)
+    }
+}

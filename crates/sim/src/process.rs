@@ -1,0 +1,214 @@
+//! A process: an engine with its watches and the plans it is carrying out. It can die at any write, and its next life
+//! begins with nothing.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures_util::future::{FutureExt, LocalBoxFuture};
+use krafla_api::{Kind, Time};
+use krafla_runtime::apply::{Applied, apply};
+use krafla_runtime::{Engine, Outcome, Work};
+use parking_lot::Mutex;
+
+use crate::fault::{Fault, HANG, LATE};
+use crate::feed::Feed;
+use crate::oracle::Memory;
+use crate::program::Part;
+use crate::server::Server;
+use crate::wire::{Line, Wire};
+
+/// How many plans a process carries out side by side.
+const PLANS_IN_FLIGHT_MAX: usize = 3;
+
+/// How long a process is dead before its next life.
+const REBIRTH: Duration = Duration::from_secs(1);
+
+/// A process.
+pub(crate) struct Process {
+    part: Part,
+    state: State,
+}
+
+enum State {
+    Dead { until: Time },
+    Alive(Box<Life>),
+}
+
+/// One life of a process: all that it knows.
+struct Life {
+    engine: Engine,
+    feeds: Vec<Feed>,
+    in_flight: Vec<LocalBoxFuture<'static, (Work, Applied)>>,
+    memory: Arc<Mutex<Memory>>,
+}
+
+/// Something that a process can do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// Begin to live.
+    Start,
+    /// See the next thing of one kind.
+    See(usize),
+    /// Take a decision and begin to carry it out.
+    Decide,
+    /// Go on with a plan.
+    GoOn(usize),
+}
+
+/// What a process needs to do something.
+pub(crate) struct Around<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) wire: &'a Arc<Wire>,
+    pub(crate) now: Time,
+}
+
+impl Process {
+    /// A process that is about to start.
+    pub(crate) fn new(part: Part, starts_at: Time) -> Process {
+        Process { part, state: State::Dead { until: starts_at } }
+    }
+
+    /// Everything that the process can do now, until `found` says that it is enough.
+    pub(crate) fn offers(&mut self, around: &Around<'_>, mut found: impl FnMut(Deed) -> bool) -> bool {
+        let now = around.now;
+        let life = match &mut self.state {
+            State::Dead { until } => return *until <= now && found(Deed::Start),
+            State::Alive(life) => life,
+        };
+        // An outage stops news, but not the process: it goes on trying.
+        if around.wire.outage_ends().is_none() {
+            for (index, feed) in life.feeds.iter_mut().enumerate() {
+                if feed.is_ready(around.server, now) && found(Deed::See(index)) {
+                    return true;
+                }
+            }
+        }
+        if (0..life.in_flight.len()).any(|index| found(Deed::GoOn(index))) {
+            return true;
+        }
+        let may_decide = life.in_flight.len() < PLANS_IN_FLIGHT_MAX && life.engine.has_work(now);
+        may_decide && found(Deed::Decide)
+    }
+
+    /// When the process will be able to do something, if nothing happens before.
+    pub(crate) fn due_at(&mut self, around: &Around<'_>) -> Option<Time> {
+        let life = match &mut self.state {
+            State::Dead { until } => return Some(*until),
+            State::Alive(life) => life,
+        };
+        let outage_ends = around.wire.outage_ends();
+        let news = life.feeds.iter_mut().filter_map(|feed| match outage_ends {
+            Some(ends) => Some(ends),
+            None => feed.due_at(around.server, around.now),
+        });
+        // While a kind has not been listed nothing is decided, whatever is due.
+        let timer = if life.engine.is_synced() { life.engine.next_wake() } else { None };
+        news.chain(timer).min()
+    }
+
+    /// Does one thing.
+    pub(crate) fn perform(&mut self, deed: Deed, around: &Around<'_>) {
+        let State::Alive(life) = &mut self.state else {
+            self.state = State::Alive(Box::new(Life::new(&self.part)));
+            around.wire.say(self.part.name, || "starts".to_owned());
+            return;
+        };
+        match deed {
+            Deed::Start => {}
+            Deed::See(index) => {
+                if let Some(feed) = life.feeds.get_mut(index) {
+                    feed.show_next(around.server, &mut life.engine, around.now);
+                }
+            }
+            Deed::Decide => life.decide(&self.part, around),
+            Deed::GoOn(index) => life.go_on(index, around),
+        }
+        self.suffer(around);
+    }
+
+    /// Carries out the faults that struck the process while it wrote.
+    fn suffer(&mut self, around: &Around<'_>) {
+        for fault in around.wire.take_struck() {
+            let State::Alive(life) = &mut self.state else { return };
+            match fault {
+                Fault::CrashBefore | Fault::CrashAfter => {
+                    self.state = State::Dead { until: around.now.after(REBIRTH) };
+                }
+                Fault::Late(kind) => life.feed(kind, |feed, _| feed.hold(around.now.after(LATE))),
+                Fault::Hang(kind) => life.feed(kind, |feed, _| feed.hold(around.now.after(HANG))),
+                Fault::Relist(kind) => life.feed(kind, |feed, _| feed.forget_place()),
+                Fault::Repeat(kind) => life.feed(kind, |feed, engine| feed.go_back(around.server, engine)),
+                // These strike the write alone.
+                Fault::TimeoutBefore
+                | Fault::TimeoutAfter
+                | Fault::Busy
+                | Fault::Refused
+                | Fault::Outage
+                | Fault::Conflict
+                | Fault::Touched
+                | Fault::Retried => {}
+            }
+        }
+    }
+
+    /// What a process that has just started would write, knowing everything that is stored: nothing, at rest.
+    pub(crate) fn afresh(part: &Part, server: &Server, now: Time) -> Option<Work> {
+        let Life { mut engine, feeds, .. } = Life::new(part);
+        for mut feed in feeds {
+            feed.show_next(server, &mut engine, now);
+        }
+        // Counters may wait a moment before they are written: give them that moment.
+        engine.next(now).or_else(|| engine.next(now.after(Duration::from_secs(1))))
+    }
+}
+
+impl Life {
+    fn new(part: &Part) -> Life {
+        let engine = Engine::new((part.controllers)());
+        let feeds = engine.kinds().map(Feed::new).collect();
+        Life { engine, feeds, in_flight: Vec::new(), memory: Arc::default() }
+    }
+
+    /// Does something to the feed of a kind, if the process watches it.
+    fn feed(&mut self, kind: Kind, change: impl FnOnce(&mut Feed, &Engine)) {
+        if let Some(feed) = self.feeds.iter_mut().find(|feed| feed.kind == kind) {
+            change(feed, &self.engine);
+        }
+    }
+
+    fn decide(&mut self, part: &Part, around: &Around<'_>) {
+        let before = self.engine.counts();
+        let work = self.engine.next(around.now);
+        let after = self.engine.counts();
+        around.wire.with(|state| {
+            if after.refusals > before.refusals {
+                state.oracle.found("guard", format!("{} decided what the guard refused", part.name));
+            }
+            if after.panics > before.panics {
+                state.oracle.found("panic", format!("a decision of {} panicked", part.name));
+            }
+        });
+        let Some(work) = work else { return };
+        let (wire, memory) = (around.wire.clone(), self.memory.clone());
+        let line = Line { wire, memory, process: part.name, root: work.root.clone() };
+        let client = (part.client)(Arc::new(line));
+        self.in_flight.push(
+            async move {
+                let applied = apply(client.as_ref(), &work.plan).await;
+                (work, applied)
+            }
+            .boxed_local(),
+        );
+        self.go_on(self.in_flight.len() - 1, around);
+    }
+
+    fn go_on(&mut self, index: usize, around: &Around<'_>) {
+        let Some(plan) = self.in_flight.get_mut(index) else { return };
+        let answer = plan.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        if let Poll::Ready((work, applied)) = answer {
+            drop(self.in_flight.swap_remove(index));
+            self.engine.finished(work, Outcome::Applied(applied), around.now);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Manifests that read like a sentence.
+
+use krafla_api::ObjectMeta;
+use krafla_api::volcano::{Action, Event, Job, JobSpec, LifecyclePolicy, Resource, TaskSpec};
+use serde_json::json;
+
+use super::{Act, Deed, NAMESPACE, When};
+use krafla_api::Kind;
+
+/// A user stores a job.
+pub(super) fn create_job(when: When, name: &str, spec: JobSpec) -> Act {
+    let metadata =
+        ObjectMeta { name: name.to_owned(), namespace: NAMESPACE.to_owned(), ..ObjectMeta::default() };
+    let job = Job { metadata, spec, ..Job::default() };
+    Act { when, deed: Deed::Create(Kind::VcJob, job.to_manifest()) }
+}
+
+/// A job of these tasks, all of whose pods must be able to run at once.
+pub(super) fn gang(tasks: Vec<TaskSpec>) -> JobSpec {
+    JobSpec {
+        min_available: tasks.iter().map(|task| task.replicas).sum(),
+        tasks,
+        queue: "default".to_owned(),
+        scheduler_name: "volcano".to_owned(),
+        max_retry: 3,
+        ..JobSpec::default()
+    }
+}
+
+/// A task of equal pods.
+pub(super) fn task(name: &str, replicas: i32) -> TaskSpec {
+    let template = json!({ "spec": {
+        "containers": [{
+            "name": "main", "image": "busybox", "command": ["work"],
+            "resources": { "requests": { "cpu": "1" } },
+        }],
+        "restartPolicy": "Never",
+    }});
+    TaskSpec { name: name.to_owned(), replicas, template, ..TaskSpec::default() }
+}
+
+/// When this happens, do that.
+pub(super) fn on(event: Event, action: Action) -> LifecyclePolicy {
+    LifecyclePolicy { event, action, ..LifecyclePolicy::default() }
+}

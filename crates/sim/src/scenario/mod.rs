@@ -1,0 +1,170 @@
+//! Scenarios: what users want, how their pods behave, and how it must end, whatever goes wrong on the way.
+//!
+//! A scenario is one file here and one line in [`ALL`]; every driver then runs it under every fault.
+
+mod again;
+mod build;
+mod deleted;
+mod depends;
+mod enough;
+mod evicted;
+mod exhausted;
+mod pair;
+mod replaced;
+mod restart;
+mod scaled;
+mod stopped;
+mod straight;
+mod waiting;
+
+use std::time::Duration;
+
+use krafla_api::volcano::JobPhase;
+use krafla_api::{Key, Kind, labels};
+use krafla_plan::Object;
+use serde_json::Value;
+
+/// Every scenario.
+pub static ALL: &[&Scenario] = &[
+    &straight::SCENARIO,
+    &restart::SCENARIO,
+    &exhausted::SCENARIO,
+    &scaled::SCENARIO,
+    &deleted::SCENARIO,
+    &again::SCENARIO,
+    &waiting::SCENARIO,
+    &depends::SCENARIO,
+    &enough::SCENARIO,
+    &pair::SCENARIO,
+    &stopped::SCENARIO,
+    &replaced::SCENARIO,
+    &evicted::SCENARIO,
+];
+
+/// The scenario of a name.
+pub fn named(name: &str) -> Option<&'static Scenario> {
+    ALL.iter().find(|scenario| scenario.name == name).copied()
+}
+
+/// The namespace in which scenarios play.
+pub(crate) const NAMESPACE: &str = "default";
+
+/// What users want, how their pods behave, and how it must end.
+#[derive(Debug)]
+pub struct Scenario {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it shows.
+    pub shows: &'static str,
+    /// What users do, one thing after the other.
+    pub script: fn() -> Vec<Act>,
+    /// How each pod behaves.
+    pub pod: fn(&PodFacts<'_>) -> Life,
+    /// What must be there at the end, as [`crate::oracle::end`] prints it.
+    pub end: &'static str,
+}
+
+/// One thing that a user does.
+#[derive(Clone, Debug)]
+pub struct Act {
+    /// When; the act before it must have happened too.
+    pub when: When,
+    /// What.
+    pub deed: Deed,
+}
+
+/// When a user does something.
+#[derive(Clone, Debug)]
+pub enum When {
+    /// At once.
+    Now,
+    /// When the world is this old.
+    At(Duration),
+    /// Once this job is or has been in this phase.
+    JobHasBeen(&'static str, JobPhase),
+    /// When there is no such job.
+    JobIsGone(&'static str),
+}
+
+/// What a user can do.
+#[derive(Clone, Debug)]
+pub enum Deed {
+    /// Store a new object.
+    Create(Kind, Value),
+    /// Change some fields of an object of this name.
+    Patch(Kind, &'static str, Value),
+    /// Remove an object of this name.
+    Delete(Kind, &'static str),
+}
+
+/// What tells one pod of a scenario from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PodFacts<'a> {
+    /// The job's name.
+    pub job: &'a str,
+    /// The task's name.
+    pub task: &'a str,
+    /// The index within the task.
+    pub index: i32,
+    /// How often the job had restarted when the pod was made.
+    pub retry: i32,
+}
+
+impl<'a> PodFacts<'a> {
+    /// Reads the facts from a pod.
+    pub(crate) fn of(pod: &'a Object) -> PodFacts<'a> {
+        let annotation = |key: &str| pod.meta.annotations.get(key).map_or("", String::as_str);
+        PodFacts {
+            job: annotation(labels::JOB_NAME),
+            task: annotation(labels::TASK_SPEC),
+            index: annotation(labels::TASK_INDEX).parse().unwrap_or(-1),
+            retry: annotation(labels::JOB_RETRY_COUNT).parse().unwrap_or(0),
+        }
+    }
+}
+
+/// How a pod behaves once it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It ends by itself.
+    Ends {
+        /// After so long.
+        after: Duration,
+        /// With this code.
+        exit_code: i32,
+    },
+    /// It runs until somebody removes it.
+    RunsOn,
+}
+
+impl Life {
+    /// It ends well after so many seconds.
+    pub(crate) const fn succeeds_after(seconds: u64) -> Life {
+        Life::Ends { after: Duration::from_secs(seconds), exit_code: 0 }
+    }
+
+    /// It ends after so many seconds with a code that says that it failed.
+    pub(crate) const fn fails_after(seconds: u64, exit_code: i32) -> Life {
+        Life::Ends { after: Duration::from_secs(seconds), exit_code }
+    }
+}
+
+/// The key of an object of a scenario.
+pub(crate) fn key(kind: Kind, name: &str) -> Key {
+    match kind.info().scope {
+        krafla_api::Scope::Cluster => Key::new("", name),
+        krafla_api::Scope::Namespaced => Key::new(NAMESPACE, name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scenario_is_found_by_its_name_and_no_two_share_it() {
+        for scenario in ALL {
+            assert!(std::ptr::eq(named(scenario.name).unwrap(), *scenario), "{}", scenario.name);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The server: the store, the API and the client that ship, in memory and in virtual time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
+
+use futures_util::future::FutureExt;
+use krafla_api::{Key, Kind, Uid};
+use krafla_apiserver::admit::Admission;
+use krafla_apiserver::store::{Entry, ResourceId, Store, Watcher};
+use krafla_apiserver::{Api, LocalClient};
+use krafla_plan::{Propagation, Step};
+use krafla_runtime::{Client, ClientError, Listed, Written};
+use serde_json::{Value, json};
+
+use crate::clock::{Clock, Surroundings};
+
+const OWNERS: [Kind; 1] = [Kind::VcJob];
+const OWNED: [Kind; 6] =
+    [Kind::PodGroup, Kind::Pod, Kind::Service, Kind::ConfigMap, Kind::Secret, Kind::NetworkPolicy];
+
+/// The server.
+pub(crate) struct Server {
+    /// Where everything is.
+    pub(crate) store: Store,
+    client: Arc<LocalClient>,
+}
+
+/// A new cluster with one node: what every world begins with. It is made once, and each world gets its own fork.
+static NEW_CLUSTER: LazyLock<Api> = LazyLock::new(|| {
+    let surroundings = Surroundings::new(Clock::default());
+    let api = Api::new(Store::in_memory(), Arc::new(surroundings), Admission::default());
+    let bootstrapped = at_once(api.bootstrap());
+    debug_assert!(matches!(bootstrapped, Some(Ok(()))), "a new cluster can be made: {bootstrapped:?}");
+    let server = Server::of(api.clone());
+    let made = server.create(Kind::Node, node());
+    debug_assert!(made.is_ok(), "a node can be made: {made:?}");
+    api
+});
+
+impl Server {
+    /// A new cluster, in the time of this clock.
+    pub(crate) fn new(clock: &Clock) -> Server {
+        Server::of(NEW_CLUSTER.fork(Arc::new(Surroundings::new(clock.clone()))))
+    }
+
+    fn of(api: Api) -> Server {
+        Server { store: api.store().clone(), client: Arc::new(LocalClient::new(api)) }
+    }
+
+    /// The client that processes get, if nothing goes wrong.
+    pub(crate) fn client(&self) -> Arc<dyn Client> {
+        self.client.clone()
+    }
+
+    /// All objects of a kind.
+    pub(crate) fn list(&self, kind: Kind) -> Option<Listed> {
+        at_once(self.client.list(kind))?.ok()
+    }
+
+    /// What happens to a kind from now on.
+    pub(crate) fn watch(&self, kind: Kind) -> Option<Watcher> {
+        self.store.watch(&resource(kind), self.store.revision()).ok()
+    }
+
+    /// Makes a write.
+    pub(crate) fn write(&self, step: &Step) -> Result<Written, ClientError> {
+        let no_answer = || ClientError::Unknown("a store in memory answers at once".to_owned());
+        at_once(self.client.write(step)).unwrap_or_else(|| Err(no_answer()))
+    }
+
+    /// Stores a new object.
+    pub(crate) fn create(&self, kind: Kind, object: Value) -> Result<(), ClientError> {
+        self.write(&Step::Create { kind, object }).map(drop)
+    }
+
+    /// Changes an object of this name, whoever it is.
+    pub(crate) fn patch(&self, kind: Kind, key: &Key, patch: Value) -> Result<(), ClientError> {
+        let (key, uid) = (key.clone(), self.uid(kind, key)?);
+        self.write(&Step::Patch { kind, key, uid, revision: None, of_status: false, patch }).map(drop)
+    }
+
+    /// Removes an object of this name, whoever it is.
+    pub(crate) fn delete(&self, kind: Kind, key: &Key) -> Result<(), ClientError> {
+        let (key, uid) = (key.clone(), self.uid(kind, key)?);
+        let propagation = Propagation::Background;
+        self.write(&Step::Delete { kind, key, uid, propagation, grace_seconds: None }).map(drop)
+    }
+
+    fn uid(&self, kind: Kind, key: &Key) -> Result<Uid, ClientError> {
+        let entry = self.store.get(&resource(kind), key);
+        entry.map(|entry| entry.uid.clone()).ok_or_else(|| ClientError::NotFound(format!("{kind} {key}")))
+    }
+
+    /// Removes what nobody owns any more, and says what that was.
+    pub(crate) fn collect(&self) -> Vec<String> {
+        let owners: BTreeSet<Uid> = self.entries(&OWNERS).map(|(_, entry)| entry.uid.clone()).collect();
+        let orphans = self.entries(&OWNED).filter(|(_, entry)| {
+            let owned_by = &entry.meta.owners;
+            !entry.meta.is_deleting
+                && !owned_by.is_empty()
+                && owned_by.iter().all(|it| !owners.contains(&it.uid))
+        });
+        let deletions = orphans.map(|(kind, entry)| Step::Delete {
+            kind,
+            key: entry.key.clone(),
+            uid: entry.uid.clone(),
+            propagation: Propagation::Background,
+            grace_seconds: None,
+        });
+        let deletions: Vec<Step> = deletions.collect();
+        deletions
+            .iter()
+            .map(|step| format!("{step} -> {:?}", self.write(step).map(|it| it.revision)))
+            .collect()
+    }
+
+    fn entries(&self, kinds: &'static [Kind]) -> impl Iterator<Item = (Kind, Arc<Entry>)> {
+        kinds.iter().flat_map(|kind| {
+            let entries = self.store.snapshot(&resource(*kind)).entries;
+            entries.values().map(|entry| (*kind, entry.clone())).collect::<Vec<_>>()
+        })
+    }
+}
+
+/// Where objects of a kind are stored.
+pub(crate) fn resource(kind: Kind) -> ResourceId {
+    static RESOURCES: LazyLock<BTreeMap<Kind, ResourceId>> = LazyLock::new(|| {
+        let of_kind = |kind: Kind| (kind, ResourceId::from(kind.info().qualified_plural().as_str()));
+        Kind::ALL.into_iter().map(of_kind).collect()
+    });
+    RESOURCES.get(&kind).cloned().unwrap_or_else(|| ResourceId::from(""))
+}
+
+/// The answer of a future that waits for nobody.
+fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    future.now_or_never()
+}
+
+fn node() -> Value {
+    let amounts = json!({ "cpu": "16", "memory": "64Gi", "pods": "110" });
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": { "name": "node-1" },
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "conditions": [{ "type": "Ready", "status": "True" }],
+        },
+    })
+}

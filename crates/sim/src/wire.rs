@@ -1,0 +1,298 @@
+//! Everything between the processes and the server: it numbers the writes, makes them go wrong, and shows every stored
+//! change to the oracle.
+//!
+//! ```text
+//!   process --- Line ---> Wire ---> the server's own client
+//!                          |
+//!                          +-- oracle: before a deletion, after every write
+//! ```
+//!
+//! A process dies by never getting an answer: its future stays pending, and the world drops it with all its memory.
+
+use std::future::{pending, poll_fn};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::BoxStream;
+use krafla_api::{Key, Kind, Time, Uid};
+use krafla_plan::Step;
+use krafla_runtime::{Client, ClientError, Event, Listed, Root, Written};
+use parking_lot::Mutex;
+use serde_json::json;
+
+use crate::clock::Clock;
+use crate::fault::{Fault, Injection, OUTAGE};
+use crate::oracle::{Memory, Oracle};
+use crate::trace::Trace;
+
+/// After a 429 the server wants to be left alone this long.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Everything between the processes and the server.
+pub(crate) struct Wire {
+    server: Arc<dyn Client>,
+    clock: Clock,
+    state: Mutex<State>,
+}
+
+pub(crate) struct State {
+    /// Who watches over the properties.
+    pub(crate) oracle: Oracle,
+    /// What happened so far.
+    pub(crate) trace: Trace,
+    injections: Vec<Injection>,
+    n_writes: u32,
+    /// How many writes may still be made before others get their turn; any number, if it is not said.
+    permits: Option<u32>,
+    is_author_dead: bool,
+    outage_ends: Option<Time>,
+    struck: Vec<Fault>,
+}
+
+impl Wire {
+    pub(crate) fn new(
+        server: Arc<dyn Client>,
+        clock: Clock,
+        injections: Vec<Injection>,
+        oracle: Oracle,
+        trace: Trace,
+    ) -> Wire {
+        let state = State {
+            oracle,
+            trace,
+            injections,
+            n_writes: 0,
+            permits: None,
+            is_author_dead: false,
+            outage_ends: None,
+            struck: Vec::new(),
+        };
+        Wire { server, clock, state: Mutex::new(state) }
+    }
+
+    /// Looks at the oracle and the trace.
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        look(&mut self.state.lock())
+    }
+
+    /// Adds a line to the trace.
+    pub(crate) fn say(&self, who: &str, what: impl FnOnce() -> String) {
+        let at = self.clock.elapsed();
+        self.state.lock().trace.line(at, who, what);
+    }
+
+    /// Shows the oracle what has been stored since it last looked.
+    pub(crate) fn catch_up(&self) {
+        let State { oracle, trace, .. } = &mut *self.state.lock();
+        oracle.catch_up(&self.clock, trace);
+    }
+
+    /// The next process to write may make so many writes before it waits for its next turn; any number, if not said.
+    pub(crate) fn grant(&self, permits: Option<u32>) {
+        let mut state = self.state.lock();
+        state.permits = permits;
+        state.is_author_dead = false;
+    }
+
+    /// The faults that struck the last author and that the world has to carry out.
+    pub(crate) fn take_struck(&self) -> Vec<Fault> {
+        std::mem::take(&mut self.state.lock().struck)
+    }
+
+    /// Until when no request is answered.
+    pub(crate) fn outage_ends(&self) -> Option<Time> {
+        self.state.lock().outage_ends.filter(|ends| *ends > self.clock.now())
+    }
+
+    /// Whether all faults have struck that will.
+    pub(crate) fn n_writes(&self) -> u32 {
+        self.state.lock().n_writes
+    }
+
+    /// Waits until it is the author's turn; for ever, once the author is dead.
+    async fn turn(&self) {
+        poll_fn(|context| {
+            let mut state = self.state.lock();
+            if state.is_author_dead {
+                return Poll::Pending;
+            }
+            match &mut state.permits {
+                None => Poll::Ready(()),
+                Some(0) => {
+                    context.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                Some(permits) => {
+                    *permits -= 1;
+                    Poll::Ready(())
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Gives the write its number, and says what goes wrong with it.
+    fn begin(&self) -> (u32, Option<Fault>) {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        state.n_writes += 1;
+        let number = state.n_writes;
+        if state.outage_ends.is_some_and(|ends| now < ends) {
+            return (number, Some(Fault::TimeoutBefore));
+        }
+        let fault = state.injections.iter().find(|injection| injection.write == number).map(|it| it.fault);
+        match fault {
+            Some(Fault::Outage) => state.outage_ends = Some(now.after(OUTAGE)),
+            Some(fault @ (Fault::CrashBefore | Fault::CrashAfter)) => {
+                state.is_author_dead = true;
+                state.struck.push(fault);
+            }
+            Some(fault @ (Fault::Late(_) | Fault::Hang(_) | Fault::Relist(_) | Fault::Repeat(_))) => {
+                state.struck.push(fault);
+            }
+            _ => {}
+        }
+        (number, fault)
+    }
+}
+
+/// One process' line to the server, for the plan of one root.
+pub(crate) struct Line {
+    pub(crate) wire: Arc<Wire>,
+    pub(crate) process: &'static str,
+    pub(crate) root: Root,
+    /// What this life of the process was told about its own writes.
+    pub(crate) memory: Arc<Mutex<Memory>>,
+}
+
+impl Client for Line {
+    fn list(&self, kind: Kind) -> BoxFuture<'_, Result<Listed, ClientError>> {
+        self.wire.server.list(kind)
+    }
+
+    fn watch(&self, kind: Kind, revision: u64) -> BoxStream<'static, Result<Event, ClientError>> {
+        self.wire.server.watch(kind, revision)
+    }
+
+    fn get(&self, kind: Kind, key: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
+        self.wire.server.get(kind, key)
+    }
+
+    fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
+        async move {
+            self.wire.turn().await;
+            let (number, fault) = self.wire.begin();
+            let answer = self.write_with(step, fault).await;
+            let at = self.wire.clock.elapsed();
+            self.wire.with(|state| state.trace.line(at, self.process, || told(number, step, fault, &answer)));
+            match answer {
+                Some(answer) => {
+                    if let Ok(written) = &answer {
+                        self.memory.lock().learn(&self.root, step, written);
+                    }
+                    answer
+                }
+                None => pending().await,
+            }
+        }
+        .boxed()
+    }
+}
+
+impl Line {
+    /// Makes a write go as well as the fault lets it; no answer means that the author is dead.
+    async fn write_with(&self, step: &Step, fault: Option<Fault>) -> Option<Result<Written, ClientError>> {
+        let no_answer = || ClientError::Unknown("no answer in time".to_owned());
+        Some(match fault {
+            None | Some(Fault::Late(_) | Fault::Hang(_) | Fault::Relist(_) | Fault::Repeat(_)) => {
+                self.send(step).await
+            }
+            Some(Fault::CrashBefore) => return None,
+            Some(Fault::CrashAfter) => {
+                // Whatever the answer is, nobody hears it.
+                let _ = self.send(step).await;
+                return None;
+            }
+            Some(Fault::TimeoutBefore | Fault::Outage) => Err(no_answer()),
+            Some(Fault::TimeoutAfter) => {
+                let _ = self.send(step).await;
+                Err(no_answer())
+            }
+            Some(Fault::Busy) => {
+                Err(ClientError::Busy { message: "overloaded".to_owned(), retry_after: Some(RETRY_AFTER) })
+            }
+            Some(Fault::Refused) => {
+                Err(ClientError::Refused { code: 403, message: "exceeded quota".to_owned() })
+            }
+            Some(Fault::Conflict) => Err(ClientError::Conflict("the object has been modified".to_owned())),
+            Some(Fault::Touched) => {
+                self.touch(step).await;
+                self.send(step).await
+            }
+            Some(Fault::Retried) => {
+                let _ = self.send(step).await;
+                self.wire.server.write(step).await
+            }
+        })
+    }
+
+    /// Sends a write to the server, under the eyes of the oracle.
+    async fn send(&self, step: &Step) -> Result<Written, ClientError> {
+        self.wire.catch_up();
+        self.wire.with(|State { oracle, .. }| {
+            oracle.about_to_write(step);
+            let is_stored = |kind, key: &Key, uid: &Uid| oracle.is_stored(kind, key, uid);
+            if let Some(message) = self.memory.lock().repeats(&self.root, step, is_stored) {
+                oracle.found("P9", message);
+            }
+        });
+        self.wire.server.write(step).await
+    }
+
+    /// Somebody else changes the object that the step is about.
+    async fn touch(&self, step: &Step) {
+        let (kind, key, uid) = match step {
+            Step::Create { .. } => return,
+            Step::Patch { kind, key, uid, .. } | Step::Delete { kind, key, uid, .. } => (*kind, key, uid),
+            Step::Bind { pod, uid, .. } => (Kind::Pod, pod, uid),
+        };
+        let touch = Step::Patch {
+            kind,
+            key: key.clone(),
+            uid: uid.clone(),
+            revision: None,
+            of_status: false,
+            patch: json!({ "metadata": { "annotations": { "example.com/touched": "yes" } } }),
+        };
+        // It may be gone already, and then there is nothing to touch.
+        let _ = self.wire.server.write(&touch).await;
+    }
+}
+
+/// A step as timelines show it: the beginning of a long patch says enough.
+pub(crate) fn brief(step: &Step) -> String {
+    const CHARACTERS_MAX: usize = 160;
+    let text = step.to_string();
+    match text.char_indices().nth(CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
+fn told(
+    number: u32,
+    step: &Step,
+    fault: Option<Fault>,
+    answer: &Option<Result<Written, ClientError>>,
+) -> String {
+    let fault = fault.map(|fault| format!("  [{fault}]")).unwrap_or_default();
+    let answer = match answer {
+        None => "process dies".to_owned(),
+        Some(Ok(written)) => format!("revision {}", written.revision),
+        Some(Err(error)) => error.to_string(),
+    };
+    format!("#{number} {}{fault} -> {answer}", brief(step))
+}

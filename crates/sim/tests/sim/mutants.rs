@@ -1,0 +1,209 @@
+//! Faults planted in the program, each of which the simulator must find: what it does not find, it does not promise.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::BoxStream;
+use krafla_api::{Key, Kind};
+use krafla_plan::{Controller, Object, Objects, Plan, Snapshot, Step};
+use krafla_runtime::{Client, ClientError, Event, Listed, Written};
+use krafla_sim::driver::cases_of;
+use krafla_sim::{Finding, Program, play, scenario};
+use serde_json::{Value, json};
+
+/// A controller whose plans have been tampered with.
+struct Mutant {
+    sane: Box<dyn Controller>,
+    tamper: fn(&Snapshot<'_>, Plan) -> Plan,
+}
+
+impl Controller for Mutant {
+    fn name(&self) -> &'static str {
+        self.sane.name()
+    }
+
+    fn root(&self) -> Kind {
+        self.sane.root()
+    }
+
+    fn watches(&self) -> &'static [Kind] {
+        self.sane.watches()
+    }
+
+    fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
+        self.sane.keys(changed, objects)
+    }
+
+    fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
+        (self.tamper)(snapshot, self.sane.plan(snapshot))
+    }
+}
+
+fn tampered(tamper: fn(&Snapshot<'_>, Plan) -> Plan) -> Vec<Box<dyn Controller>> {
+    let controllers = krafla_plan::controllers().into_iter();
+    controllers.map(|sane| Box::new(Mutant { sane, tamper }) as Box<dyn Controller>).collect()
+}
+
+/// The first finding in the cases of a scenario, in the order in which they are played.
+fn first_finding(scenario: &str, program: &Program) -> Option<Finding> {
+    let scenario = scenario::named(scenario).unwrap();
+    let cases = cases_of(scenario, program);
+    cases.iter().find_map(|case| play(case, program, false).findings.into_iter().next())
+}
+
+fn rule_broken_by(scenario: &str, controllers: fn() -> Vec<Box<dyn Controller>>) -> String {
+    let finding = first_finding(scenario, &Program::with_controllers(controllers));
+    finding.map_or_else(|| "nothing".to_owned(), |finding| finding.rule)
+}
+
+/// The new status in a plan.
+fn status(plan: &mut Plan) -> Option<&mut Value> {
+    match plan.status.as_mut()? {
+        Step::Patch { patch, .. } => patch.get_mut("status"),
+        _ => None,
+    }
+}
+
+fn is_pod_deletion(step: &Step) -> bool {
+    matches!(step, Step::Delete { kind: Kind::Pod, .. })
+}
+
+#[test]
+fn a_restart_that_is_not_charged_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            if let Some(Value::Object(status)) = status(&mut plan) {
+                status.remove("retryCount");
+            }
+            plan
+        })
+    };
+    assert_eq!(rule_broken_by("restart", controllers), "P3");
+}
+
+#[test]
+fn a_restart_that_is_charged_twice_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            if let Some(count) = status(&mut plan).and_then(|status| status.get_mut("retryCount")) {
+                *count = json!(count.as_i64().unwrap_or(0) + 1);
+            }
+            plan
+        })
+    };
+    assert_eq!(rule_broken_by("restart", controllers), "P3");
+}
+
+#[test]
+fn a_kill_before_the_charge_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            if plan.steps.iter().any(is_pod_deletion) {
+                plan.status = None;
+            }
+            plan
+        })
+    };
+    assert_eq!(rule_broken_by("restart", controllers), "guard");
+}
+
+#[test]
+fn a_pod_for_a_finished_job_is_found() {
+    let controllers = || {
+        tampered(|snapshot, mut plan| {
+            let is_finished = snapshot
+                .root()
+                .and_then(|root| root.as_vcjob())
+                .is_some_and(|job| job.status.state.phase.is_finished());
+            if is_finished && plan.is_quiet() {
+                let object = json!({ "metadata": { "name": "late", "namespace": "default", "ownerReferences": [{
+                    "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "straight",
+                    "uid": snapshot.root().unwrap().meta.uid, "controller": true,
+                }] } });
+                plan.steps.push(Step::Create { kind: Kind::Pod, object });
+            }
+            plan
+        })
+    };
+    assert_eq!(rule_broken_by("straight", controllers), "guard");
+}
+
+#[test]
+fn a_trigger_that_is_never_used_up_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            if let Some(Value::Object(status)) = status(&mut plan) {
+                status.remove("version");
+            }
+            plan
+        })
+    };
+    assert_ne!(rule_broken_by("restart", controllers), "nothing");
+}
+
+#[test]
+fn a_write_at_rest_is_found() {
+    let controllers = || {
+        tampered(|snapshot, mut plan| {
+            if let Some(root) = snapshot.root().filter(|_| plan.is_quiet()) {
+                plan.steps.push(Step::Patch {
+                    kind: root.kind,
+                    key: root.meta.key.clone(),
+                    uid: root.meta.uid.clone(),
+                    revision: None,
+                    of_status: false,
+                    patch: json!({ "metadata": { "annotations": { "seen": root.meta.revision.to_string() } } }),
+                });
+            }
+            plan
+        })
+    };
+    assert_eq!(rule_broken_by("waiting", controllers), "P10");
+}
+
+#[test]
+fn a_decision_that_panics_is_found() {
+    let controllers = || {
+        tampered(|_, plan| {
+            assert!(!plan.steps.iter().any(is_pod_deletion), "this panic is planted");
+            plan
+        })
+    };
+    assert_eq!(rule_broken_by("restart", controllers), "panic");
+}
+
+/// A client that does not say at which revision it wrote, so that nobody can wait for it.
+struct Forgetful(Arc<dyn Client>);
+
+impl Client for Forgetful {
+    fn list(&self, kind: Kind) -> BoxFuture<'_, Result<Listed, ClientError>> {
+        self.0.list(kind)
+    }
+
+    fn watch(&self, kind: Kind, revision: u64) -> BoxStream<'static, Result<Event, ClientError>> {
+        self.0.watch(kind, revision)
+    }
+
+    fn get(&self, kind: Kind, key: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
+        self.0.get(kind, key)
+    }
+
+    fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
+        async move { Ok(Written { revision: 0, ..self.0.write(step).await? }) }.boxed()
+    }
+}
+
+#[test]
+fn a_process_that_does_not_wait_for_its_own_writes_is_found() {
+    let mut program = Program::as_shipped();
+    for part in &mut program.parts {
+        part.client = |client| Arc::new(Forgetful(client));
+    }
+    assert_eq!(first_finding("restart", &program).map(|finding| finding.rule).as_deref(), Some("P9"));
+}
+
+#[test]
+fn what_ships_breaks_nothing_where_the_mutants_do() {
+    assert_eq!(first_finding("waiting", &Program::as_shipped()), None);
+}

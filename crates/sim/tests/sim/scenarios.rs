@@ -1,0 +1,26 @@
+//! Every scenario without faults, and the one that matters most with a crash at every write.
+
+use krafla_sim::{Case, Fault, Injection, Program, play, scenario};
+
+#[test]
+fn every_scenario_ends_as_it_says_when_nothing_goes_wrong() {
+    let program = Program::as_shipped();
+    for scenario in scenario::ALL {
+        let outcome = play(&Case::calm(scenario), &program, false);
+        assert_eq!(outcome.findings, [], "{}:\n{}", scenario.name, outcome.end);
+    }
+}
+
+#[test]
+fn a_job_survives_a_crash_at_every_write() {
+    let program = Program::as_shipped();
+    let calm: Case = "restart".parse().unwrap();
+    let n_writes = play(&calm, &program, false).n_writes;
+    assert!(n_writes > 20, "the scenario has shrunk to {n_writes} writes");
+    for write in 1..=n_writes {
+        for fault in [Fault::CrashBefore, Fault::CrashAfter] {
+            let case = calm.with([Injection { write, fault }]);
+            assert_eq!(play(&case, &program, false).findings, [], "{case}");
+        }
+    }
+}
