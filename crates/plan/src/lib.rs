@@ -16,6 +16,7 @@
 pub mod object;
 pub mod objects;
 pub mod placement;
+pub mod plugin;
 pub mod snapshot;
 pub mod step;
 pub mod vcjob;
