@@ -91,7 +91,10 @@ fn touches_only_its_own(snapshot: &Snapshot<'_>, step: &Step) -> Result<(), Viol
             let target = snapshot.objects.get(*kind, key);
             target.is_some_and(|target| {
                 let is_root = target.kind == root.kind && target.meta.uid == root.meta.uid;
-                target.meta.uid == *uid && (is_root || target.meta.controller_uid() == Some(&root.meta.uid))
+                let is_child = target.meta.controller_uid() == Some(&root.meta.uid);
+                // A Command is addressed to the root, whoever owns it.
+                let addressee = target.as_command().and_then(|command| Some(&command.target.as_ref()?.uid));
+                target.meta.uid == *uid && (is_root || is_child || addressee == Some(&root.meta.uid))
             })
         }
         Step::Bind { .. } => false,

@@ -76,7 +76,8 @@ fn pod_may_be_created(snapshot: &Snapshot<'_>, after: &StatusAfter, pod: &Value)
     if after.phase.is_finished() {
         return Err(Violation::new(Property::P2, format!("pod {name} for a job that is {}", after.phase)));
     }
-    let may_have_new_pods = matches!(after.phase, JobPhase::Pending | JobPhase::Running);
+    let may_have_new_pods =
+        matches!(after.phase, JobPhase::Pending | JobPhase::Running | JobPhase::Restarting);
     let is_admitted = snapshot.children(Kind::PodGroup).any(|group| is_admitted(group));
     if !may_have_new_pods || !is_admitted {
         let message = format!("pod {name} while the job is {} and admitted is {is_admitted}", after.phase);

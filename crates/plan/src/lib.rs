@@ -23,7 +23,7 @@ pub mod vcjob;
 
 pub use object::{Body, Meta, Object};
 pub use objects::Objects;
-pub use snapshot::Snapshot;
+pub use snapshot::{Departed, Snapshot};
 pub use step::{Note, Plan, Propagation, Severity, Step};
 
 use krafla_api::{Key, Kind};

@@ -243,6 +243,8 @@ pub struct ContainerStatus {
     pub restart_count: i32,
     /// What it is doing.
     pub state: ContainerState,
+    /// How its last run ended, if it was started again.
+    pub last_state: ContainerState,
 }
 
 /// What a container is doing; only its end matters here.
@@ -331,6 +333,11 @@ impl Object {
     /// As a PodGroup.
     pub fn as_podgroup(&self) -> Option<&PodGroup> {
         if let Body::PodGroup(podgroup) = &self.body { Some(podgroup) } else { None }
+    }
+
+    /// As a Command.
+    pub fn as_command(&self) -> Option<&CommandFields> {
+        if let Body::Command(command) = &self.body { Some(command) } else { None }
     }
 
     /// As a node.

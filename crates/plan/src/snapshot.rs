@@ -10,7 +10,8 @@ use crate::objects::Objects;
 /// What one decision sees: a root by its key, everything observed around it, and the time.
 ///
 /// There is no event in it. What an event would say is visible in the objects (a failed pod *is* the news that a pod
-/// failed), so a restart, a relist, a lost or a doubled event changes nothing.
+/// failed), so a restart, a relist, a lost or a doubled event changes nothing. The one thing that objects cannot show is
+/// an object that is gone: that stays as evidence until the plan that made use of it is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot<'a> {
     /// The root's key.
@@ -21,9 +22,29 @@ pub struct Snapshot<'a> {
     pub now: Time,
     /// Everything observed.
     pub objects: &'a Objects,
+    /// Children of the root that went away and whose going no stored plan has made use of yet.
+    pub departed: &'a [Departed],
+    /// Whether nothing has been decided for this root since the program started, and all kinds have been observed at least
+    /// up to the root's own revision: only then does a difference between status and children show what happened while
+    /// nobody looked.
+    pub is_first_look: bool,
+}
+
+/// An object that went away.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Departed {
+    /// As it last was.
+    pub object: Arc<Object>,
+    /// When its going was noticed.
+    pub at: Time,
 }
 
 impl<'a> Snapshot<'a> {
+    /// A snapshot of what is there, with no evidence of what is gone.
+    pub fn new(kind: Kind, key: &'a Key, now: Time, objects: &'a Objects) -> Snapshot<'a> {
+        Snapshot { key, kind, now, objects, departed: &[], is_first_look: false }
+    }
+
     /// The root itself, unless it is gone.
     pub fn root(&self) -> Option<&'a Arc<Object>> {
         self.objects.get(self.kind, self.key)

@@ -17,6 +17,8 @@ pub struct Plan {
     pub wake_at: Option<Time>,
     /// What a person should know about this decision.
     pub notes: Vec<Note>,
+    /// Departed children whose going this plan takes into account: once it is stored, they are no longer evidence.
+    pub settled: Vec<Uid>,
 }
 
 impl Plan {

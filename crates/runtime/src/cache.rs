@@ -8,6 +8,14 @@ use krafla_plan::{Object, Objects};
 
 use crate::client::{Event, EventType, Listed};
 
+/// An object that is new, changed or gone.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Change {
+    /// As it is now, or as it last was.
+    pub(crate) object: Arc<Object>,
+    pub(crate) is_gone: bool,
+}
+
 /// What has been observed, and up to which revision of each kind.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
@@ -16,11 +24,11 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Takes in one event and returns the object it concerns: as it is now, or as it last was.
+    /// Takes in one event and returns what changed.
     ///
     /// An event at or before a revision already seen is a repetition (a watch resumed, a list that overlapped) and
     /// concerns nobody.
-    pub(crate) fn observe(&mut self, kind: Kind, event: &Event) -> Option<Arc<Object>> {
+    pub(crate) fn observe(&mut self, kind: Kind, event: &Event) -> Option<Change> {
         let seen = self.revisions.entry(kind).or_default();
         if event.revision <= *seen {
             return None;
@@ -31,20 +39,21 @@ impl Cache {
             EventType::Added | EventType::Modified => {
                 let object = Arc::new(Object::decode(kind, &event.object));
                 self.objects.insert(object.clone());
-                Some(object)
+                Some(Change { object, is_gone: false })
             }
             EventType::Deleted => {
-                let object = Object::decode(kind, &event.object);
-                self.objects.remove(kind, &object.meta.key).or_else(|| Some(Arc::new(object)))
+                let object = Arc::new(Object::decode(kind, &event.object));
+                self.objects.remove(kind, &object.meta.key);
+                Some(Change { object, is_gone: true })
             }
         }
     }
 
-    /// Takes in a whole list and returns every object that is new, changed or gone. Old and new copies never stand side
+    /// Takes in a whole list and returns what changed. Old and new copies never stand side
     /// by side: objects are replaced one by one, then what the list did not name is removed.
     ///
     /// A list older than what was seen (a server that lags behind) is not taken in: time does not run backwards.
-    pub(crate) fn relist(&mut self, kind: Kind, listed: &Listed) -> Result<Vec<Arc<Object>>, OutdatedList> {
+    pub(crate) fn relist(&mut self, kind: Kind, listed: &Listed) -> Result<Vec<Change>, OutdatedList> {
         let seen = self.revisions.get(&kind).copied().unwrap_or(0);
         if listed.revision < seen {
             return Err(OutdatedList { listed: listed.revision, seen });
@@ -58,12 +67,13 @@ impl Cache {
             let known = self.objects.get(kind, &object.meta.key);
             if known.is_none_or(|known| known.meta.revision != object.meta.revision) {
                 self.objects.insert(object.clone());
-                concerned.push(object);
+                concerned.push(Change { object, is_gone: false });
             }
         }
         let gone: Vec<Key> =
             self.objects.keys(kind).filter(|key| !listed_keys.contains(*key)).cloned().collect();
-        concerned.extend(gone.iter().filter_map(|key| self.objects.remove(kind, key)));
+        let gone = gone.iter().filter_map(|key| self.objects.remove(kind, key));
+        concerned.extend(gone.map(|object| Change { object, is_gone: true }));
         Ok(concerned)
     }
 
@@ -105,8 +115,8 @@ mod tests {
         Event { event_type, revision, object: pod(name, revision) }
     }
 
-    fn names(objects: Vec<Arc<Object>>) -> Vec<String> {
-        objects.iter().map(|object| object.meta.key.name.to_string()).collect()
+    fn names(changes: Vec<Change>) -> Vec<String> {
+        changes.iter().map(|change| change.object.meta.key.name.to_string()).collect()
     }
 
     #[test]

@@ -5,17 +5,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use krafla_api::{Key, Kind, Time};
-use krafla_plan::{Controller, Object, Plan, Severity, Snapshot};
+use krafla_api::{Key, Kind, Time, Uid};
+use krafla_plan::{Controller, Departed, Object, Plan, Severity, Snapshot};
 
 use crate::apply::Applied;
 use crate::barrier::Barrier;
-use crate::cache::{Cache, OutdatedList};
+use crate::cache::{Cache, Change, OutdatedList};
 use crate::client::{ClientError, Event, Listed};
 use crate::queue::Queue;
 
-/// How long a root waits for its own writes to come back on the watch before it is looked at all the same. Only a watch
-/// that hangs gets there; decisions stay safe, because every write names what it was computed from.
+/// How long a root waits for its own writes to come back on the watch before that is worth a warning. It goes on waiting:
+/// a decision without them could create pods for a job that it has itself just stopped. A watch that hangs is for the
+/// client to notice and to open anew.
 const BARRIER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a status in which only counters changed waits for more of the same.
@@ -72,6 +73,10 @@ pub struct Engine {
     cache: Cache,
     queue: Queue<Root>,
     barrier: Barrier<Root>,
+    /// Children that went away, by the UID of the root that controlled them, until a stored plan has made use of it.
+    departed: BTreeMap<Uid, Vec<Departed>>,
+    /// Roots for which a plan has been stored, or found to be empty, since the start.
+    looked_at: BTreeSet<Root>,
     /// Since when a root's counters differ from what is stored.
     counters_since: BTreeMap<Root, Time>,
     counts: Counts,
@@ -94,6 +99,8 @@ impl Engine {
             cache: Cache::default(),
             queue: Queue::new(),
             barrier: Barrier::new(),
+            departed: BTreeMap::new(),
+            looked_at: BTreeSet::new(),
             counters_since: BTreeMap::new(),
             counts: Counts::default(),
         }
@@ -105,17 +112,17 @@ impl Engine {
     }
 
     /// Takes in a list of all objects of a kind.
-    pub fn listed(&mut self, kind: Kind, listed: &Listed) -> Result<(), OutdatedList> {
-        for object in self.cache.relist(kind, listed)? {
-            self.concern(&object);
+    pub fn listed(&mut self, kind: Kind, listed: &Listed, now: Time) -> Result<(), OutdatedList> {
+        for change in self.cache.relist(kind, listed)? {
+            self.concern(&change, now);
         }
         Ok(())
     }
 
     /// Takes in one watch event.
-    pub fn observed(&mut self, kind: Kind, event: &Event) {
-        if let Some(object) = self.cache.observe(kind, event) {
-            self.concern(&object);
+    pub fn observed(&mut self, kind: Kind, event: &Event, now: Time) {
+        if let Some(change) = self.cache.observe(kind, event) {
+            self.concern(&change, now);
         }
     }
 
@@ -124,12 +131,39 @@ impl Engine {
         self.cache.revision(kind)
     }
 
-    fn concern(&mut self, object: &Arc<Object>) {
+    fn concern(&mut self, change: &Change, now: Time) {
+        let object = &change.object;
         for index in self.watchers.get(&object.kind).into_iter().flatten() {
             let Some(controller) = self.controllers.get(*index) else { continue };
             for key in controller.keys(object, self.cache.objects()) {
-                self.queue.push(Root { controller: *index, key });
+                let root = Root { controller: *index, key };
+                if change.is_gone && controller.root() == object.kind {
+                    self.looked_at.remove(&root);
+                    self.counters_since.remove(&root);
+                    self.barrier.drop_root(&root);
+                }
+                self.queue.push(root);
             }
+        }
+        if change.is_gone {
+            self.departed.remove(&object.meta.uid);
+            self.remember_departed(object, now);
+        }
+    }
+
+    /// Keeps a child that went away as evidence, as long as there is a root to judge it.
+    fn remember_departed(&mut self, object: &Arc<Object>, now: Time) {
+        let Some(owner) = object.meta.owners.iter().find(|owner| owner.controller == Some(true)) else {
+            return;
+        };
+        let key = Key::new(&object.meta.key.namespace, &owner.name);
+        let is_root = |controller: &Box<dyn Controller>| {
+            let root = self.cache.objects().get(controller.root(), &key);
+            root.is_some_and(|root| root.meta.uid == owner.uid)
+        };
+        if self.controllers.iter().any(is_root) {
+            let departed = Departed { object: object.clone(), at: now };
+            self.departed.entry(owner.uid.clone()).or_default().push(departed);
         }
     }
 
@@ -155,18 +189,15 @@ impl Engine {
         let controller = self.controllers.get(root.controller)?;
         if let Err(since) = self.barrier.check(root, &self.cache) {
             // The event that is awaited brings the root back.
-            let patience_ends = since.after(BARRIER_PATIENCE);
-            if now < patience_ends {
-                self.queue.done(root);
-                self.queue.wake(root, Some(patience_ends));
-                return None;
+            if now >= since.after(BARRIER_PATIENCE) {
+                tracing::warn!(controller = controller.name(), key = %root.key, "own writes have not come back on the watch");
             }
-            tracing::warn!(controller = controller.name(), key = %root.key, "own writes did not come back on the watch");
-            self.barrier.drop_root(root);
+            self.queue.done(root);
+            self.queue.wake(root, Some(now.after(BARRIER_PATIENCE)));
+            return None;
         }
-        let snapshot =
-            Snapshot { key: &root.key, kind: controller.root(), now, objects: self.cache.objects() };
         self.counts.plans += 1;
+        let snapshot = self.snapshot(root, controller.as_ref(), now);
         let decided = catch_unwind(AssertUnwindSafe(|| {
             let plan = controller.plan(&snapshot);
             let verdict = krafla_guard::check(&snapshot, &plan);
@@ -180,7 +211,7 @@ impl Engine {
                     self.counts.plans_with_writes += 1;
                     return Some(plan);
                 }
-                self.queue.forget(root);
+                self.settle(root, &plan.settled);
                 plan.wake_at
             }
             Ok((plan, Err(violation))) => {
@@ -199,6 +230,33 @@ impl Engine {
         None
     }
 
+    fn snapshot<'a>(&'a self, root: &'a Root, controller: &dyn Controller, now: Time) -> Snapshot<'a> {
+        let objects = self.cache.objects();
+        let object = objects.get(controller.root(), &root.key);
+        let departed = object.and_then(|object| self.departed.get(&object.meta.uid));
+        let revision = object.map_or(0, |object| object.meta.revision);
+        let has_caught_up = controller.watches().iter().all(|kind| self.cache.revision(*kind) >= revision);
+        Snapshot {
+            departed: departed.map_or(&[], Vec::as_slice),
+            is_first_look: has_caught_up && !self.looked_at.contains(root),
+            ..Snapshot::new(controller.root(), &root.key, now, objects)
+        }
+    }
+
+    /// A decision stands: what it made use of is no longer evidence, and the next failure is again the first.
+    fn settle(&mut self, root: &Root, settled: &[Uid]) {
+        self.queue.forget(root);
+        let Some(controller) = self.controllers.get(root.controller) else { return };
+        let Some(object) = self.cache.objects().get(controller.root(), &root.key) else { return };
+        self.looked_at.insert(root.clone());
+        if let Some(departed) = self.departed.get_mut(&object.meta.uid) {
+            departed.retain(|departed| !settled.contains(&departed.object.meta.uid));
+            if departed.is_empty() {
+                self.departed.remove(&object.meta.uid);
+            }
+        }
+    }
+
     /// A decision has been carried out, wholly or in part.
     pub fn finished(&mut self, work: Work, outcome: Outcome, now: Time) {
         let Work { root, plan } = work;
@@ -209,7 +267,7 @@ impl Engine {
                 self.barrier.wrote(&root, applied.expectations, now);
                 match applied.failure {
                     None => {
-                        self.queue.forget(&root);
+                        self.settle(&root, &plan.settled);
                         plan.wake_at
                     }
                     Some(failure) => {
@@ -256,7 +314,7 @@ impl Engine {
 /// Takes a status out of the plan in which only counters changed, until they have been waiting long enough. However fast
 /// pods come and go, counters are written a few times a second, and never late.
 fn coalesce_counters(waiting: &mut BTreeMap<Root, Time>, root: &Root, mut plan: Plan, now: Time) -> Plan {
-    if plan.status.is_none() || !plan.status_may_wait {
+    if plan.status.is_none() || !plan.status_may_wait || !plan.settled.is_empty() {
         waiting.remove(root);
         return plan;
     }

@@ -72,7 +72,7 @@ async fn watch(shared: Arc<Shared>, kind: Kind) {
 
 async fn list(shared: &Shared, kind: Kind) -> Result<(), ClientError> {
     let listed = shared.client.list(kind).await?;
-    let taken = shared.engine.lock().listed(kind, &listed);
+    let taken = shared.engine.lock().listed(kind, &listed, shared.clock.now());
     taken.map_err(|outdated| ClientError::Unknown(outdated.to_string()))?;
     shared.news.notify_waiters();
     Ok(())
@@ -85,9 +85,10 @@ async fn follow(shared: &Shared, kind: Kind) -> Result<(), ClientError> {
     while let Some(event) = events.next().await {
         let event = event?;
         let has_work = {
+            let now = shared.clock.now();
             let mut engine = shared.engine.lock();
-            engine.observed(kind, &event);
-            engine.has_work(shared.clock.now())
+            engine.observed(kind, &event, now);
+            engine.has_work(now)
         };
         if has_work {
             shared.news.notify_one();

@@ -249,15 +249,14 @@ mod tests {
 
     #[test]
     fn the_wait_ends_when_the_master_listens_or_the_time_is_up() {
-        let run = |port: u16| {
-            let script = wait_script("127.0.0.1", port, 0);
+        let run = |port: u16, timeout_seconds: i64| {
+            let script = wait_script("127.0.0.1", port, timeout_seconds);
             let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
             (output.status.code(), String::from_utf8(output.stderr).unwrap())
         };
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        assert_eq!(run(port), (Some(0), String::new()));
-        drop(listener);
-        assert_eq!(run(port), (Some(1), format!("127.0.0.1:{port} does not listen after 0 seconds\n")));
+        let master = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_eq!(run(master.local_addr().unwrap().port(), 60), (Some(0), String::new()));
+        // Nobody listens on port 1.
+        assert_eq!(run(1, 0), (Some(1), "127.0.0.1:1 does not listen after 0 seconds\n".to_owned()));
     }
 }

@@ -3,27 +3,41 @@
 //! ```text
 //!   Job --owns--> PodGroup <jobname>-<uid>        the gang, admitted by the scheduler
 //!    |
-//!    +---owns---> Pod <jobname>-<task>-<index>    one per task and index; carries the job's version
+//!    +---owns---> Pod <jobname>-<task>-<index>    one per task and index; carries the job's version and retry count
+//!    +---owns---> PersistentVolumeClaim           the volumes that the job asks for
+//!    ^
+//!    +---names--- Command                         what a user wants done to it
 //! ```
 //!
-//! A restart is a new *version*: it is written to status together with the charged retry, and from then on every pod of an
-//! older version is one to remove. So a crash between the status and the last kill loses nothing and repeats nothing.
+//! A restart of the whole job is a new *version*, a restart of a part of it a new *retry count*: either is written to status
+//! before anything is done, and from then on it follows from what is stored which pods must go. So a crash between the
+//! status and the last kill loses nothing and repeats nothing.
 //!
 //! Mirrors Volcano's `pkg/controllers/job`; what is deliberately different stands in DEVIATIONS.md.
 
+mod command;
+mod dependency;
+mod grow;
+mod intent;
 mod phase;
 mod podgroup;
 mod pods;
 mod policy;
 mod resources;
 mod status;
+mod trigger;
+mod volumes;
 
-use krafla_api::volcano::{JobPhase, JobSpec, JobStatus};
+use krafla_api::volcano::{JobPhase, JobSpec, JobStatus, TaskSpec};
 use krafla_api::{Key, Kind, OwnerReference, Time};
 use serde_json::{Value, json};
 
-use crate::object::{Body, Meta};
-use crate::{Controller, Object, Objects, Plan, Snapshot, controlling_keys};
+use self::intent::Intent;
+use self::phase::Next;
+use self::podgroup::Group;
+use self::pods::Pods;
+use crate::object::{Body, Meta, VcJob};
+use crate::{Controller, Note, Object, Objects, Plan, Severity, Snapshot, Step, controlling_keys};
 
 /// The controller of Volcano Jobs.
 pub struct JobController;
@@ -38,11 +52,39 @@ impl Controller for JobController {
     }
 
     fn watches(&self) -> &'static [Kind] {
-        &[Kind::Pod, Kind::PodGroup, Kind::PriorityClass]
+        &[
+            Kind::Pod,
+            Kind::PodGroup,
+            Kind::Command,
+            Kind::Queue,
+            Kind::PersistentVolumeClaim,
+            Kind::PriorityClass,
+        ]
     }
 
-    fn keys(&self, changed: &Object, _objects: &Objects) -> Vec<Key> {
-        controlling_keys(Kind::VcJob, changed)
+    fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
+        let in_same_namespace = |name: &str| Key::new(&changed.meta.key.namespace, name);
+        let waiting = |is_concerned: &dyn Fn(&Object, &VcJob) -> bool| {
+            let jobs = objects.all(Kind::VcJob).filter(|job| {
+                job.as_vcjob().is_some_and(|body| {
+                    matches!(body.status.state.phase, JobPhase::Unset | JobPhase::Pending)
+                        && is_concerned(job, body)
+                })
+            });
+            jobs.map(|job| job.meta.key.clone()).collect::<Vec<Key>>()
+        };
+        match &changed.body {
+            Body::Command(command) => {
+                command.target.iter().map(|target| in_same_namespace(&target.name)).collect()
+            }
+            Body::Queue(_) => waiting(&|_, job| *job.spec.queue == *changed.meta.key.name),
+            _ if changed.kind == Kind::PersistentVolumeClaim => waiting(&|object, job| {
+                object.meta.key.namespace == changed.meta.key.namespace && !job.spec.volumes.is_empty()
+            }),
+            // Priorities only weigh the PodGroups of jobs that wait.
+            Body::PriorityClass(_) => waiting(&|_, _| true),
+            _ => controlling_keys(Kind::VcJob, changed),
+        }
     }
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
@@ -58,44 +100,167 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
         return Plan::nothing();
     }
     let job = match &root.body {
-        Body::VcJob(job) => Job::new(&root.meta, &job.spec, &job.status, snapshot.now),
+        Body::VcJob(job) => Job::new(&root.meta, job, snapshot),
         Body::Unreadable(why) => {
             return Plan::hold("JobUnreadable", format!("the job can not be read: {why}"));
         }
         _ => return Plan::nothing(),
     };
-
     let pods = pods::observe(&job, snapshot);
     let group = podgroup::observe(&job, snapshot);
-    let decision = policy::decide(&job, &pods);
-    let next = phase::next(&job, &pods, &group, decision.action);
-
-    let mut plan = Plan { wake_at: decision.look_again_at, ..Plan::nothing() };
-    status::write(&job, &pods, &next, &mut plan);
-    match next.phase {
+    let mut plan = Plan::nothing();
+    let mut next = decide(&job, &pods, &group, snapshot, &mut plan);
+    match &next.phase {
         JobPhase::Unset | JobPhase::Pending | JobPhase::Running => {
-            podgroup::ensure(&job, &group, snapshot, &mut plan);
-            pods::grow(&job, &next, &pods, &group, snapshot, &mut plan);
+            grow::kill(&job, &next, &pods, &mut plan);
+            provide(&job, &pods, &group, &mut next, snapshot, &mut plan);
         }
-        JobPhase::Restarting
-        | JobPhase::Aborting
+        JobPhase::Restarting => {
+            if pods.has_live_outdated(&next) || next.version > job.status.version {
+                podgroup::remove(&group, &mut plan);
+            }
+            grow::kill(&job, &next, &pods, &mut plan);
+            if plan.steps.is_empty() {
+                provide(&job, &pods, &group, &mut next, snapshot, &mut plan);
+            }
+        }
+        JobPhase::Aborting
         | JobPhase::Aborted
         | JobPhase::Completing
         | JobPhase::Completed
         | JobPhase::Terminating
         | JobPhase::Terminated
         | JobPhase::Failed => {
-            pods::kill(&job, &next, &pods, &mut plan);
             podgroup::remove(&group, &mut plan);
+            grow::kill(&job, &next, &pods, &mut plan);
         }
         JobPhase::Other(phase) => {
             return Plan::hold(
                 "UnknownPhase",
-                format!("the job's phase {phase:?} is not known to this version"),
+                format!("the job's phase {phase} is not known to this version"),
             );
         }
     }
+    status::write(&job, &pods, &next, &mut plan);
     plan
+}
+
+/// Where the job goes: by a Command, by a policy, or by itself.
+fn decide(
+    job: &Job<'_>,
+    pods: &Pods<'_>,
+    group: &Group<'_>,
+    snapshot: &Snapshot<'_>,
+    plan: &mut Plan,
+) -> Next {
+    let listens = matches!(job.phase(), JobPhase::Pending | JobPhase::Running | JobPhase::Restarting);
+    let departed = if listens { snapshot.departed } else { &[] };
+    let triggers = if listens { trigger::observe(job, pods, group, departed) } else { Vec::new() };
+    let policies = policy::decide(job, &triggers);
+    plan.wake_at = policies.look_again_at;
+
+    let command = command::observe(job, snapshot);
+    let asked = command.as_ref().and_then(|command| command.intent(job));
+    let chosen = choose(job, asked.into_iter().chain(policies.intents.iter().cloned()));
+    let answered: &[_] = chosen.as_ref().map_or(&[], |intent| &intent.evidence);
+    // Evidence is kept for a policy whose time has not come, and for one whose turn comes after this intent.
+    let is_kept = |uid| {
+        let is_open = policies
+            .intents
+            .iter()
+            .any(|intent| phase::has_effect(job, intent) && intent.evidence.contains(uid));
+        policies.awaited.contains(uid) || (is_open && !answered.contains(uid))
+    };
+    let uids = snapshot.departed.iter().map(|departed| &departed.object.meta.uid);
+    plan.settled = uids.filter(|uid| !is_kept(uid)).cloned().collect();
+
+    if let Some(command) = &command {
+        command.take(plan);
+    }
+    match chosen {
+        Some(intent) => {
+            let message = format!("{}: {}", intent.action, intent.message());
+            plan.notes.push(Note { severity: Severity::Normal, reason: "ExecuteAction", message });
+            phase::follow(job, &intent)
+        }
+        // While a Command that is already carried out is still there, the phase that it led to is not left.
+        None if command.is_some() => phase::stay(job),
+        None => phase::advance(job, pods),
+    }
+}
+
+/// The first intent that has an effect, together with all others of its kind: pods that fail together restart together.
+fn choose(job: &Job<'_>, intents: impl Iterator<Item = Intent>) -> Option<Intent> {
+    let mut intents = intents.filter(|intent| phase::has_effect(job, intent));
+    let mut chosen = intents.next()?;
+    if chosen.is_partial() && !chosen.is_command {
+        for other in intents {
+            if other.action == chosen.action {
+                chosen.join(&other);
+            }
+        }
+    }
+    Some(chosen)
+}
+
+/// Gives the job what it needs: volumes, PodGroup, pods. What can not be given is said in status, and is waited for.
+fn provide(
+    job: &Job<'_>,
+    pods: &Pods<'_>,
+    group: &Group<'_>,
+    next: &mut Next,
+    snapshot: &Snapshot<'_>,
+    plan: &mut Plan,
+) {
+    let held = job.queue_problem(snapshot).map_or_else(
+        || {
+            forward(job, plan);
+            let claims = volumes::ensure(job, snapshot, plan)?;
+            podgroup::ensure(job, group, snapshot, plan);
+            grow::create(job, next, pods, group, &claims, snapshot, plan);
+            Ok(())
+        },
+        Err,
+    );
+    match held {
+        Err(Hold { reason, message }) => {
+            plan.notes.push(Note { severity: Severity::Warning, reason, message: message.clone() });
+            (next.reason, next.message) = (reason.to_owned(), message);
+        }
+        Ok(()) if Hold::REASONS.contains(&next.reason.as_str()) => {
+            (next.reason, next.message) = Default::default();
+        }
+        Ok(()) => {}
+    }
+}
+
+/// A queue that spans clusters wants its jobs marked.
+fn forward(job: &Job<'_>, plan: &mut Plan) {
+    let is_marked =
+        job.meta.annotations.get(krafla_api::labels::JOB_FORWARDING).is_some_and(|value| value == "true");
+    if job.is_forwarded && !is_marked {
+        plan.steps.push(Step::Patch {
+            kind: Kind::VcJob,
+            key: job.meta.key.clone(),
+            uid: job.meta.uid.clone(),
+            revision: None,
+            of_status: false,
+            patch: json!({ "metadata": { "annotations": { krafla_api::labels::JOB_FORWARDING: "true" } } }),
+        });
+    }
+}
+
+/// Why the job can not go on for now.
+#[derive(Debug)]
+struct Hold {
+    reason: &'static str,
+    message: String,
+}
+
+impl Hold {
+    const QUEUE_NOT_FOUND: &'static str = "QueueNotFound";
+    const PVC_ERROR: &'static str = "PVCError";
+    const REASONS: [&'static str; 2] = [Hold::QUEUE_NOT_FOUND, Hold::PVC_ERROR];
 }
 
 /// One job as all its modules see it.
@@ -105,17 +270,40 @@ struct Job<'a> {
     spec: JobSpec,
     status: &'a JobStatus,
     now: Time,
+    /// Whether the queue spans clusters and wants its jobs marked.
+    is_forwarded: bool,
 }
 
 impl<'a> Job<'a> {
-    fn new(meta: &'a Meta, spec: &JobSpec, status: &'a JobStatus, now: Time) -> Job<'a> {
-        let mut spec = spec.clone();
-        krafla_admission::default_job(&mut spec);
-        Job { meta, spec, status, now }
+    fn new(meta: &'a Meta, job: &'a VcJob, snapshot: &Snapshot<'_>) -> Job<'a> {
+        let mut spec = JobSpec::clone(&job.spec);
+        krafla_admission::job::default_spec(&mut spec, "volcano");
+        let queue = snapshot.objects.get(Kind::Queue, &Key::new("", &spec.queue));
+        let is_forwarded = queue
+            .and_then(|queue| queue.as_queue())
+            .is_some_and(|queue| !queue.spec.extend_clusters.is_empty());
+        Job { meta, spec, status: &job.status, now: snapshot.now, is_forwarded }
     }
 
     fn phase(&self) -> &JobPhase {
         &self.status.state.phase
+    }
+
+    /// A job without its queue can have no PodGroup.
+    fn queue_problem(&self, snapshot: &Snapshot<'_>) -> Option<Hold> {
+        let queue = &self.spec.queue;
+        let is_there = snapshot.objects.get(Kind::Queue, &Key::new("", queue)).is_some();
+        let message = || format!("queue {queue} does not exist; create it, or name another in spec.queue");
+        (!is_there).then(|| Hold { reason: Hold::QUEUE_NOT_FOUND, message: message() })
+    }
+
+    fn task(&self, name: &str) -> Option<&TaskSpec> {
+        self.spec.tasks.iter().find(|task| task.name == name)
+    }
+
+    /// Whether a pod of that index belongs to the job as it is wanted.
+    fn wants(&self, task: &str, index: i32) -> bool {
+        self.task(task).is_some_and(|task| index < task.replicas)
     }
 
     fn replicas(&self) -> i32 {

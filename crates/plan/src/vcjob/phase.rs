@@ -1,9 +1,9 @@
-//! Phase and action make the next phase: one table.
+//! Phase and intent make the next phase: one table.
 
 use krafla_api::volcano::{Action, JobPhase};
 
 use super::Job;
-use super::podgroup::Group;
+use super::intent::{Intent, Target};
 use super::pods::Pods;
 
 /// What status will say of the job's life. It is stored before anything is done about it.
@@ -12,28 +12,118 @@ pub(super) struct Next {
     pub(super) phase: JobPhase,
     pub(super) version: i32,
     pub(super) retry_count: i32,
+    pub(super) reason: String,
+    pub(super) message: String,
+    /// The parts that a partial restart is about.
+    pub(super) targets: Vec<Target>,
 }
 
-/// The next phase. `action` is what a policy asks for, if one does.
-pub(super) fn next(job: &Job<'_>, pods: &Pods<'_>, group: &Group<'_>, action: Option<Action>) -> Next {
-    let stay =
-        Next { phase: job.phase().clone(), version: job.status.version, retry_count: job.status.retry_count };
-    let to = |phase| Next { phase, ..stay.clone() };
-    let kill_and_go_to = |phase| Next { phase, version: stay.version.saturating_add(1), ..stay.clone() };
+impl Next {
+    /// Whether the budget is spent: the pods of the last try are kept for somebody to look at.
+    pub(super) fn is_last_try(&self, job: &Job<'_>) -> bool {
+        self.retry_count >= job.spec.max_retry
+    }
+
+    /// Whether a suspended job is being resumed, in which case what had finished stays finished.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.reason == Action::ResumeJob.as_str()
+    }
+}
+
+/// The job as it stands, with nothing new.
+pub(super) fn stay(job: &Job<'_>) -> Next {
+    let state = &job.status.state;
+    Next {
+        phase: state.phase.clone(),
+        version: job.status.version,
+        retry_count: job.status.retry_count,
+        reason: state.reason.clone(),
+        message: state.message.clone(),
+        targets: if state.phase == JobPhase::Restarting {
+            Intent::recorded_targets(state)
+        } else {
+            Vec::new()
+        },
+    }
+}
+
+/// Whether an intent changes anything in the job's present phase.
+pub(super) fn has_effect(job: &Job<'_>, intent: &Intent) -> bool {
+    let is_about_something = intent.is_command || !intent.targets.is_empty() || !intent.evidence.is_empty();
+    match (job.phase(), &intent.action) {
+        (
+            JobPhase::Pending | JobPhase::Running | JobPhase::Restarting,
+            Action::AbortJob | Action::CompleteJob | Action::TerminateJob,
+        ) => true,
+        (JobPhase::Pending | JobPhase::Running, Action::RestartJob) => true,
+        (JobPhase::Restarting, Action::RestartJob) => is_partial_restart(job),
+        (
+            JobPhase::Pending | JobPhase::Running | JobPhase::Restarting,
+            Action::RestartTask | Action::RestartPod | Action::RestartPartition,
+        ) => is_about_something,
+        (JobPhase::Aborting | JobPhase::Aborted, Action::ResumeJob) => true,
+        _ => false,
+    }
+}
+
+fn is_partial_restart(job: &Job<'_>) -> bool {
+    let whole = [Action::RestartJob, Action::ResumeJob];
+    !whole.iter().any(|action| action.as_str() == job.status.state.reason)
+}
+
+/// What an intent with an effect leads to.
+pub(super) fn follow(job: &Job<'_>, intent: &Intent) -> Next {
+    let stay = stay(job);
+    let next = Next { reason: intent.action.to_string(), message: intent.message(), ..stay.clone() };
+    let new_version = stay.version.saturating_add(1);
+    let charged = stay.retry_count.saturating_add(1);
+    let is_in_restart = *job.phase() == JobPhase::Restarting;
+    match intent.action {
+        Action::AbortJob => Next { phase: JobPhase::Aborting, version: new_version, ..next },
+        Action::CompleteJob => Next { phase: JobPhase::Completing, version: new_version, ..next },
+        Action::TerminateJob => Next { phase: JobPhase::Terminating, version: new_version, ..next },
+        Action::ResumeJob => Next { phase: JobPhase::Restarting, version: new_version, ..next },
+        Action::RestartJob => {
+            let retry_count = if is_in_restart { stay.retry_count } else { charged };
+            Next { phase: JobPhase::Restarting, version: new_version, retry_count, ..next }
+        }
+        // What fails while a part of the job restarts belongs to the same burst, unless it is already of the new try.
+        _ if is_in_restart && intent.retry_count < stay.retry_count => {
+            let mut joined = Intent { targets: stay.targets.clone(), ..intent.clone() };
+            joined.join(intent);
+            let message = if joined.targets == stay.targets { stay.message } else { joined.message() };
+            Next { targets: joined.targets, message, reason: stay.reason, ..next }
+        }
+        _ => Next {
+            phase: JobPhase::Restarting,
+            retry_count: charged,
+            targets: intent.targets.clone(),
+            ..next
+        },
+    }
+}
+
+/// Where the job goes by itself, given its pods.
+pub(super) fn advance(job: &Job<'_>, pods: &Pods<'_>) -> Next {
+    let stay = stay(job);
+    let to = |phase: JobPhase| {
+        if phase == stay.phase {
+            return stay.clone();
+        }
+        let (reason, message) = match phase {
+            // A job that waits again still says why it was restarted.
+            JobPhase::Pending => (stay.reason.clone(), stay.message.clone()),
+            JobPhase::Failed => failure(job, pods),
+            JobPhase::Aborted | JobPhase::Terminated => (stay.reason.clone(), stay.message.clone()),
+            _ => Default::default(),
+        };
+        Next { phase, reason, message, targets: Vec::new(), ..stay.clone() }
+    };
     match job.phase() {
         JobPhase::Unset => to(JobPhase::Pending),
-        JobPhase::Pending | JobPhase::Running => match action {
-            Some(Action::RestartJob) => {
-                let retry_count = stay.retry_count.saturating_add(1);
-                Next { retry_count, ..kill_and_go_to(JobPhase::Restarting) }
-            }
-            Some(Action::AbortJob) => kill_and_go_to(JobPhase::Aborting),
-            Some(Action::CompleteJob) => kill_and_go_to(JobPhase::Completing),
-            Some(Action::TerminateJob) => kill_and_go_to(JobPhase::Terminating),
-            Some(_) | None if *job.phase() == JobPhase::Pending => to(pending(job, pods)),
-            Some(_) | None => to(running(job, pods)),
-        },
-        JobPhase::Restarting => to(restarting(job, pods, group)),
+        JobPhase::Pending => to(pending(job, pods)),
+        JobPhase::Running => to(running(job, pods)),
+        JobPhase::Restarting => to(restarting(job, pods, &stay)),
         JobPhase::Aborting if pods.is_quiet() => to(JobPhase::Aborted),
         JobPhase::Completing if pods.is_quiet() => to(JobPhase::Completed),
         JobPhase::Terminating if pods.is_quiet() => to(JobPhase::Terminated),
@@ -65,7 +155,8 @@ fn running(job: &Job<'_>, pods: &Pods<'_>) -> JobPhase {
     if min_success.is_some_and(|min_success| counts.succeeded >= min_success) {
         return JobPhase::Completed;
     }
-    if counts.succeeded.saturating_add(counts.failed) == replicas {
+    let n_finished = counts.succeeded.saturating_add(counts.failed);
+    if n_finished.saturating_add(pods.n_never(job)) >= replicas {
         let enough = min_success.unwrap_or(min_available);
         let is_success = every_task_has_its_minimum(job, pods) && counts.succeeded >= enough;
         return if is_success { JobPhase::Completed } else { JobPhase::Failed };
@@ -88,15 +179,26 @@ fn every_task_has_its_minimum(job: &Job<'_>, pods: &Pods<'_>) -> bool {
     })
 }
 
-/// Volcano: state/restarting.go. The next try starts once nothing of the last one holds a name that it needs.
-fn restarting(job: &Job<'_>, pods: &Pods<'_>, group: &Group<'_>) -> JobPhase {
-    if job.status.retry_count >= job.spec.max_retry {
+/// Volcano: state/restarting.go. The next try starts once everything of the last one is at least on its way out, and enough
+/// names are free.
+fn restarting(job: &Job<'_>, pods: &Pods<'_>, stay: &Next) -> JobPhase {
+    if stay.is_last_try(job) && !stay.is_resumed() {
         return JobPhase::Failed;
     }
-    let free = job.replicas().saturating_sub(pods.n_outdated());
-    if free >= job.status.min_available && group.is_absent() {
-        JobPhase::Pending
-    } else {
-        JobPhase::Restarting
+    let is_killing = pods.doomed(job, stay).next().is_some();
+    let n_free = job.replicas().saturating_sub(pods.counts().terminating);
+    if !is_killing && n_free >= job.status.min_available { JobPhase::Pending } else { JobPhase::Restarting }
+}
+
+/// Why the job failed.
+fn failure(job: &Job<'_>, pods: &Pods<'_>) -> (String, String) {
+    if *job.phase() == JobPhase::Restarting {
+        let message =
+            format!("all {} retries are used up; the last: {}", job.spec.max_retry, job.status.state.message);
+        return ("RetriesExhausted".to_owned(), message);
     }
+    let needed = job.spec.min_success.unwrap_or(job.spec.min_available);
+    let message =
+        format!("{} of {} pods succeeded, the job needs {needed}", pods.counts().succeeded, job.replicas());
+    ("TooFewSucceeded".to_owned(), message)
 }

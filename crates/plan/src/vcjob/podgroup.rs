@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use krafla_api::volcano::{NetworkTopologySpec, PodGroupPhase, TaskSpec};
-use krafla_api::{Kind, labels};
+use krafla_api::{Kind, Time, labels};
 use serde_json::{Map, Value, json};
 
 use super::{Job, resources};
@@ -25,16 +25,21 @@ pub(super) fn observe<'a>(job: &Job<'_>, snapshot: &Snapshot<'a>) -> Group<'a> {
 }
 
 impl Group<'_> {
-    /// Whether there is none, not even one on its way out.
-    pub(super) fn is_absent(&self) -> bool {
-        self.0.is_none()
-    }
-
     /// Whether the scheduler lets the job have pods. One that is being removed admits nothing.
     pub(super) fn is_admitted(&self) -> bool {
-        let Some(group) = self.0.filter(|group| !group.meta.is_deleting()) else { return false };
-        let phase = group.as_podgroup().map(|group| &group.status.phase);
-        !matches!(phase, None | Some(PodGroupPhase::Unset | PodGroupPhase::Pending))
+        let is_staying = self.0.is_some_and(|group| !group.meta.is_deleting());
+        is_staying && !matches!(self.phase(), None | Some(PodGroupPhase::Unset | PodGroupPhase::Pending))
+    }
+
+    /// What the scheduler says of it.
+    pub(super) fn phase(&self) -> Option<&PodGroupPhase> {
+        Some(&self.0?.as_podgroup()?.status.phase)
+    }
+
+    /// When the scheduler last said something new about it.
+    pub(super) fn changed_at(&self) -> Option<Time> {
+        let conditions = &self.0?.as_podgroup()?.status.conditions;
+        conditions.iter().filter_map(|condition| condition.last_transition_time).max()
     }
 }
 

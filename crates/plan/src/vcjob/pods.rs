@@ -1,19 +1,15 @@
-//! The job's pods: what is observed, what is wanted, and the difference.
+//! The job's pods as they are observed: counted, and those picked out that are not to stay.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use krafla_api::volcano::{Iteration, JobPhase, TaskSpec, TaskState};
-use krafla_api::{Key, Kind, Time, labels};
-use serde_json::{Map, Value, json};
+use krafla_api::volcano::{JobPhase, TaskState};
+use krafla_api::{Kind, Time, Uid, labels};
 
-use super::Job;
+use super::intent::Target;
 use super::phase::Next;
-use super::podgroup::Group;
-use crate::object::{Pod, PodPhase};
-use crate::{Note, Object, Plan, Propagation, Severity, Snapshot, Step};
-
-/// One plan creates at most this many pods; the next goes on. No job, however large, holds a worker for long.
-const NEW_PODS_PER_PLAN_MAX: usize = 500;
+use super::{Job, dependency};
+use crate::object::{ContainerStatus, Pod, PodPhase};
+use crate::{Object, Snapshot};
 
 /// All pods that the job owns, by UID.
 pub(super) struct Pods<'a> {
@@ -21,15 +17,20 @@ pub(super) struct Pods<'a> {
     version: i32,
     by_task: BTreeMap<&'a str, Counts>,
     total: Counts,
+    /// Tasks of which a pod went away while no controller ran.
+    lost_unseen: Vec<&'a str>,
 }
 
 /// One pod of the job.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Observed<'a> {
     object: &'a Object,
     pod: &'a Pod,
     pub(super) task: &'a str,
-    index: i32,
-    version: i32,
+    pub(super) index: i32,
+    pub(super) version: i32,
+    pub(super) retry_count: i32,
+    pub(super) partition: Option<&'a str>,
 }
 
 /// How many pods are in which state. Each pod is in exactly one.
@@ -46,7 +47,7 @@ pub(super) struct Counts {
 impl Counts {
     fn add(&mut self, pod: &Observed<'_>) {
         let counter = match pod.pod.status.phase {
-            _ if pod.object.meta.is_deleting() => &mut self.terminating,
+            _ if pod.is_deleting() => &mut self.terminating,
             PodPhase::Pending => &mut self.pending,
             PodPhase::Running => &mut self.running,
             PodPhase::Succeeded => &mut self.succeeded,
@@ -55,10 +56,20 @@ impl Counts {
         };
         *counter = counter.saturating_add(1);
     }
+
+    fn staying(&self) -> [(PodPhase, i32); 5] {
+        [
+            (PodPhase::Pending, self.pending),
+            (PodPhase::Running, self.running),
+            (PodPhase::Succeeded, self.succeeded),
+            (PodPhase::Failed, self.failed),
+            (PodPhase::Unknown, self.unknown),
+        ]
+    }
 }
 
 /// Looks at the pods that the job owns.
-pub(super) fn observe<'a>(job: &Job<'_>, snapshot: &Snapshot<'a>) -> Pods<'a> {
+pub(super) fn observe<'a>(job: &'a Job<'_>, snapshot: &Snapshot<'a>) -> Pods<'a> {
     let all: Vec<Observed<'a>> =
         snapshot.children(Kind::Pod).filter_map(|object| Observed::new(object)).collect();
     let mut by_task: BTreeMap<&str, Counts> = BTreeMap::new();
@@ -67,7 +78,29 @@ pub(super) fn observe<'a>(job: &Job<'_>, snapshot: &Snapshot<'a>) -> Pods<'a> {
         total.add(pod);
         by_task.entry(pod.task).or_default().add(pod);
     }
-    Pods { all, version: job.status.version, by_task, total }
+    keep_completed(job, &mut by_task, &mut total);
+    let mut pods = Pods { all, version: job.status.version, by_task, total, lost_unseen: Vec::new() };
+    if snapshot.is_first_look {
+        pods.lost_unseen = pods.find_lost(job);
+    }
+    pods
+}
+
+/// A pod that succeeded and was then removed by somebody (a node that is scaled in, a collector of pods) has succeeded all
+/// the same: it is neither forgotten nor run again. What status counted in this phase is the record of it.
+fn keep_completed<'a>(job: &'a Job<'_>, by_task: &mut BTreeMap<&'a str, Counts>, total: &mut Counts) {
+    let phase = job.phase();
+    let is_counting = matches!(phase, JobPhase::Pending | JobPhase::Running) || phase.is_finished();
+    if !is_counting {
+        return;
+    }
+    for (task, recorded) in &job.status.task_status_count {
+        let recorded = recorded.phase.get(PodPhase::Succeeded.as_str()).copied().unwrap_or(0);
+        let counts = by_task.entry(task).or_default();
+        let n_removed = recorded.saturating_sub(counts.succeeded).max(0);
+        counts.succeeded = counts.succeeded.saturating_add(n_removed);
+        total.succeeded = total.succeeded.saturating_add(n_removed);
+    }
 }
 
 impl<'a> Pods<'a> {
@@ -78,20 +111,40 @@ impl<'a> Pods<'a> {
 
     /// One task's pods counted; nothing if it has none that stay.
     pub(super) fn counts_of(&self, task: &str) -> Option<Counts> {
-        self.by_task
-            .get(task)
-            .copied()
-            .filter(|counts| Counts { terminating: 0, ..*counts } != Counts::default())
+        self.by_task.get(task).copied().filter(|counts| counts.staying().iter().any(|(_, n)| *n > 0))
     }
 
     /// The pods that this version of the job runs and that nobody removes.
     pub(super) fn current(&self) -> impl Iterator<Item = &Observed<'a>> {
-        self.all.iter().filter(|pod| pod.version >= self.version && !pod.object.meta.is_deleting())
+        self.all.iter().filter(|pod| pod.version >= self.version && !pod.is_deleting())
     }
 
-    /// How many pods of earlier versions are still there.
-    pub(super) fn n_outdated(&self) -> i32 {
-        self.all.iter().fold(0, |n: i32, pod| n.saturating_add((pod.version < self.version).into()))
+    /// All pods, in order of their names.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Observed<'a>> {
+        self.all.iter()
+    }
+
+    /// Tasks of which a pod went away while no controller ran, once per pod.
+    pub(super) fn lost_unseen(&self) -> impl Iterator<Item = &'a str> {
+        self.lost_unseen.iter().copied()
+    }
+
+    /// How many pods of a task succeeded and are no longer there: so many of the missing indexes are done.
+    pub(super) fn n_removed_after_success(&self, task: &str) -> i32 {
+        let seen =
+            self.all.iter().filter(|pod| pod.task == task && pod.has_succeeded() && !pod.is_deleting());
+        let n_seen = i32::try_from(seen.count()).unwrap_or(i32::MAX);
+        self.by_task.get(task).map_or(0, |counts| counts.succeeded.saturating_sub(n_seen))
+    }
+
+    /// The pods that are to go now and that nobody removes yet.
+    pub(super) fn doomed(&self, job: &Job<'_>, next: &Next) -> impl Iterator<Item = &Observed<'a>> {
+        self.all.iter().filter(move |pod| !pod.is_deleting() && pod.is_doomed(job, next))
+    }
+
+    /// Whether something of an earlier version has not even begun to end.
+    pub(super) fn has_live_outdated(&self, next: &Next) -> bool {
+        self.all.iter().any(|pod| pod.version < next.version && !pod.is_deleting() && !pod.is_finished())
     }
 
     /// Whether nothing runs, waits or ends any more. A pod whose node is lost does not hold up the end.
@@ -100,30 +153,56 @@ impl<'a> Pods<'a> {
         (pending, running, terminating) == (0, 0, 0)
     }
 
+    /// How many pods will never be created, because what their task depends on has failed for good.
+    pub(super) fn n_never(&self, job: &Job<'_>) -> i32 {
+        let hopeless = dependency::hopeless(job, self);
+        let replicas = hopeless.iter().filter_map(|name| Some(job.task(name)?.replicas));
+        replicas.fold(0, i32::saturating_add)
+    }
+
     /// `status.taskStatusCount`: per task, the pods that stay, by phase.
     pub(super) fn task_status_count(&self) -> BTreeMap<String, TaskState> {
         let per_task = self.by_task.keys().filter_map(|task| {
-            let counts = self.counts_of(task)?;
-            let phases = [
-                (PodPhase::Pending, counts.pending),
-                (PodPhase::Running, counts.running),
-                (PodPhase::Succeeded, counts.succeeded),
-                (PodPhase::Failed, counts.failed),
-                (PodPhase::Unknown, counts.unknown),
-            ];
-            let phase = phases
-                .into_iter()
-                .filter(|(_, n)| *n > 0)
-                .map(|(phase, n)| (phase.as_str().to_owned(), n))
-                .collect();
+            let phases = self.counts_of(task)?.staying().into_iter().filter(|(_, n)| *n > 0);
+            let phase = phases.map(|(phase, n)| (phase.as_str().to_owned(), n)).collect();
             Some(((*task).to_owned(), TaskState { phase }))
         });
         per_task.collect()
     }
+
+    /// Compares what status counted with what is there, the first time anybody looks: what is missing and was not removed on
+    /// purpose was evicted meanwhile.
+    fn find_lost(&self, job: &'a Job<'_>) -> Vec<&'a str> {
+        if !matches!(job.phase(), JobPhase::Pending | JobPhase::Running) {
+            return Vec::new();
+        }
+        let mut lost = Vec::new();
+        for task in &job.spec.tasks {
+            let Some(recorded) = job.status.task_status_count.get(&task.name) else { continue };
+            let of_phase = |phase: PodPhase| recorded.phase.get(phase.as_str()).copied().unwrap_or(0);
+            let n_alive: i32 =
+                [PodPhase::Pending, PodPhase::Running, PodPhase::Unknown].map(of_phase).iter().sum();
+            let n_finished = of_phase(PodPhase::Succeeded).saturating_add(of_phase(PodPhase::Failed));
+            let there = self.all.iter().filter(|pod| pod.task == task.name);
+            let (mut n_there, mut n_finished_there) = (0i32, 0i32);
+            for pod in there {
+                n_there = n_there.saturating_add(1);
+                n_finished_there = n_finished_there.saturating_add(pod.is_finished().into());
+            }
+            // Pods that were alive may have finished meanwhile, and finished ones may have been removed.
+            let n_newly_finished = n_finished_there.saturating_sub(n_finished).max(0);
+            let n_alive_there = n_there.saturating_sub(n_finished_there).saturating_add(n_newly_finished);
+            let n_missing = task.replicas.saturating_sub(n_there).max(0);
+            let n_lost = n_alive.saturating_sub(n_alive_there).min(n_missing).max(0);
+            lost.extend((0..n_lost).map(|_| task.name.as_str()));
+        }
+        lost
+    }
 }
 
 impl<'a> Observed<'a> {
-    fn new(object: &'a Object) -> Option<Observed<'a>> {
+    /// Reads a pod of a job.
+    pub(super) fn new(object: &'a Object) -> Option<Observed<'a>> {
         let pod = object.as_pod()?;
         let annotation = |key: &str| object.meta.annotations.get(key).map_or("", String::as_str);
         Some(Observed {
@@ -132,19 +211,54 @@ impl<'a> Observed<'a> {
             task: annotation(labels::TASK_SPEC),
             index: annotation(labels::TASK_INDEX).parse().unwrap_or(-1),
             version: annotation(labels::JOB_VERSION).parse().unwrap_or(0),
+            retry_count: annotation(labels::JOB_RETRY_COUNT).parse().unwrap_or(0),
+            partition: object.meta.labels.get(labels::PARTITION_ID).map(String::as_str),
         })
+    }
+
+    pub(super) fn object(&self) -> &'a Object {
+        self.object
+    }
+
+    pub(super) fn name(&self) -> &'a str {
+        &self.object.meta.key.name
+    }
+
+    pub(super) fn uid(&self) -> &'a Uid {
+        &self.object.meta.uid
+    }
+
+    pub(super) fn is_deleting(&self) -> bool {
+        self.object.meta.is_deleting()
+    }
+
+    /// Whether we ourselves set out to remove it: its going is no eviction.
+    pub(super) fn is_marked(&self) -> bool {
+        self.object.meta.annotations.contains_key(labels::OUT_OF_SYNC)
     }
 
     pub(super) fn has_failed(&self) -> bool {
         self.pod.status.phase == PodPhase::Failed
     }
 
-    fn is_finished(&self) -> bool {
+    pub(super) fn has_succeeded(&self) -> bool {
+        self.pod.status.phase == PodPhase::Succeeded
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
         self.pod.status.phase.is_finished()
     }
 
+    pub(super) fn is_pending(&self) -> bool {
+        self.pod.status.phase == PodPhase::Pending
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        matches!(self.pod.status.phase, PodPhase::Pending | PodPhase::Running)
+    }
+
     /// Succeeded, or running with every container ready: what a dependent task waits for.
-    fn is_ready(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         match self.pod.status.phase {
             PodPhase::Succeeded => true,
             PodPhase::Running => self.pod.status.container_statuses.iter().all(|status| status.ready),
@@ -152,189 +266,75 @@ impl<'a> Observed<'a> {
         }
     }
 
+    /// Whether the pod is not to stay, given where the job goes.
+    fn is_doomed(&self, job: &Job<'_>, next: &Next) -> bool {
+        let is_outdated = self.version < next.version;
+        match next.phase {
+            JobPhase::Unset | JobPhase::Pending | JobPhase::Running => {
+                self.is_surplus(job) || (is_outdated && !self.is_finished())
+            }
+            JobPhase::Restarting => {
+                let keeps_finished = next.is_resumed() || next.is_last_try(job);
+                let is_victim = is_outdated || next.targets.iter().any(|target| self.is_hit(target, next));
+                self.is_surplus(job) || (is_victim && !(keeps_finished && self.is_finished()))
+            }
+            JobPhase::Aborting
+            | JobPhase::Aborted
+            | JobPhase::Completing
+            | JobPhase::Completed
+            | JobPhase::Terminating
+            | JobPhase::Terminated
+            | JobPhase::Failed => !self.is_finished(),
+            JobPhase::Other(_) => false,
+        }
+    }
+
+    /// More than its task asks for. Pods of a task that the job no longer has are left alone.
+    fn is_surplus(&self, job: &Job<'_>) -> bool {
+        job.task(self.task).is_some_and(|task| self.index >= task.replicas)
+    }
+
+    /// Whether a partial restart is about this pod. A pod of the new try is not hit by the restart that made it.
+    fn is_hit(&self, target: &Target, next: &Next) -> bool {
+        match target {
+            Target::Pod(uid) => self.uid() == uid,
+            Target::Task(task) => self.task == task && self.retry_count < next.retry_count,
+            Target::Partition { task, partition } => {
+                self.task == task
+                    && self.partition == Some(partition.as_str())
+                    && self.retry_count < next.retry_count
+            }
+        }
+    }
+
+    fn statuses(&self) -> impl Iterator<Item = &'a ContainerStatus> + use<'a> {
+        let status = &self.pod.status;
+        status.init_container_statuses.iter().chain(&status.container_statuses)
+    }
+
     /// The codes other than 0 with which its containers ended.
-    pub(super) fn exit_codes(&self) -> impl Iterator<Item = i32> {
+    pub(super) fn exit_codes(&self) -> impl Iterator<Item = i32> + use<'a> {
         let ended =
             self.pod.status.container_statuses.iter().filter_map(|status| status.state.terminated.as_ref());
         ended.map(|terminated| terminated.exit_code).filter(|code| *code != 0)
     }
 
-    /// When the last of its containers ended; `now` if nobody wrote it down.
-    pub(super) fn failed_at(&self, now: Time) -> Time {
-        let ended =
-            self.pod.status.container_statuses.iter().filter_map(|status| status.state.terminated.as_ref());
-        ended.filter_map(|terminated| terminated.finished_at).max().unwrap_or(now)
+    pub(super) fn created_at(&self) -> Option<Time> {
+        self.object.meta.created_at
     }
 
-    fn delete(&self) -> Step {
-        Step::Delete {
-            kind: Kind::Pod,
-            key: self.object.meta.key.clone(),
-            uid: self.object.meta.uid.clone(),
-            propagation: Propagation::Background,
-            grace_seconds: None,
-        }
+    /// When the last of its containers ended.
+    pub(super) fn ended_at(&self) -> Option<Time> {
+        self.statuses().filter_map(|status| status.state.terminated.as_ref()?.finished_at).max()
     }
-}
 
-/// Creates the pods that are missing and removes those that are too many or of an earlier try.
-pub(super) fn grow(
-    job: &Job<'_>,
-    next: &Next,
-    pods: &Pods<'_>,
-    group: &Group<'_>,
-    snapshot: &Snapshot<'_>,
-    plan: &mut Plan,
-) {
-    for pod in &pods.all {
-        let task = job.spec.tasks.iter().find(|task| task.name == pod.task);
-        let is_surplus = task.is_some_and(|task| pod.index >= task.replicas);
-        if !pod.object.meta.is_deleting() && (is_surplus || pod.version < next.version) {
-            plan.steps.push(pod.delete());
-        }
+    /// How often its containers were started again.
+    pub(super) fn restarts(&self) -> i32 {
+        self.statuses().fold(0, |sum, status| sum.saturating_add(status.restart_count))
     }
-    if !group.is_admitted() {
-        return;
-    }
-    let existing: BTreeSet<(&str, i32)> = pods.all.iter().map(|pod| (pod.task, pod.index)).collect();
-    let mut n_new = 0;
-    for (position, task) in job.spec.tasks.iter().enumerate() {
-        if !dependencies_hold(job, task, pods) {
-            continue;
-        }
-        let missing = (0..task.replicas).filter(|index| !existing.contains(&(task.name.as_str(), *index)));
-        for index in missing {
-            if n_new == NEW_PODS_PER_PLAN_MAX {
-                return;
-            }
-            let name = format!("{}-{}-{index}", job.name(), task.name);
-            if snapshot.objects.get(Kind::Pod, &Key::new(job.namespace(), &name)).is_some() {
-                plan.notes.push(Note {
-                    severity: Severity::Warning,
-                    reason: "PodNameTaken",
-                    message: format!(
-                        "pod {name} exists and does not belong to this job; delete it to let the job go on"
-                    ),
-                });
-                continue;
-            }
-            let first_of_task = job.spec.tasks.iter().position(|other| other.name == task.name);
-            if first_of_task == Some(position) {
-                n_new += 1;
-                plan.steps
-                    .push(Step::Create { kind: Kind::Pod, object: build(job, next, task, index, &name) });
-            }
-        }
-    }
-}
 
-/// Removes every pod that is not to stay. Finished pods stay as a record, except that a restart clears them away; the last
-/// try's stay also then, so that somebody can look why it failed.
-pub(super) fn kill(job: &Job<'_>, next: &Next, pods: &Pods<'_>, plan: &mut Plan) {
-    let is_last_try = next.retry_count >= job.spec.max_retry;
-    let keeps_finished = next.phase != JobPhase::Restarting || is_last_try;
-    for pod in &pods.all {
-        let stays = keeps_finished && pod.is_finished();
-        if !stays && !pod.object.meta.is_deleting() {
-            plan.steps.push(pod.delete());
-        }
+    /// When one of its containers last ended before it was started again.
+    pub(super) fn restarted_at(&self) -> Option<Time> {
+        self.statuses().filter_map(|status| status.last_state.terminated.as_ref()?.finished_at).max()
     }
-}
-
-/// Volcano: a task waits until the tasks it depends on have their minimum of ready pods; one of them is enough if it says
-/// `any`. A dependency without a minimum is not waited for.
-fn dependencies_hold(job: &Job<'_>, task: &TaskSpec, pods: &Pods<'_>) -> bool {
-    let Some(depends_on) = &task.depends_on else { return true };
-    let is_met = |name: &String| {
-        let Some(dependency) = job.spec.tasks.iter().find(|task| task.name == *name) else { return false };
-        let n_ready = pods.current().filter(|pod| pod.task == name && pod.is_ready()).count();
-        dependency.min_available.is_none_or(|minimum| n_ready >= usize::try_from(minimum).unwrap_or(0))
-    };
-    let any_is_enough = depends_on.iteration == Iteration::Any && depends_on.name.len() > 1;
-    if any_is_enough { depends_on.name.iter().any(is_met) } else { depends_on.name.iter().all(is_met) }
-}
-
-/// The manifest of one pod. The template passes through as it is: a field that this program does not know survives.
-fn build(job: &Job<'_>, next: &Next, task: &TaskSpec, index: i32, name: &str) -> Value {
-    let template = &task.template;
-    let mut spec = template.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
-    fill(&mut spec, "schedulerName", &job.spec.scheduler_name);
-    fill(&mut spec, "priorityClassName", &job.spec.priority_class_name);
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": job.namespace(),
-            "labels": labels_of(job, task, index, template),
-            "annotations": annotations_of(job, next, task, index, template),
-            "ownerReferences": [job.owner_reference()],
-        },
-        "spec": spec,
-    })
-}
-
-fn fill(spec: &mut Map<String, Value>, field: &str, value: &str) {
-    let is_unset = spec.get(field).and_then(Value::as_str).unwrap_or_default().is_empty();
-    if is_unset && !value.is_empty() {
-        spec.insert(field.to_owned(), value.into());
-    }
-}
-
-fn labels_of(job: &Job<'_>, task: &TaskSpec, index: i32, template: &Value) -> BTreeMap<String, String> {
-    let mut all = text_map(template.pointer("/metadata/labels"));
-    let mut set = |key: &str, value: String| all.insert(key.to_owned(), value);
-    set(labels::TASK_INDEX, index.to_string());
-    set(labels::JOB_NAME, job.name().to_owned());
-    set(labels::TASK_SPEC, task.name.clone());
-    set(labels::JOB_NAMESPACE, job.namespace().to_owned());
-    set(labels::QUEUE_NAME, job.spec.queue.clone());
-    if let Some(partitions) = &task.partition_policy {
-        set(labels::PARTITION_ID, index.checked_div(partitions.partition_size).unwrap_or(0).to_string());
-    }
-    for key in [labels::PREEMPTABLE, labels::COOLDOWN_TIME] {
-        if let Some(value) = job.meta.labels.get(key) {
-            set(key, value.clone());
-        }
-    }
-    all
-}
-
-fn annotations_of(
-    job: &Job<'_>,
-    next: &Next,
-    task: &TaskSpec,
-    index: i32,
-    template: &Value,
-) -> BTreeMap<String, String> {
-    let mut all = text_map(template.pointer("/metadata/annotations"));
-    let mut set = |key: &str, value: String| all.insert(key.to_owned(), value);
-    set(labels::TASK_INDEX, index.to_string());
-    set(labels::TASK_SPEC, task.name.clone());
-    set(labels::GROUP_NAME, job.podgroup_name());
-    set(labels::JOB_NAME, job.name().to_owned());
-    set(labels::QUEUE_NAME, job.spec.queue.clone());
-    set(labels::JOB_VERSION, next.version.to_string());
-    set(labels::TEMPLATE_UID, format!("{}-{}", job.name(), task.name));
-    set(labels::JOB_RETRY_COUNT, next.retry_count.to_string());
-    if !task.topology_policy.is_unset() {
-        set(labels::NUMA_TOPOLOGY_POLICY, task.topology_policy.to_string());
-    }
-    let of_job = |key: &str| job.meta.annotations.get(key).cloned();
-    for key in [labels::PREEMPTABLE, labels::COOLDOWN_TIME, labels::REVOCABLE_ZONE] {
-        if let Some(value) = of_job(key) {
-            set(key, value);
-        }
-    }
-    if let Some(value) = of_job(labels::JDB_MIN_AVAILABLE) {
-        set(labels::JDB_MIN_AVAILABLE, value);
-    } else if let Some(value) = of_job(labels::JDB_MAX_UNAVAILABLE) {
-        set(labels::JDB_MAX_UNAVAILABLE, value);
-    }
-    all
-}
-
-fn text_map(value: Option<&Value>) -> BTreeMap<String, String> {
-    let entries = value.and_then(Value::as_object).into_iter().flatten();
-    entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }

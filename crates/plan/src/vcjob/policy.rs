@@ -1,46 +1,75 @@
-//! Lifecycle policies: what was observed, and what the user wants done about it.
-//!
-//! There is no event: a failed pod of the job's present version *is* the trigger, for as long as it is there. The action it
-//! leads to makes a new version, and with it the trigger is used up.
+//! Lifecycle policies: what the user wants done about what holds.
 
-use krafla_api::Time;
 use krafla_api::volcano::{Action, Event, LifecyclePolicy};
+use krafla_api::{Time, Uid};
 
 use super::Job;
-use super::pods::{Observed, Pods};
+use super::intent::{Intent, Target};
+use super::trigger::Trigger;
 
 /// What policies ask for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(super) struct Decision {
     /// What to do now.
-    pub(super) action: Option<Action>,
+    pub(super) intents: Vec<Intent>,
     /// When a delayed policy falls due.
     pub(super) look_again_at: Option<Time>,
+    /// Evidence that a delayed policy still needs.
+    pub(super) awaited: Vec<Uid>,
 }
 
-/// The first policy, in the order of pods, whose condition holds and whose time has come.
-pub(super) fn decide(job: &Job<'_>, pods: &Pods<'_>) -> Decision {
+/// What all triggers together lead to. A policy whose time has not come is looked at again when it comes.
+pub(super) fn decide(job: &Job<'_>, triggers: &[Trigger<'_>]) -> Decision {
     let mut decision = Decision::default();
-    for pod in pods.current().filter(|pod| pod.has_failed()) {
-        let Some(policy) = policy_for_failure(job, pod) else { continue };
-        let due_at = policy.timeout.map(|delay| pod.failed_at(job.now).after(delay.to_std()));
-        match due_at {
-            Some(due_at) if due_at > job.now => {
+    for trigger in triggers {
+        let answer = answer(job, trigger);
+        let due_at =
+            answer.and_then(|policy| policy.timeout).map(|delay| trigger.since.after(delay.to_std()));
+        match (answer, due_at) {
+            (Some(_), Some(due_at)) if due_at > job.now => {
                 let soonest = decision.look_again_at.map_or(due_at, |at| at.min(due_at));
                 decision.look_again_at = Some(soonest);
+                decision.awaited.extend(trigger.evidence.cloned());
             }
-            Some(_) | None => return Decision { action: Some(policy.action.clone()), look_again_at: None },
+            (Some(policy), _) => decision.intents.push(intent(&policy.action, trigger)),
+            (None, _) => {}
         }
     }
     decision
 }
 
-/// The task's policies come first; what they do not answer falls through to the job's.
-fn policy_for_failure<'a>(job: &'a Job<'_>, pod: &Observed<'_>) -> Option<&'a LifecyclePolicy> {
-    let task = job.spec.tasks.iter().find(|task| task.name == pod.task);
-    let policies = task.into_iter().flat_map(|task| &task.policies).chain(&job.spec.policies);
-    policies.into_iter().find(|policy| {
-        let answers_event = policy.all_events().any(|event| matches!(event, Event::Any | Event::PodFailed));
-        answers_event || policy.exit_code.is_some_and(|code| pod.exit_codes().any(|c| c == code))
-    })
+/// The policy that answers a trigger: the task's come first; what they do not answer falls through to the job's.
+fn answer<'a>(job: &'a Job<'_>, trigger: &Trigger<'_>) -> Option<&'a LifecyclePolicy> {
+    let task = job.spec.tasks.iter().find(|task| trigger.task == Some(task.name.as_str()));
+    let mut policies = task.into_iter().flat_map(|task| &task.policies).chain(&job.spec.policies);
+    policies.find(|policy| answers(policy, trigger))
+}
+
+fn answers(policy: &LifecyclePolicy, trigger: &Trigger<'_>) -> bool {
+    let by_event = policy.all_events().any(|event| *event == Event::Any || *event == trigger.event);
+    // Every pod is pending at first: only a policy that says how long is meant.
+    let is_meant = trigger.event != Event::PodPending || policy.timeout.is_some();
+    (by_event && is_meant) || policy.exit_code.is_some_and(|code| trigger.exit_codes.contains(&code))
+}
+
+fn intent(action: &Action, trigger: &Trigger<'_>) -> Intent {
+    let target = match (action, trigger.task, trigger.partition) {
+        (Action::RestartTask, Some(task), _) => Some(Target::Task(task.to_owned())),
+        // A pod outside of any partition stands for itself.
+        (Action::RestartPartition, Some(task), Some(partition)) => {
+            Some(Target::Partition { task: task.to_owned(), partition: partition.to_owned() })
+        }
+        (Action::RestartPod | Action::RestartPartition, Some(_), _) => {
+            trigger.pod.map(|uid| Target::Pod(uid.clone()))
+        }
+        _ => None,
+    };
+    Intent {
+        action: action.clone(),
+        targets: target.into_iter().collect(),
+        cause: trigger.cause.clone(),
+        retry_count: trigger.retry_count,
+        evidence: trigger.evidence.into_iter().cloned().collect(),
+        is_command: false,
+    }
 }

@@ -1,5 +1,7 @@
 //! The job's status: a recount of what is observed, and the phase that was decided.
 
+use std::collections::BTreeMap;
+
 use krafla_api::Kind;
 use krafla_api::volcano::{JobCondition, JobPhase, JobStatus};
 use serde_json::{Map, Value, json};
@@ -7,23 +9,18 @@ use serde_json::{Map, Value, json};
 use super::Job;
 use super::phase::Next;
 use super::pods::Pods;
-use crate::{Note, Plan, Severity, Step};
+use crate::{Plan, Step};
 
 /// Puts the status write into the plan, if there is anything to write.
 pub(super) fn write(job: &Job<'_>, pods: &Pods<'_>, next: &Next, plan: &mut Plan) {
     let before = job.status;
     let after = recount(job, pods, next);
     let Some(patch) = difference(&json!(before), &json!(after)) else { return };
-    let is_new_phase = before.state.phase != after.state.phase;
-    if is_new_phase {
-        plan.notes.push(Note {
-            severity: Severity::Normal,
-            reason: "PhaseChanged",
-            message: format!("{} -> {}", word(&before.state.phase), after.state.phase),
-        });
-    }
     // Counters follow the pods and may be a moment late; what decides does not wait.
-    plan.status_may_wait = !is_new_phase && before.version == after.version;
+    let decides = |status: &JobStatus| {
+        (status.state.clone(), status.version, status.retry_count, status.controlled_resources.clone())
+    };
+    plan.status_may_wait = decides(before) == decides(&after);
     plan.status = Some(Step::Patch {
         kind: Kind::VcJob,
         key: job.meta.key.clone(),
@@ -50,22 +47,44 @@ fn recount(job: &Job<'_>, pods: &Pods<'_>, next: &Next) -> JobStatus {
         return status;
     }
     status.min_available = job.spec.min_available;
+    status.controlled_resources = controlled_resources(job, next);
+    status.state.reason.clone_from(&next.reason);
+    status.state.message.clone_from(&next.message);
     if next.phase != status.state.phase {
-        let now = job.now.whole_seconds();
-        status.state.phase = next.phase.clone();
-        status.state.last_transition_time = Some(now);
-        status.conditions.retain(|condition| condition.status != next.phase);
-        status.conditions.push(JobCondition { status: next.phase.clone(), last_transition_time: Some(now) });
-        if next.phase.is_finished() {
-            let created_at = job.meta.created_at.unwrap_or(now);
-            status.running_duration = Some(now.since(created_at).into());
-        }
+        change_phase(job, &mut status, &next.phase);
     }
     status
 }
 
-fn word(phase: &JobPhase) -> String {
-    if *phase == JobPhase::Unset { "new".to_owned() } else { phase.to_string() }
+fn change_phase(job: &Job<'_>, status: &mut JobStatus, phase: &JobPhase) {
+    let now = job.now.whole_seconds();
+    status.state.phase = phase.clone();
+    status.state.last_transition_time = Some(now);
+    status.conditions.retain(|condition| condition.status != *phase);
+    status.conditions.push(JobCondition { status: phase.clone(), last_transition_time: Some(now) });
+    let is_steady = matches!(phase, JobPhase::Pending | JobPhase::Running);
+    if !is_steady {
+        let created_at = job.meta.created_at.unwrap_or(now);
+        status.running_duration = Some(now.since(created_at).into());
+    }
+}
+
+/// What exists because of the job: its claims, and what its plugins made. Claims stay until the job goes; the rest only while
+/// the job may run.
+fn controlled_resources(job: &Job<'_>, next: &Next) -> BTreeMap<String, String> {
+    let recorded = job.status.controlled_resources.iter().filter(|(key, _)| !key.starts_with("plugin-"));
+    let mut controlled: BTreeMap<String, String> =
+        recorded.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let claims = job.spec.volumes.iter().map(|volume| volume.volume_claim_name.as_str());
+    for claim in claims.filter(|claim| !claim.is_empty()) {
+        controlled.insert(format!("volume-pvc-{claim}"), claim.to_owned());
+    }
+    let may_run = matches!(next.phase, JobPhase::Pending | JobPhase::Running | JobPhase::Restarting);
+    if may_run {
+        let plugins = job.spec.plugins.keys();
+        controlled.extend(plugins.map(|plugin| (format!("plugin-{plugin}"), plugin.clone())));
+    }
+    controlled
 }
 
 /// The JSON merge patch that leads from one value to the other; nothing if they are equal. Only our fields are in it.

@@ -21,8 +21,7 @@ fn a_namespace_learns_how_many_jobs_it_has() {
     }
     let key = Key::new("", "team");
     let now = krafla_api::Time::from_seconds(0);
-    let plan =
-        job_count::JobCount.plan(&Snapshot { key: &key, kind: Kind::Namespace, now, objects: &objects });
+    let plan = job_count::JobCount.plan(&Snapshot::new(Kind::Namespace, &key, now, &objects));
     expect![[r#"
         patch namespace team {"metadata":{"annotations":{"krafla.dev/job-count":"2"}}}
     "#]]

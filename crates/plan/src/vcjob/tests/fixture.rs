@@ -5,7 +5,12 @@
 //! task work replicas=2 min=1 after=lead policy=PodFailed:RestartJob
 //! group Inqueue
 //! pod work-0 Running
-//! pod work-1 Failed exit=3 version=0 going
+//! pod work-1 Failed exit=3 version=0 retry=0 partition=0 restarts=2 going marked
+//! gone work-2 Running at=90
+//! command AbortJob
+//! claim data
+//! no-queue
+//! first-look
 //! ```
 //!
 //! What is not said has the value that the server would give. `now` is 100 seconds after the job was created.
@@ -15,33 +20,46 @@ use std::sync::Arc;
 use krafla_api::{Key, Kind, Time};
 use serde_json::{Value, json};
 
-use crate::{Body, Object, Objects, Plan, Snapshot, Step};
+use crate::{Body, Departed, Object, Objects, Plan, Snapshot, Step};
 
 /// The moment of every decision in these tests.
 pub(super) fn now() -> Time {
     Time::from_seconds(1_800_000_100)
 }
 
+/// The world that a text describes.
+pub(super) struct World {
+    objects: Objects,
+    departed: Vec<Departed>,
+    is_first_look: bool,
+}
+
+impl World {
+    fn plan(&self) -> Plan {
+        let key = Key::new("ns", "a");
+        let snapshot = Snapshot::new(Kind::VcJob, &key, now(), &self.objects);
+        let is_first_look = self.is_first_look;
+        crate::vcjob::plan(&Snapshot { departed: &self.departed, is_first_look, ..snapshot })
+    }
+}
+
 /// The plan for the world that `text` describes.
 pub(super) fn plan(text: &str) -> Plan {
-    let objects = parse(text);
-    let key = Key::new("ns", "a");
-    crate::vcjob::plan(&Snapshot { key: &key, kind: Kind::VcJob, now: now(), objects: &objects })
+    parse(text).plan()
 }
 
 /// The plan for the same world once the first plan's status is stored.
 pub(super) fn plan_after_status(text: &str) -> Plan {
-    let mut objects = parse(text);
-    let key = Key::new("ns", "a");
-    let snapshot = Snapshot { key: &key, kind: Kind::VcJob, now: now(), objects: &objects };
-    let Some(Step::Patch { patch, .. }) = crate::vcjob::plan(&snapshot).status else { panic!("no status") };
-    let mut job = snapshot.root().unwrap().as_ref().clone();
+    let mut world = parse(text);
+    let Some(Step::Patch { patch, .. }) = world.plan().status else { panic!("no status") };
+    let job = world.objects.get(Kind::VcJob, &Key::new("ns", "a")).unwrap();
+    let mut job = job.as_ref().clone();
     let Body::VcJob(body) = &mut job.body else { panic!("no job") };
     let mut status = json!(body.status);
     merge(&mut status, &patch["status"]);
     body.status = serde_json::from_value(status).unwrap();
-    objects.insert(Arc::new(job));
-    crate::vcjob::plan(&Snapshot { key: &key, kind: Kind::VcJob, now: now(), objects: &objects })
+    world.objects.insert(Arc::new(job));
+    world.plan()
 }
 
 fn merge(target: &mut Value, patch: &Value) {
@@ -55,9 +73,11 @@ fn merge(target: &mut Value, patch: &Value) {
 }
 
 /// The world that `text` describes.
-pub(super) fn parse(text: &str) -> Objects {
+pub(super) fn parse(text: &str) -> World {
     let mut objects = Objects::default();
+    let mut departed = Vec::new();
     let mut job = json!({});
+    let (mut has_queue, mut is_first_look) = (true, false);
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let mut words = line.split_whitespace();
         let word = words.next().unwrap();
@@ -65,13 +85,53 @@ pub(super) fn parse(text: &str) -> Objects {
         match word {
             "job" => job = new_job(&words),
             "task" => job["spec"]["tasks"].as_array_mut().unwrap().push(new_task(&words)),
+            "volume" => job["spec"]["volumes"].as_array_mut().unwrap().push(new_volume(&words)),
             "group" => insert(&mut objects, Kind::PodGroup, new_group(&words)),
             "pod" => insert(&mut objects, Kind::Pod, new_pod(&words)),
+            "gone" => departed.push(new_departed(&words)),
+            "command" => insert(&mut objects, Kind::Command, new_command(&words)),
+            "claim" => {
+                insert(
+                    &mut objects,
+                    Kind::PersistentVolumeClaim,
+                    json!({ "metadata": metadata(words[0], "c") }),
+                );
+            }
+            "no-queue" => has_queue = false,
+            "first-look" => is_first_look = true,
             other => panic!("unknown line {other:?}"),
         }
     }
     insert(&mut objects, Kind::VcJob, job);
-    objects
+    if has_queue {
+        insert(&mut objects, Kind::Queue, json!({ "metadata": { "name": "default", "uid": "q" } }));
+    }
+    World { objects, departed, is_first_look }
+}
+
+fn new_departed(words: &[&str]) -> Departed {
+    let object = Arc::new(Object::decode(Kind::Pod, new_pod(words).to_string().as_bytes()));
+    Departed { object, at: Time::from_seconds(1_800_000_000 + number(words, "at", 95)) }
+}
+
+fn new_command(words: &[&str]) -> Value {
+    let uid = value(words, "uid").unwrap_or("u1");
+    json!({
+        "metadata": metadata("do-it", "cmd"),
+        "action": words[0],
+        "target": { "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "a", "uid": uid },
+    })
+}
+
+fn new_volume(words: &[&str]) -> Value {
+    let mut volume = json!({ "mountPath": words[0] });
+    if let Some(claim) = value(words, "claim") {
+        volume["volumeClaimName"] = claim.into();
+    }
+    if words.contains(&"made") {
+        volume["volumeClaim"] = json!({ "accessModes": ["ReadWriteOnce"] });
+    }
+    volume
 }
 
 fn insert(objects: &mut Objects, kind: Kind, object: Value) {
@@ -120,7 +180,7 @@ fn new_job(words: &[&str]) -> Value {
     let mut job = json!({
         "metadata": metadata("a", "u1"),
         "spec": {
-            "queue": "default", "schedulerName": "volcano", "tasks": [],
+            "queue": "default", "schedulerName": "volcano", "tasks": [], "volumes": [],
             "minAvailable": number(words, "min", 1),
             "maxRetry": number(words, "max-retry", 3),
             "policies": policies(words),
@@ -133,6 +193,17 @@ fn new_job(words: &[&str]) -> Value {
     });
     if let Some(phase) = value(words, "phase") {
         job["status"]["state"] = json!({ "phase": phase, "lastTransitionTime": "2027-01-15T08:00:01Z" });
+    }
+    if let Some(reason) = value(words, "reason") {
+        job["status"]["state"]["reason"] = reason.into();
+        let message = value(words, "about")
+            .map_or("because".to_owned(), |about| format!("{}: because", about.replace('+', " ")));
+        job["status"]["state"]["message"] = message.into();
+    }
+    for counted in words.iter().filter_map(|word| word.strip_prefix("counted=")) {
+        let (task, counts) = counted.split_once(':').unwrap();
+        let (phase, n) = counts.split_once('*').unwrap();
+        job["status"]["taskStatusCount"][task]["phase"][phase] = json!(n.parse::<i32>().unwrap());
     }
     if let Some(min_success) = value(words, "min-success") {
         job["spec"]["minSuccess"] = json!(min_success.parse::<i32>().unwrap());
@@ -178,7 +249,14 @@ fn new_pod(words: &[&str]) -> Value {
     metadata["annotations"] = json!({
         "volcano.sh/task-spec": task, "volcano.sh/task-index": index,
         "volcano.sh/job-version": number(words, "version", 0).to_string(),
+        "volcano.sh/job-retry-count": number(words, "retry", 0).to_string(),
     });
+    if words.contains(&"marked") {
+        metadata["annotations"]["volcano.sh/controller-out-of-sync"] = "true".into();
+    }
+    if let Some(partition) = value(words, "partition") {
+        metadata["labels"] = json!({ "volcano.sh/partition-id": partition });
+    }
     if words.contains(&"going") {
         metadata["deletionTimestamp"] = json!("2027-01-15T08:01:00Z");
     }
@@ -192,6 +270,7 @@ fn new_pod(words: &[&str]) -> Value {
     json!({
         "metadata": metadata,
         "spec": { "nodeName": "n" },
-        "status": { "phase": words[1], "containerStatuses": [{ "name": "main", "ready": true, "state": state }] },
+        "status": { "phase": words[1], "containerStatuses": [{
+            "name": "main", "ready": true, "state": state, "restartCount": number(words, "restarts", 0) }] },
     })
 }

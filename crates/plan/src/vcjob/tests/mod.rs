@@ -1,6 +1,7 @@
 //! Decision tables: a world in, the printed plan out.
 
 mod fixture;
+mod life;
 
 use expect_test::{Expect, expect};
 
@@ -23,7 +24,6 @@ fn a_new_job_becomes_pending_and_gets_its_podgroup() {
         expect![[r#"
             patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Pending"}}}
             create podgroup a-u1
-            note Normal PhaseChanged: new -> Pending
         "#]],
     );
 }
@@ -72,7 +72,6 @@ fn enough_started_pods_make_the_job_running() {
          pod work-1 Succeeded",
         expect![[r#"
             patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Running"}],"running":1,"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Running"},"succeeded":1,"taskStatusCount":{"work":{"phase":{"Running":1,"Succeeded":1}}}}}
-            note Normal PhaseChanged: Pending -> Running
         "#]],
     );
 }
@@ -88,7 +87,6 @@ fn all_succeeded_completes_the_job_and_removes_the_podgroup() {
         expect![[r#"
             patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Completed"}],"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Completed"},"succeeded":2,"taskStatusCount":{"work":{"phase":{"Succeeded":2}}}}}
             delete podgroup a-u1
-            note Normal PhaseChanged: Running -> Completed
         "#]],
     );
 }
@@ -102,9 +100,8 @@ fn too_few_successes_fail_the_job() {
          pod work-0 Succeeded
          pod work-1 Failed",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Failed"}],"failed":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Failed"},"succeeded":1,"taskStatusCount":{"work":{"phase":{"Failed":1,"Succeeded":1}}}}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Failed"}],"failed":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"1 of 2 pods succeeded, 2 are needed","phase":"Failed","reason":"TooFewSucceeded"},"succeeded":1,"taskStatusCount":{"work":{"phase":{"Failed":1,"Succeeded":1}}}}}
             delete podgroup a-u1
-            note Normal PhaseChanged: Running -> Failed
         "#]],
     );
 }
@@ -119,9 +116,9 @@ fn min_success_completes_the_job_early_and_kills_the_rest() {
          pod work-1 Running",
         expect![[r#"
             patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Completed"}],"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Completed"},"succeeded":1,"taskStatusCount":{"work":{"phase":{"Running":1,"Succeeded":1}}}}}
-            delete pod a-work-1
             delete podgroup a-u1
-            note Normal PhaseChanged: Running -> Completed
+            patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-1
         "#]],
     );
 }
@@ -135,11 +132,13 @@ fn a_restart_is_charged_before_the_first_kill() {
          pod work-0 Running
          pod work-1 Failed",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":1,"retryCount":1,"running":1,"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Restarting"},"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":1}}},"version":1}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":1,"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-1 failed with exit code 1","phase":"Restarting","reason":"RestartJob"},"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":1}}},"version":1}}
+            delete podgroup a-u1
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-0
             delete pod a-work-1
-            delete podgroup a-u1
-            note Normal PhaseChanged: Running -> Restarting
+            note Normal ExecuteAction: RestartJob: pod a-work-1 failed with exit code 1
         "#]],
     );
 }
@@ -154,8 +153,8 @@ fn a_charged_restart_goes_on_after_a_crash_without_a_second_charge() {
          pod work-1 Failed",
         expect![[r#"
             patch job status a {"status":{"failed":1,"taskStatusCount":{"work":{"phase":{"Failed":1}}},"terminating":1}}
+            patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-1
-            delete podgroup a-u1
         "#]],
     );
 }
@@ -168,7 +167,6 @@ fn the_next_try_starts_once_the_last_one_is_gone() {
         expect![[r#"
             patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Pending"}}}
             create podgroup a-u1
-            note Normal PhaseChanged: Restarting -> Pending
         "#]],
     );
 }
@@ -182,10 +180,11 @@ fn a_spent_budget_fails_the_job_and_keeps_its_failed_pods() {
          pod work-0 Running version=2
          pod work-1 Failed version=2",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":1,"retryCount":3,"running":1,"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Restarting"},"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":1}}},"version":3}}
-            delete pod a-work-0
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":1,"retryCount":3,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-1 failed with exit code 1","phase":"Restarting","reason":"RestartJob"},"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":1}}},"version":3}}
             delete podgroup a-u1
-            note Normal PhaseChanged: Running -> Restarting
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            note Normal ExecuteAction: RestartJob: pod a-work-1 failed with exit code 1
         "#]],
     );
     check(
@@ -193,8 +192,7 @@ fn a_spent_budget_fails_the_job_and_keeps_its_failed_pods() {
          task work replicas=2
          pod work-1 Failed version=2",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Failed"}],"failed":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Failed"},"taskStatusCount":{"work":{"phase":{"Failed":1}}}}}
-            note Normal PhaseChanged: Restarting -> Failed
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Failed"}],"failed":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"all 3 retries are used up; the last: ","phase":"Failed","reason":"RetriesExhausted"},"taskStatusCount":{"work":{"phase":{"Failed":1}}}}}
         "#]],
     );
 }
@@ -209,7 +207,6 @@ fn a_failed_pod_of_an_earlier_version_is_no_trigger() {
          pod work-1 Running version=1",
         expect![[r#"
             patch job status a {"status":{"failed":1,"running":1,"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":1}}}}}
-            delete pod a-work-0
         "#]],
     );
 }
@@ -222,9 +219,9 @@ fn a_policy_of_the_task_goes_before_one_of_the_job() {
          group Running
          pod work-0 Failed exit=3",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Aborting"}],"failed":1,"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Aborting"},"taskStatusCount":{"work":{"phase":{"Failed":1}}},"version":1}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Aborting"}],"failed":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 3","phase":"Aborting","reason":"AbortJob"},"taskStatusCount":{"work":{"phase":{"Failed":1}}},"version":1}}
             delete podgroup a-u1
-            note Normal PhaseChanged: Running -> Aborting
+            note Normal ExecuteAction: AbortJob: pod a-work-0 failed with exit code 3
         "#]],
     );
 }
@@ -279,6 +276,7 @@ fn surplus_pods_go_and_missing_ones_come() {
          pod work-3 Running going",
         expect![[r#"
             patch job status a {"status":{"running":2,"taskStatusCount":{"work":{"phase":{"Running":2}}},"terminating":1}}
+            patch pod a-work-2 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-2
             create pod a-work-1
         "#]],

@@ -1,0 +1,76 @@
+//! Commands: what a user asks for with `vcctl` or by creating a Command.
+//!
+//! A Command is carried out exactly once without anything being remembered about it: its effect is stored first, then it is
+//! deleted, and in the phase that it leads to it has no further effect. The job does not leave that phase before the Command
+//! is gone.
+
+use krafla_api::Kind;
+use krafla_api::volcano::{Action, JobPhase};
+
+use super::Job;
+use super::intent::Intent;
+use crate::{Note, Object, Plan, Propagation, Severity, Snapshot, Step};
+
+/// The oldest Command for this job.
+pub(super) struct Pending<'a> {
+    object: &'a Object,
+    action: &'a Action,
+}
+
+/// Looks for Commands that name this job by UID.
+pub(super) fn observe<'a>(job: &Job<'_>, snapshot: &Snapshot<'a>) -> Option<Pending<'a>> {
+    let info = Kind::VcJob.info();
+    let commands = snapshot.objects.all(Kind::Command).filter_map(|object| {
+        let command = object.as_command()?;
+        let target = command.target.as_ref()?;
+        let is_meant = target.uid == job.meta.uid
+            && target.kind == info.kind
+            && target.api_version == info.api_version()
+            && object.meta.key.namespace == job.meta.key.namespace;
+        (is_meant && !object.meta.is_deleting()).then_some(Pending { object, action: &command.action })
+    });
+    commands.min_by_key(|command| (command.object.meta.created_at, &command.object.meta.key))
+}
+
+impl Pending<'_> {
+    /// What it asks for, unless that is already so.
+    pub(super) fn intent(&self, job: &Job<'_>) -> Option<Intent> {
+        let is_done = match (job.phase(), self.action) {
+            (JobPhase::Restarting, Action::RestartJob) => {
+                job.status.state.reason == Action::RestartJob.as_str()
+            }
+            (JobPhase::Restarting, Action::ResumeJob) => true,
+            (JobPhase::Restarting, Action::RestartTask | Action::RestartPod | Action::RestartPartition) => {
+                true
+            }
+            _ => false,
+        };
+        (!is_done).then(|| Intent {
+            action: self.action.clone(),
+            targets: Vec::new(),
+            cause: format!("command {} was issued", self.object.meta.key.name),
+            retry_count: job.status.retry_count,
+            evidence: Vec::new(),
+            is_command: true,
+        })
+    }
+
+    /// Takes the Command away: by then its effect is stored.
+    pub(super) fn take(&self, plan: &mut Plan) {
+        plan.notes.push(Note {
+            severity: Severity::Normal,
+            reason: "CommandIssued",
+            message: format!(
+                "{} by command {}, which is now used up",
+                self.action, self.object.meta.key.name
+            ),
+        });
+        plan.steps.push(Step::Delete {
+            kind: Kind::Command,
+            key: self.object.meta.key.clone(),
+            uid: self.object.meta.uid.clone(),
+            propagation: Propagation::Background,
+            grace_seconds: None,
+        });
+    }
+}

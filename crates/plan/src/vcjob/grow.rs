@@ -1,0 +1,168 @@
+//! Bringing the job's pods from what is observed to what is wanted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use krafla_api::volcano::TaskSpec;
+use krafla_api::{Key, Kind, labels};
+use serde_json::{Map, Value, json};
+
+use super::phase::Next;
+use super::podgroup::Group;
+use super::pods::Pods;
+use super::volumes::Claim;
+use super::{Job, dependency};
+use crate::{Note, Plan, Propagation, Severity, Snapshot, Step};
+
+/// One plan creates at most this many pods; the next goes on. No job, however large, holds a worker for long.
+const NEW_PODS_PER_PLAN_MAX: usize = 500;
+
+/// Removes the pods that are not to stay. Each is marked first: from then on everybody knows that its going is no eviction.
+pub(super) fn kill(job: &Job<'_>, next: &Next, pods: &Pods<'_>, plan: &mut Plan) {
+    let doomed = || pods.doomed(job, next);
+    plan.steps.extend(doomed().filter(|pod| !pod.is_marked()).map(|pod| Step::Patch {
+        kind: Kind::Pod,
+        key: pod.object().meta.key.clone(),
+        uid: pod.uid().clone(),
+        revision: None,
+        of_status: false,
+        patch: json!({ "metadata": { "annotations": { labels::OUT_OF_SYNC: "true" } } }),
+    }));
+    plan.steps.extend(doomed().map(|pod| Step::Delete {
+        kind: Kind::Pod,
+        key: pod.object().meta.key.clone(),
+        uid: pod.uid().clone(),
+        propagation: Propagation::Background,
+        grace_seconds: None,
+    }));
+}
+
+/// Creates the pods that are missing, as soon as the PodGroup is admitted and their tasks' dependencies are met.
+pub(super) fn create(
+    job: &Job<'_>,
+    next: &Next,
+    pods: &Pods<'_>,
+    group: &Group<'_>,
+    claims: &[Claim],
+    snapshot: &Snapshot<'_>,
+    plan: &mut Plan,
+) {
+    if !group.is_admitted() {
+        return;
+    }
+    let mut existing: BTreeSet<(&str, i32)> = pods.all().map(|pod| (pod.task, pod.index)).collect();
+    let mut room = NEW_PODS_PER_PLAN_MAX;
+    for task in &job.spec.tasks {
+        if !dependency::is_met(job, task, pods) {
+            continue;
+        }
+        let n_done = usize::try_from(pods.n_removed_after_success(&task.name)).unwrap_or(0);
+        let missing: Vec<i32> =
+            (0..task.replicas).filter(|index| !existing.contains(&(&task.name, *index))).collect();
+        for index in missing.into_iter().skip(n_done) {
+            if room == 0 {
+                return;
+            }
+            let name = format!("{}-{}-{index}", job.name(), task.name);
+            if snapshot.objects.get(Kind::Pod, &Key::new(job.namespace(), &name)).is_some() {
+                plan.notes.push(name_taken(&name));
+                continue;
+            }
+            room -= 1;
+            existing.insert((&task.name, index));
+            let object = build(job, next, task, index, &name, claims);
+            plan.steps.push(Step::Create { kind: Kind::Pod, object });
+        }
+    }
+}
+
+fn name_taken(name: &str) -> Note {
+    let message =
+        format!("pod {name} exists and does not belong to this job; delete it to let the job go on");
+    Note { severity: Severity::Warning, reason: "PodNameTaken", message }
+}
+
+/// The manifest of one pod. The template passes through as it is: a field that this program does not know survives.
+fn build(job: &Job<'_>, next: &Next, task: &TaskSpec, index: i32, name: &str, claims: &[Claim]) -> Value {
+    let template = &task.template;
+    let mut spec = template.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+    fill(&mut spec, "schedulerName", &job.spec.scheduler_name);
+    fill(&mut spec, "priorityClassName", &job.spec.priority_class_name);
+    super::volumes::mount(&mut spec, claims);
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": job.namespace(),
+            "labels": labels_of(job, task, index),
+            "annotations": annotations_of(job, next, task, index),
+            "ownerReferences": [job.owner_reference()],
+        },
+        "spec": spec,
+    })
+}
+
+fn fill(spec: &mut Map<String, Value>, field: &str, value: &str) {
+    let is_unset = spec.get(field).and_then(Value::as_str).unwrap_or_default().is_empty();
+    if is_unset && !value.is_empty() {
+        spec.insert(field.to_owned(), value.into());
+    }
+}
+
+fn labels_of(job: &Job<'_>, task: &TaskSpec, index: i32) -> BTreeMap<String, String> {
+    let mut all = text_map(task.template.pointer("/metadata/labels"));
+    let mut set = |key: &str, value: String| all.insert(key.to_owned(), value);
+    set(labels::TASK_INDEX, index.to_string());
+    set(labels::JOB_NAME, job.name().to_owned());
+    set(labels::TASK_SPEC, task.name.clone());
+    set(labels::JOB_NAMESPACE, job.namespace().to_owned());
+    set(labels::QUEUE_NAME, job.spec.queue.clone());
+    if let Some(partitions) = &task.partition_policy {
+        set(labels::PARTITION_ID, index.checked_div(partitions.partition_size).unwrap_or(0).to_string());
+    }
+    if job.is_forwarded {
+        set(labels::JOB_FORWARDING, "true".to_owned());
+    }
+    for key in [labels::PREEMPTABLE, labels::COOLDOWN_TIME] {
+        if let Some(value) = job.meta.labels.get(key) {
+            set(key, value.clone());
+        }
+    }
+    all
+}
+
+fn annotations_of(job: &Job<'_>, next: &Next, task: &TaskSpec, index: i32) -> BTreeMap<String, String> {
+    let mut all = text_map(task.template.pointer("/metadata/annotations"));
+    let mut set = |key: &str, value: String| all.insert(key.to_owned(), value);
+    set(labels::TASK_INDEX, index.to_string());
+    set(labels::TASK_SPEC, task.name.clone());
+    set(labels::GROUP_NAME, job.podgroup_name());
+    set(labels::JOB_NAME, job.name().to_owned());
+    set(labels::QUEUE_NAME, job.spec.queue.clone());
+    set(labels::JOB_VERSION, next.version.to_string());
+    set(labels::TEMPLATE_UID, format!("{}-{}", job.name(), task.name));
+    set(labels::JOB_RETRY_COUNT, next.retry_count.to_string());
+    if !task.topology_policy.is_unset() {
+        set(labels::NUMA_TOPOLOGY_POLICY, task.topology_policy.to_string());
+    }
+    if job.is_forwarded {
+        set(labels::JOB_FORWARDING, "true".to_owned());
+    }
+    let of_job = |key: &str| job.meta.annotations.get(key).cloned();
+    for key in [labels::PREEMPTABLE, labels::COOLDOWN_TIME, labels::REVOCABLE_ZONE] {
+        if let Some(value) = of_job(key) {
+            set(key, value);
+        }
+    }
+    if let Some(value) = of_job(labels::JDB_MIN_AVAILABLE) {
+        set(labels::JDB_MIN_AVAILABLE, value);
+    } else if let Some(value) = of_job(labels::JDB_MAX_UNAVAILABLE) {
+        set(labels::JDB_MAX_UNAVAILABLE, value);
+    }
+    all
+}
+
+fn text_map(value: Option<&Value>) -> BTreeMap<String, String> {
+    let entries = value.and_then(Value::as_object).into_iter().flatten();
+    entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}

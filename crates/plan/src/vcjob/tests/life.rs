@@ -1,0 +1,501 @@
+//! The whole life: partial restarts, evictions, commands, volumes, time-outs.
+
+use expect_test::expect;
+
+use super::check_without_podgroup as check;
+use super::fixture;
+
+#[test]
+fn restart_task_charges_once_and_kills_only_its_task() {
+    check(
+        "job phase=Running min=3 policy=PodFailed:RestartTask
+         task lead replicas=1
+         task work replicas=2
+         group Running
+         pod lead-0 Running
+         pod work-0 Running
+         pod work-1 Failed exit=3",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":1,"retryCount":1,"running":2,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"task work: pod a-work-1 failed with exit code 3","phase":"Restarting","reason":"RestartTask"},"taskStatusCount":{"lead":{"phase":{"Running":1}},"work":{"phase":{"Failed":1,"Running":1}}}}}
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            delete pod a-work-1
+            note Normal ExecuteAction: RestartTask: task work: pod a-work-1 failed with exit code 3
+        "#]],
+    );
+}
+
+#[test]
+fn a_task_restart_goes_on_after_a_crash_and_spares_the_new_pods() {
+    check(
+        "job phase=Restarting retry=1 reason=RestartTask about=task+work min=3 policy=PodFailed:RestartTask
+         task lead replicas=1
+         task work replicas=2
+         group Running
+         pod lead-0 Running
+         pod work-0 Running retry=0 marked
+         pod work-1 Pending retry=1",
+        expect![[r#"
+            patch job status a {"status":{"pending":1,"running":2,"taskStatusCount":{"lead":{"phase":{"Running":1}},"work":{"phase":{"Pending":1,"Running":1}}}}}
+            delete pod a-work-0
+        "#]],
+    );
+}
+
+#[test]
+fn a_part_that_fails_during_a_partial_restart_joins_it_without_a_charge() {
+    check(
+        "job phase=Restarting retry=1 reason=RestartTask about=task+work min=3 policy=PodFailed:RestartTask
+         task lead replicas=1
+         task work replicas=1
+         group Running
+         pod lead-0 Failed retry=0
+         pod work-0 Running retry=0 going",
+        expect![[r#"
+            patch job status a {"status":{"failed":1,"state":{"message":"task work, task lead: pod a-lead-0 failed with exit code 1"},"taskStatusCount":{"lead":{"phase":{"Failed":1}}},"terminating":1}}
+            patch pod a-lead-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-lead-0
+            note Normal ExecuteAction: RestartTask: task lead: pod a-lead-0 failed with exit code 1
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_of_the_new_try_that_fails_is_charged_again() {
+    check(
+        "job phase=Restarting retry=1 max-retry=5 reason=RestartPod min=2 policy=PodFailed:RestartPod
+         task work replicas=2
+         group Running
+         pod work-0 Failed retry=1
+         pod work-1 Running retry=0 going",
+        expect![[r#"
+            patch job status a {"status":{"failed":1,"retryCount":2,"state":{"message":"pod a-work-0 failed with exit code 1"},"taskStatusCount":{"work":{"phase":{"Failed":1}}},"terminating":1}}
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            note Normal ExecuteAction: RestartPod: pod a-work-0 failed with exit code 1
+        "#]],
+    );
+}
+
+#[test]
+fn pods_that_fail_together_are_one_restart() {
+    check(
+        "job phase=Running min=2 policy=PodFailed:RestartPod
+         task work replicas=3
+         group Running
+         pod work-0 Failed
+         pod work-1 Failed
+         pod work-2 Running",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":2,"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 1","phase":"Restarting","reason":"RestartPod"},"taskStatusCount":{"work":{"phase":{"Failed":2,"Running":1}}}}}
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            delete pod a-work-1
+            note Normal ExecuteAction: RestartPod: pod a-work-0 failed with exit code 1
+        "#]],
+    );
+}
+
+#[test]
+fn a_partition_restarts_as_one() {
+    check(
+        "job phase=Running min=4 policy=PodFailed:RestartPartition
+         task work replicas=4
+         group Running
+         pod work-0 Running partition=0
+         pod work-1 Running partition=0
+         pod work-2 Running partition=1
+         pod work-3 Failed partition=1",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":1,"retryCount":1,"running":3,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"partition work/1: pod a-work-3 failed with exit code 1","phase":"Restarting","reason":"RestartPartition"},"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":3}}}}}
+            patch pod a-work-2 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            patch pod a-work-3 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-2
+            delete pod a-work-3
+            note Normal ExecuteAction: RestartPartition: partition work/1: pod a-work-3 failed with exit code 1
+        "#]],
+    );
+}
+
+#[test]
+fn an_evicted_pod_is_replaced_and_its_policy_carried_out() {
+    check(
+        "job phase=Running min=2 policy=PodEvicted:RestartTask
+         task work replicas=2
+         group Running
+         pod work-0 Running
+         gone work-1 Running",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"task work: pod a-work-1 was evicted","phase":"Restarting","reason":"RestartTask"},"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            note Normal ExecuteAction: RestartTask: task work: pod a-work-1 was evicted
+        "#]],
+    );
+}
+
+#[test]
+fn an_eviction_without_a_policy_only_replaces_the_pod() {
+    check(
+        "job phase=Running min=2
+         task work replicas=2
+         group Running
+         pod work-0 Running
+         gone work-1 Running",
+        expect![[r#"
+            patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+            create pod a-work-1
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b4_own_deletions_are_not_evictions() {
+    check(
+        "job phase=Running min=1 policy=PodEvicted:TerminateJob
+         task work replicas=1
+         group Running
+         pod work-0 Running
+         gone work-1 Running marked
+         gone work-0 Running marked",
+        expect![[r#"
+            patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b13_a_finished_pod_that_is_removed_was_not_evicted_and_is_not_run_again() {
+    check(
+        "job phase=Running min=2 policy=PodEvicted:TerminateJob counted=work:Succeeded*1
+         task work replicas=2
+         group Running
+         pod work-0 Running
+         gone work-1 Succeeded",
+        expect![[r#"
+            patch job status a {"status":{"running":1,"succeeded":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b13_a_pod_that_fails_while_it_is_removed_was_evicted() {
+    check(
+        "job phase=Running min=2 policy=PodFailed:AbortJob policy=PodEvicted:RestartJob
+         task work replicas=2
+         group Running
+         pod work-0 Running
+         gone work-1 Failed going",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-1 was evicted","phase":"Restarting","reason":"RestartJob"},"taskStatusCount":{"work":{"phase":{"Running":1}}},"version":1}}
+            delete podgroup a-u1
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            note Normal ExecuteAction: RestartJob: pod a-work-1 was evicted
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_evicted_while_no_controller_ran_is_missed_at_the_first_look() {
+    let world = "job phase=Running min=2 policy=PodEvicted:RestartJob counted=work:Running*2
+                 task work replicas=2
+                 group Running
+                 pod work-0 Running";
+    check(
+        world,
+        expect![[r#"
+        patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+        create pod a-work-1
+    "#]],
+    );
+    check(
+        &format!("{world}\nfirst-look"),
+        expect![[r#"
+        patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"a pod of task work was evicted while no controller ran","phase":"Restarting","reason":"RestartJob"},"taskStatusCount":{"work":{"phase":{"Running":1}}},"version":1}}
+        delete podgroup a-u1
+        patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+        delete pod a-work-0
+        note Normal ExecuteAction: RestartJob: a pod of task work was evicted while no controller ran
+    "#]],
+    );
+}
+
+#[test]
+fn an_eviction_policy_with_a_timeout_keeps_its_evidence_and_replaces_the_pod() {
+    check(
+        "job phase=Running min=2 policy=PodEvicted:RestartJob@1m
+         task work replicas=2
+         group Running
+         pod work-0 Running
+         gone work-1 Running at=90",
+        expect![[r#"
+            patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+            create pod a-work-1
+            wake at 2027-01-15T08:02:30Z
+        "#]],
+    );
+    assert!(
+        fixture::plan(
+            "job phase=Running min=2 policy=PodEvicted:RestartJob@1m
+         task work replicas=2
+         gone work-1 Running at=90"
+        )
+        .settled
+        .is_empty()
+    );
+}
+
+#[test]
+fn a_pending_pod_is_a_trigger_only_for_a_policy_with_a_timeout() {
+    check(
+        "job phase=Pending min=1 policy=*:AbortJob
+         task work replicas=1
+         group Inqueue
+         pod work-0 Pending",
+        expect![[r#"
+            patch job status a {"status":{"pending":1,"taskStatusCount":{"work":{"phase":{"Pending":1}}}}}
+        "#]],
+    );
+    check(
+        "job phase=Pending min=1 policy=PodPending:AbortJob@30s
+         task work replicas=1
+         group Inqueue
+         pod work-0 Pending",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Aborting"}],"pending":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 is pending","phase":"Aborting","reason":"AbortJob"},"taskStatusCount":{"work":{"phase":{"Pending":1}}},"version":1}}
+            delete podgroup a-u1
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            note Normal ExecuteAction: AbortJob: pod a-work-0 is pending
+        "#]],
+    );
+}
+
+#[test]
+fn restarts_in_place_fail_the_task() {
+    check(
+        "job phase=Running min=1 policy=TaskFailed:TerminateJob
+         task work replicas=2
+         group Running
+         pod work-0 Running restarts=2
+         pod work-1 Running restarts=1",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Terminating"}],"running":2,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"containers of task work restarted 3 times, 3 are allowed","phase":"Terminating","reason":"TerminateJob"},"taskStatusCount":{"work":{"phase":{"Running":2}}},"version":1}}
+            delete podgroup a-u1
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            delete pod a-work-1
+            note Normal ExecuteAction: TerminateJob: containers of task work restarted 3 times, 3 are allowed
+        "#]],
+    );
+}
+
+#[test]
+fn a_completed_task_completes_the_job() {
+    check(
+        "job phase=Running min=2 policy=TaskCompleted:CompleteJob
+         task lead replicas=1
+         task work replicas=1
+         group Running
+         pod lead-0 Succeeded
+         pod work-0 Running",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Completing"}],"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"all pods of task lead succeeded","phase":"Completing","reason":"CompleteJob"},"succeeded":1,"taskStatusCount":{"lead":{"phase":{"Succeeded":1}},"work":{"phase":{"Running":1}}},"version":1}}
+            delete podgroup a-u1
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            note Normal ExecuteAction: CompleteJob: all pods of task lead succeeded
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b6_an_unknown_podgroup_is_a_trigger_also_after_a_restart() {
+    check(
+        "job phase=Running min=1 version=4 retry=1 policy=Unknown:RestartJob
+         task work replicas=1
+         group Unknown
+         pod work-0 Running version=4 retry=1",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":2,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"the PodGroup lost members and is Unknown","phase":"Restarting","reason":"RestartJob"},"taskStatusCount":{"work":{"phase":{"Running":1}}},"version":5}}
+            delete podgroup a-u1
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            note Normal ExecuteAction: RestartJob: the PodGroup lost members and is Unknown
+        "#]],
+    );
+}
+
+#[test]
+fn a_command_is_stored_then_taken_away_then_carried_out() {
+    check(
+        "job phase=Running min=1
+         task work replicas=1
+         group Running
+         pod work-0 Running
+         command AbortJob",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Aborting"}],"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"command do-it was issued","phase":"Aborting","reason":"AbortJob"},"taskStatusCount":{"work":{"phase":{"Running":1}}},"version":1}}
+            delete command do-it
+            delete podgroup a-u1
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            note Normal CommandIssued: AbortJob by command do-it, which is now used up
+            note Normal ExecuteAction: AbortJob: command do-it was issued
+        "#]],
+    );
+}
+
+#[test]
+fn a_command_that_is_already_carried_out_is_taken_away_before_the_job_goes_on() {
+    check(
+        "job phase=Restarting min=1 version=1 retry=1 reason=RestartJob
+         task work replicas=1
+         command RestartJob",
+        expect![[r#"
+            delete command do-it
+            note Normal CommandIssued: RestartJob by command do-it, which is now used up
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b22_a_restarting_job_can_be_aborted() {
+    check(
+        "job phase=Restarting min=1 version=1 retry=1 reason=RestartJob
+         task work replicas=1
+         pod work-0 Running version=0 going
+         command AbortJob",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Aborting"}],"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"command do-it was issued","phase":"Aborting","reason":"AbortJob"},"terminating":1,"version":2}}
+            delete command do-it
+            note Normal CommandIssued: AbortJob by command do-it, which is now used up
+            note Normal ExecuteAction: AbortJob: command do-it was issued
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b23_resuming_costs_no_retry_and_keeps_what_had_finished() {
+    check(
+        "job phase=Aborted min=2 version=1 retry=2
+         task work replicas=2
+         pod work-0 Succeeded
+         command ResumeJob",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"command do-it was issued","phase":"Restarting","reason":"ResumeJob"},"succeeded":1,"taskStatusCount":{"work":{"phase":{"Succeeded":1}}},"version":2}}
+            delete command do-it
+            note Normal CommandIssued: ResumeJob by command do-it, which is now used up
+            note Normal ExecuteAction: ResumeJob: command do-it was issued
+        "#]],
+    );
+    check(
+        "job phase=Restarting min=2 version=2 retry=2 reason=ResumeJob
+         task work replicas=2
+         pod work-0 Succeeded",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Pending"},"succeeded":1,"taskStatusCount":{"work":{"phase":{"Succeeded":1}}}}}
+            create podgroup a-u1
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b28_a_command_for_a_namesake_is_not_ours() {
+    check(
+        "job phase=Running min=1
+         task work replicas=1
+         group Running
+         pod work-0 Running
+         command AbortJob uid=u0",
+        expect![[r#"
+            patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+        "#]],
+    );
+}
+
+#[test]
+fn a_command_without_effect_is_taken_away() {
+    check(
+        "job phase=Completed min=1
+         task work replicas=1
+         command AbortJob",
+        expect![[r#"
+            delete command do-it
+            note Normal CommandIssued: AbortJob by command do-it, which is now used up
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b11_a_missing_queue_is_said_and_waited_for() {
+    check(
+        "job min=1
+         task work replicas=1
+         no-queue",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"queue default does not exist; create it, or name another in spec.queue","phase":"Pending","reason":"QueueNotFound"}}}
+            note Warning QueueNotFound: queue default does not exist; create it, or name another in spec.queue
+        "#]],
+    );
+}
+
+#[test]
+fn a_job_that_waits_no_longer_does_not_say_so_any_more() {
+    check(
+        "job phase=Pending min=1 reason=QueueNotFound
+         task work replicas=1
+         group Pending",
+        expect![[r#""#]],
+    );
+}
+
+#[test]
+fn volcano_b14_a_claim_has_its_name_before_it_exists() {
+    check(
+        "job phase=Pending min=1
+         task work replicas=1
+         volume /data made
+         volume /in claim=in
+         claim in",
+        expect![[r#"
+            patch job status a {"status":{"controlledResources":{"volume-pvc-in":"in"}}}
+            patch job a {"spec":{"volumes":[{"mountPath":"/data","volumeClaim":{"accessModes":["ReadWriteOnce"]},"volumeClaimName":"a-pvc-4q8p9w5tl8h9"},{"mountPath":"/in","volumeClaimName":"in"}]}}
+            create persistentvolumeclaim a-pvc-4q8p9w5tl8h9
+            create podgroup a-u1
+        "#]],
+    );
+}
+
+#[test]
+fn a_missing_claim_is_said_and_waited_for() {
+    check(
+        "job phase=Pending min=1
+         task work replicas=1
+         volume /in claim=in",
+        expect![[r#"
+            patch job status a {"status":{"controlledResources":{"volume-pvc-in":"in"},"state":{"message":"the claim in of volume /in does not exist; create it","reason":"PVCError"}}}
+            note Warning PVCError: the claim in of volume /in does not exist; create it
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b39_a_dependency_that_failed_for_good_fails_the_job() {
+    check(
+        "job phase=Running min=1
+         task lead replicas=1
+         task work replicas=2 after=lead
+         task last replicas=1 after=work
+         group Running
+         pod lead-0 Failed",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Failed"}],"failed":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"0 of 4 pods succeeded, 1 are needed","phase":"Failed","reason":"TooFewSucceeded"},"taskStatusCount":{"lead":{"phase":{"Failed":1}}}}}
+            delete podgroup a-u1
+        "#]],
+    );
+}

@@ -1,0 +1,152 @@
+//! What policies may answer: everything that holds of the job's pods, tasks and PodGroup in this snapshot.
+//!
+//! Volcano takes these from events. Here each is a condition that can be seen for as long as it is true, so none is lost
+//! while nobody looks, and none happens twice: the action that answers it makes it untrue, by a new version, by removing
+//! the pod, or by settling the evidence of a pod that is gone.
+
+use krafla_api::volcano::{Event, PodGroupPhase, TaskSpec};
+use krafla_api::{Time, Uid};
+
+use super::Job;
+use super::podgroup::Group;
+use super::pods::{Observed, Pods};
+use crate::Departed;
+
+/// Something that holds and that a policy may answer.
+#[derive(Debug)]
+pub(super) struct Trigger<'a> {
+    pub(super) event: Event,
+    /// The task it is about; none if it is about the whole job.
+    pub(super) task: Option<&'a str>,
+    /// The partition of the pod it is about.
+    pub(super) partition: Option<&'a str>,
+    /// The pod it is about, if it is still there.
+    pub(super) pod: Option<&'a Uid>,
+    /// The pod's retry count: which try it belongs to.
+    pub(super) retry_count: i32,
+    pub(super) exit_codes: Vec<i32>,
+    /// Since when it holds; time-outs count from here.
+    pub(super) since: Time,
+    /// What a person should read.
+    pub(super) cause: String,
+    /// The departed pod that is the evidence for it.
+    pub(super) evidence: Option<&'a Uid>,
+}
+
+/// All triggers, most particular first: single pods, then tasks, then the job.
+pub(super) fn observe<'a>(
+    job: &'a Job<'_>,
+    pods: &'a Pods<'_>,
+    group: &Group<'_>,
+    departed: &'a [Departed],
+) -> Vec<Trigger<'a>> {
+    let mut triggers: Vec<Trigger<'a>> = pods.current().filter_map(|pod| of_pod(pod, job.now)).collect();
+    triggers.extend(departed.iter().filter_map(|departed| eviction(job, departed)));
+    triggers.extend(pods.lost_unseen().map(|task| unseen_eviction(job, task)));
+    for task in &job.spec.tasks {
+        triggers.extend(task_failed(job, task, pods));
+        triggers.extend(task_completed(job, task, pods));
+    }
+    triggers.extend(job_unknown(job, group));
+    triggers
+}
+
+fn of_pod<'a>(pod: &'a Observed<'_>, now: Time) -> Option<Trigger<'a>> {
+    let (event, since, cause) = if pod.has_failed() {
+        let codes: Vec<String> = pod.exit_codes().map(|code| code.to_string()).collect();
+        let how =
+            if codes.is_empty() { String::new() } else { format!(" with exit code {}", codes.join(", ")) };
+        (Event::PodFailed, pod.ended_at().unwrap_or(now), format!("pod {} failed{how}", pod.name()))
+    } else if pod.is_pending() {
+        (Event::PodPending, pod.created_at().unwrap_or(now), format!("pod {} is pending", pod.name()))
+    } else {
+        return None;
+    };
+    Some(Trigger {
+        event,
+        task: Some(pod.task),
+        partition: pod.partition,
+        pod: Some(pod.uid()),
+        retry_count: pod.retry_count,
+        exit_codes: pod.exit_codes().collect(),
+        since,
+        cause,
+        evidence: None,
+    })
+}
+
+/// A pod of this version that went away although nobody here asked for it, before it had finished. One that failed while it
+/// was being removed was evicted, not broken.
+fn eviction<'a>(job: &Job<'_>, departed: &'a Departed) -> Option<Trigger<'a>> {
+    let pod = Observed::new(&departed.object)?;
+    let is_ours = pod.version >= job.status.version && job.wants(pod.task, pod.index) && !pod.is_marked();
+    let was_cut_short = !pod.is_finished() || (pod.has_failed() && departed.object.meta.is_deleting());
+    (is_ours && was_cut_short).then(|| Trigger {
+        event: Event::PodEvicted,
+        task: Some(pod.task),
+        partition: pod.partition,
+        pod: None,
+        retry_count: pod.retry_count,
+        exit_codes: Vec::new(),
+        since: departed.at,
+        cause: format!("pod {} was evicted", pod.name()),
+        evidence: Some(&departed.object.meta.uid),
+    })
+}
+
+fn unseen_eviction<'a>(job: &Job<'_>, task: &'a str) -> Trigger<'a> {
+    let cause = format!("a pod of task {task} was evicted while no controller ran");
+    Trigger { retry_count: job.status.retry_count, ..of_job(Event::PodEvicted, Some(task), job.now, cause) }
+}
+
+/// Volcano: the restarts of all waiting and running pods of the task together reach its maxRetry; -1 means never.
+fn task_failed<'a>(job: &Job<'_>, task: &'a TaskSpec, pods: &'a Pods<'_>) -> Option<Trigger<'a>> {
+    let limit = if task.max_retry == 0 { 3 } else { task.max_retry };
+    let alive = || pods.current().filter(|pod| pod.task == task.name && pod.is_alive());
+    let restarts = alive().map(Observed::restarts).fold(0, i32::saturating_add);
+    if limit < 0 || task.replicas == 0 || restarts < limit {
+        return None;
+    }
+    let worst = alive().max_by_key(|pod| pod.restarts())?;
+    let since = alive().filter_map(Observed::restarted_at).max().unwrap_or(job.now);
+    let cause = format!("containers of task {} restarted {restarts} times, {limit} are allowed", task.name);
+    Some(Trigger { pod: Some(worst.uid()), ..of_job(Event::TaskFailed, Some(&task.name), since, cause) })
+}
+
+/// Volcano: as many pods of the task succeeded as it has replicas. Pods kept from an earlier version count, but at least one
+/// must be of this version: what a suspended job had completed is not completed again when it is resumed.
+fn task_completed<'a>(job: &Job<'_>, task: &'a TaskSpec, pods: &'a Pods<'_>) -> Option<Trigger<'a>> {
+    let n_succeeded = pods.counts_of(&task.name).map_or(0, |counts| counts.succeeded);
+    if task.replicas <= 0 || n_succeeded < task.replicas {
+        return None;
+    }
+    let succeeded =
+        pods.current().filter(|pod| pod.task == task.name && pod.is_finished() && !pod.has_failed());
+    let last = succeeded.max_by_key(|pod| pod.ended_at())?;
+    let since = last.ended_at().unwrap_or(job.now);
+    let cause = format!("all pods of task {} succeeded", task.name);
+    let trigger = of_job(Event::TaskCompleted, Some(&task.name), since, cause);
+    Some(Trigger { pod: Some(last.uid()), partition: last.partition, ..trigger })
+}
+
+fn job_unknown<'a>(job: &Job<'_>, group: &Group<'_>) -> Option<Trigger<'a>> {
+    if *group.phase()? != PodGroupPhase::Unknown {
+        return None;
+    }
+    let since = group.changed_at().or(job.status.state.last_transition_time).unwrap_or(job.now);
+    Some(of_job(Event::JobUnknown, None, since, "the PodGroup lost members and is Unknown".to_owned()))
+}
+
+fn of_job(event: Event, task: Option<&str>, since: Time, cause: String) -> Trigger<'_> {
+    Trigger {
+        event,
+        task,
+        partition: None,
+        pod: None,
+        retry_count: 0,
+        exit_codes: Vec::new(),
+        since,
+        cause,
+        evidence: None,
+    }
+}
