@@ -2,13 +2,17 @@
 //!
 //! ```text
 //!   cargo run -p krafla-apiserver --example serve -- [--listen 127.0.0.1:6443] [--data-dir DIR] [--kubeconfig FILE]
+//!                                                    [--admission off]
 //! ```
+//!
+//! Beside the kubeconfig it writes `ca.crt` and `token`. Without admission, jobs are stored as on a cluster that lacks
+//! Volcano's webhooks.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use krafla_apiserver::admit::Admission;
+use krafla_apiserver::admit::{Admission, Volcano};
 use krafla_apiserver::http::write_private;
 use krafla_apiserver::store::Store;
 use krafla_apiserver::{Api, ServerConfig, SystemEnv, serve};
@@ -18,6 +22,7 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> Result<(), Failure> {
     let mut listen: SocketAddr = ([127, 0, 0, 1], 0).into();
     let (mut data_dir, mut kubeconfig) = (None, PathBuf::from("kubeconfig"));
+    let mut admission = Admission::default().with(Volcano::default());
     let mut arguments = std::env::args().skip(1);
     while let Some(flag) = arguments.next() {
         let value = arguments.next().ok_or_else(|| format!("{flag} needs a value"))?;
@@ -25,24 +30,21 @@ fn main() -> Result<(), Failure> {
             "--listen" => listen = value.parse()?,
             "--data-dir" => data_dir = Some(PathBuf::from(value)),
             "--kubeconfig" => kubeconfig = value.into(),
-            other => {
-                return Err(
-                    format!("unknown flag {other}; known are --listen, --data-dir, --kubeconfig").into()
-                );
-            }
+            "--admission" if value == "off" => admission = Admission::default(),
+            other => return Err(format!("unknown flag {other} {value}; see the top of this file").into()),
         }
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(ServerConfig { listen, data_dir, pod_access: None }, kubeconfig))
+    runtime.block_on(run(ServerConfig { listen, data_dir, pod_access: None }, admission, kubeconfig))
 }
 
-async fn run(config: ServerConfig, kubeconfig: PathBuf) -> Result<(), Failure> {
+async fn run(config: ServerConfig, admission: Admission, kubeconfig: PathBuf) -> Result<(), Failure> {
     let store = match &config.data_dir {
         Some(dir) => Store::open(dir)?,
         None => Store::in_memory(),
     };
     let env = Arc::new(SystemEnv);
-    let api = Api::new(store.clone(), env.clone(), Admission::default());
+    let api = Api::new(store.clone(), env.clone(), admission);
     api.bootstrap().await?;
     let namespaces = tokio::spawn(api.clone().run_namespaces());
     let server = serve(api, env, config).await?;

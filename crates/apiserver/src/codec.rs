@@ -57,11 +57,20 @@ pub(crate) fn decode_any(gvk: [&str; 3], content_type: &str, body: &[u8]) -> Res
 /// A value that was made in this process, or by a patch, in the form of decoded ones.
 pub(crate) fn normalise(resource: &Resource, object: &Value) -> Result<Value, String> {
     let node = Node::from(object);
-    let decoded = match resource.schema {
-        Some(of) => decode::decode(&node, of),
-        None => decode::decode_custom(&node),
-    };
-    decoded.map(|decoded| decoded.object)
+    decode_typed(resource, &node).map(|decoded| decoded.object)
+}
+
+/// An object by its type, or by the schema that its CRD gives it.
+fn decode_typed(resource: &Resource, node: &Node<'_>) -> Result<Decoded, String> {
+    if let Some(of) = resource.schema {
+        return decode::decode(node, of);
+    }
+    let mut decoded = decode::decode_custom(node)?;
+    if let Some(schema) = &resource.custom {
+        let dropped = schema.compiled.prune(&mut decoded.object);
+        decoded.findings.extend(dropped.into_iter().map(Finding::Unknown));
+    }
+    Ok(decoded)
 }
 
 /// Adds what is shown although it is empty.
@@ -100,11 +109,7 @@ fn decode_node(resource: &Resource, node: &Node<'_>) -> Result<Decoded, Status> 
     };
     let (api_version, kind) = (text("apiVersion").unwrap_or_default(), text("kind").unwrap_or_default());
     check_type(resource, api_version, kind)?;
-    let decoded = match resource.schema {
-        Some(of) => decode::decode(node, of),
-        None => decode::decode_custom(node),
-    };
-    decoded.map_err(|why| cannot_be_handled(resource, api_version, kind, &why))
+    decode_typed(resource, node).map_err(|why| cannot_be_handled(resource, api_version, kind, &why))
 }
 
 fn decode_protobuf(resource: &Resource, body: &[u8]) -> Result<Decoded, Status> {

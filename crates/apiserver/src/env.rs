@@ -3,6 +3,8 @@
 //! Everything else about an answer follows from the request and the store. A simulation that gives its own `Env` gets the
 //! same answers from the same seed.
 
+use std::path::Path;
+
 use krafla_api::{Time, Uid};
 
 /// The surroundings.
@@ -15,6 +17,11 @@ pub trait Env: Send + Sync {
 
     /// Five letters and digits for the end of a generated name.
     fn suffix(&self) -> String;
+
+    /// Whether schedules may name this time zone.
+    fn has_time_zone(&self, name: &str) -> bool {
+        matches!(name, "UTC" | "Etc/UTC")
+    }
 }
 
 /// The real surroundings.
@@ -33,7 +40,17 @@ impl Env for SystemEnv {
     fn suffix(&self) -> String {
         suffix_of(random_bytes())
     }
+
+    fn has_time_zone(&self, name: &str) -> bool {
+        let is_plain = name.split('/').all(|part| !part.is_empty() && !part.starts_with('.'));
+        is_plain
+            && (matches!(name, "UTC" | "Etc/UTC")
+                || ZONES.iter().any(|dir| Path::new(dir).join(name).is_file()))
+    }
 }
+
+/// Where systems keep their time zones.
+const ZONES: [&str; 3] = ["/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/etc/zoneinfo"];
 
 fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];

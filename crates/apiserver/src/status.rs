@@ -152,9 +152,20 @@ impl Status {
 
     /// The object breaks rules of its kind. All of them are named at once.
     pub fn invalid(kind: &Qualified<'_>, name: &str, errors: &[FieldError]) -> Status {
+        let cause = |error: &FieldError| Cause {
+            reason: error.reason().into(),
+            message: error.message(),
+            field: error.field.clone(),
+        };
+        Status::invalid_for(kind, name, errors.iter().map(cause).collect())
+    }
+
+    /// The object is invalid for these reasons.
+    pub fn invalid_for(kind: &Qualified<'_>, name: &str, causes: Vec<Cause>) -> Status {
         // Equal findings are said once in the sentence, but each is listed.
         let mut sentences: Vec<String> = Vec::new();
-        for sentence in errors.iter().map(FieldError::to_string) {
+        for Cause { field, message, .. } in &causes {
+            let sentence = if field.is_empty() { message.clone() } else { format!("{field}: {message}") };
             if !sentences.contains(&sentence) {
                 sentences.push(sentence);
             }
@@ -163,12 +174,8 @@ impl Status {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        let mut status =
-            Status::new(422, "Invalid", format!("{kind} \"{name}\" is invalid: {list}")).about(kind, name);
-        for error in errors {
-            status = status.with_cause(error.reason(), &error.message(), &error.field);
-        }
-        status
+        let status = Status::new(422, "Invalid", format!("{kind} \"{name}\" is invalid: {list}"));
+        Status { details: Some(Details { causes, ..Details::of(kind, name) }), ..status }
     }
 
     /// The rules of the cluster do not allow it.

@@ -5,10 +5,13 @@
 
 mod priority;
 mod service;
+mod volcano;
 
 use std::sync::Arc;
 
 use serde_json::Value;
+
+pub use volcano::Volcano;
 
 use crate::ops::Api;
 use crate::registry::Resource;
@@ -21,6 +24,8 @@ pub enum Operation {
     Create,
     /// It changes.
     Update,
+    /// It is to go. There is nothing to mutate, and the object is the stored one.
+    Delete,
 }
 
 /// A write that policies look at.

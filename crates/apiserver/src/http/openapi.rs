@@ -62,6 +62,6 @@ fn shown(resource: &Resource) -> Served<'_> {
         is_namespaced: resource.is_namespaced(),
         verbs: resource.verbs,
         subresources: subresources.collect(),
-        custom_schema: resource.custom_schema.as_ref(),
+        custom_schema: resource.custom.as_ref().map(|schema| &schema.document),
     }
 }

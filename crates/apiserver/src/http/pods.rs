@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use krafla_api::{Key, Time};
 use serde_json::Value;
@@ -16,12 +17,12 @@ use crate::status::{Qualified, Status};
 /// Access to what runs in pods. The node has it; the server only passes it on.
 pub trait PodAccess: Send + Sync {
     /// The log of a container. The stream ends with the log or, when it is followed, with the container.
-    fn logs(
-        &self,
-        pod: &Key,
-        container: &str,
+    fn logs<'a>(
+        &'a self,
+        pod: &'a Key,
+        container: &'a str,
         options: LogOptions,
-    ) -> Result<BoxStream<'static, Bytes>, Status>;
+    ) -> BoxFuture<'a, Result<BoxStream<'static, Bytes>, Status>>;
 }
 
 /// Which part of a log, and how.
@@ -90,7 +91,7 @@ pub(super) fn log(
     let Some(access) = access else {
         return Err(Status::unavailable("this server has no node: logs are not available"));
     };
-    Ok(body::stream("text/plain", access.logs(key, &container, options)?))
+    Ok(body::stream("text/plain", access.logs(key, &container, options).await?))
 }
 
 fn no_content() -> Reply {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::prepare::bump_generation;
 use super::update::is_ready_to_go;
 use super::{Answer, Api, ListOptions, Listing, commit_failed, parse};
+use crate::admit::Operation;
 use crate::kinds::namespace::PROTECTED;
 use crate::object;
 use crate::registry::{Generation, Resource};
@@ -53,6 +54,9 @@ impl Api {
             let old = parse(&entry)?;
             check_protected(resource, key)?;
             check_preconditions(resource, &entry, options)?;
+            if !object::is_deleting(&old) {
+                self.admission().validate(self, resource, Operation::Delete, &old, Some(&old))?;
+            }
             let new = self.mark(resource, &old, options);
             match self.put_deleted(resource, &entry, &old, new, options).await {
                 Err(CommitError::Stale { .. }) => {}

@@ -308,7 +308,7 @@ impl Row {
             columns: table::NAME_AND_TIME.into(),
             rules: Arc::new(kinds::Plain),
             schema: crate::schema::builtin().kind(group, version, kind),
-            custom_schema: None,
+            custom: None,
             is_custom: false,
         };
         Row { resource }

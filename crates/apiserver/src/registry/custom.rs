@@ -5,10 +5,11 @@ use std::sync::Arc;
 use krafla_api::Scope;
 use serde_json::Value;
 
-use super::{Generation, Names, Registry, Resource, Subresource};
+use super::{CustomSchema, Generation, Names, Registry, Resource, Subresource};
 use crate::kinds::custom::Custom;
 use crate::names::NameRule;
 use crate::object;
+use crate::schema::structural::Structural;
 use crate::store::ResourceId;
 use crate::table::Columns;
 
@@ -41,6 +42,8 @@ fn resources(definition: &Value) -> Vec<Resource> {
 
 fn resource(definition: &Value, version: &Value, stored: &str) -> Resource {
     let names = names(definition, version);
+    let document = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_default();
+    let compiled = Arc::new(Structural::compile(&document));
     let is_namespaced = definition.pointer("/spec/scope").is_some_and(|scope| scope == "Namespaced");
     let columns =
         version.get("additionalPrinterColumns").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -58,9 +61,9 @@ fn resource(definition: &Value, version: &Value, stored: &str) -> Resource {
         create_on_update: false,
         selectable: selectable.map(|path| path.trim_start_matches('.').to_owned()).collect(),
         columns: Columns::of_crd(columns),
-        rules: Arc::new(Custom::of(version)),
+        rules: Arc::new(Custom::new(version, compiled.clone())),
         schema: None,
-        custom_schema: version.pointer("/schema/openAPIV3Schema").cloned(),
+        custom: Some(CustomSchema { document, compiled }),
         is_custom: true,
         names,
     }

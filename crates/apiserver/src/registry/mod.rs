@@ -22,6 +22,7 @@ use serde_json::Value;
 use crate::kinds::Rules;
 use crate::names::NameRule;
 use crate::schema::TypeId;
+use crate::schema::structural::Structural;
 use crate::status::Qualified;
 use crate::store::ResourceId;
 use crate::table::Columns;
@@ -57,9 +58,18 @@ pub struct Resource {
     /// The type of its objects, where that is built in.
     pub schema: Option<TypeId>,
     /// The schema that a CRD gives them.
-    pub custom_schema: Option<Value>,
+    pub custom: Option<CustomSchema>,
     /// Whether a CRD defines it: some answers differ in form from those for built-in kinds.
     pub is_custom: bool,
+}
+
+/// How a CRD describes the objects of one version.
+#[derive(Clone)]
+pub struct CustomSchema {
+    /// As it stands in the CRD.
+    pub document: Value,
+    /// As it is used.
+    pub compiled: Arc<Structural>,
 }
 
 /// What a resource is called.
