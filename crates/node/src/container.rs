@@ -1,13 +1,13 @@
 //! One attempt at running one container: which one it is, and what became of it.
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use jiff::Timestamp;
 use krafla_api::Uid;
 use serde::{Deserialize, Serialize};
 
-/// The environment variable by which a process, and all that it starts, is known to belong to a container.
+/// The environment variable by which a process, and all that it starts, is known to belong to a container. It says where
+/// the container's files are: its value and `.log` is the log.
 ///
 /// Process groups and parents change hands when programs turn themselves into daemons; the environment stays.
 pub const CONTAINER_VARIABLE: &str = "KRAFLA_CONTAINER";
@@ -34,6 +34,23 @@ impl ContainerId {
         pods.join(&*self.pod.0).join("containers").join(&self.name)
     }
 
+    /// What the names of all files of this attempt begin with. It tells apart the containers of all kraflas of a machine,
+    /// even of two with copies of the same data.
+    pub fn place(&self, pods: &Path) -> PathBuf {
+        self.directory(pods).join(self.attempt.to_string())
+    }
+
+    /// The container of a place below the directory of all pods; none if it is not one.
+    pub fn of_place(pods: &Path, place: &Path) -> Option<ContainerId> {
+        let mut parts = place.strip_prefix(pods).ok()?.iter().map(|part| part.to_str());
+        let (pod, "containers", name, attempt) =
+            (parts.next()??, parts.next()??, parts.next()??, parts.next()??)
+        else {
+            return None;
+        };
+        Some(ContainerId { pod: pod.into(), name: name.to_owned(), attempt: attempt.parse().ok()? })
+    }
+
     /// What this attempt wrote to its standard output and standard error.
     pub fn log_path(&self, pods: &Path) -> PathBuf {
         self.directory(pods).join(format!("{}.log", self.attempt))
@@ -48,26 +65,6 @@ impl ContainerId {
 impl std::fmt::Display for ContainerId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}/{}", self.pod, self.name, self.attempt)
-    }
-}
-
-/// The text was not `pod/name/attempt`.
-#[derive(Debug, thiserror::Error)]
-#[error("not a container: want pod/name/attempt")]
-pub struct NotAContainer;
-
-impl FromStr for ContainerId {
-    type Err = NotAContainer;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut parts = text.split('/');
-        let (Some(pod), Some(name), Some(attempt), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
-            return Err(NotAContainer);
-        };
-        let attempt = attempt.parse().map_err(|_| NotAContainer)?;
-        Ok(ContainerId { pod: pod.into(), name: name.to_owned(), attempt })
     }
 }
 
@@ -143,11 +140,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_id_survives_the_trip_through_an_environment_variable() {
+    fn a_container_is_known_by_its_place() {
+        let pods = Path::new("/data/pods");
         let id = ContainerId { pod: "0a1b".into(), name: "main".into(), attempt: 3 };
-        assert_eq!(id.to_string().parse::<ContainerId>().unwrap(), id);
-        for bad in ["", "pod", "pod/main", "pod/main/x", "pod/main/1/2"] {
-            assert!(bad.parse::<ContainerId>().is_err(), "{bad}");
+        let place = id.place(pods);
+        assert_eq!(place, Path::new("/data/pods/0a1b/containers/main/3"));
+        assert_eq!(ContainerId::of_place(pods, &place), Some(id));
+        for elsewhere in
+            ["", "/copy/pods/0a1b/containers/main/3", "/data/pods/0a1b", "/data/pods/a/containers/b/x"]
+        {
+            assert_eq!(ContainerId::of_place(pods, Path::new(elsewhere)), None, "{elsewhere}");
         }
     }
 

@@ -1,7 +1,24 @@
 //! Runs pods as ordinary processes of this machine.
+//!
+//! ```text
+//!   agent        the node: takes pods from the server, one worker each
+//!   decide       what should happen to a pod now: pure
+//!   materials    environment and volumes: pure, but for writing files
+//!   supervisor   the process that is the parent of all containers, and survives this one
+//!   logs         what containers wrote
+//!   pod, status  the parts of a Pod that a node reads and writes
+//!   container    one attempt at a container, and its record
+//! ```
 
+mod agent;
 pub mod container;
 pub mod decide;
+mod logs;
+pub mod materials;
 pub mod pod;
 pub mod status;
 pub mod supervisor;
+
+pub use agent::{Node, NodeConfig};
+pub use logs::{LogError, LogOptions, LogStream};
+pub use supervisor::Mode;

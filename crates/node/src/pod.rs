@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use krafla_api::meta::null_as_default;
-use krafla_api::{Key, Time, Uid};
+use krafla_api::{Key, Quantity, Time, Uid};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::status::PodStatus;
 
@@ -143,9 +142,9 @@ impl Container {
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
 pub struct Resources {
     #[serde(deserialize_with = "null_as_default")]
-    pub requests: BTreeMap<String, Value>,
+    pub requests: BTreeMap<String, Quantity>,
     #[serde(deserialize_with = "null_as_default")]
-    pub limits: BTreeMap<String, Value>,
+    pub limits: BTreeMap<String, Quantity>,
 }
 
 /// One variable of the environment.
@@ -185,7 +184,7 @@ pub struct FieldRef {
 pub struct ResourceFieldRef {
     pub container_name: String,
     pub resource: String,
-    pub divisor: Option<Value>,
+    pub divisor: Option<Quantity>,
 }
 
 /// One key of a ConfigMap or Secret.
@@ -288,6 +287,13 @@ pub struct SecretVolume {
     pub items: Vec<KeyToPath>,
     pub default_mode: Option<u32>,
     pub optional: Option<bool>,
+}
+
+impl SecretVolume {
+    /// The Secret's name, whichever of the two fields has it.
+    pub fn name(&self) -> &str {
+        if self.secret_name.is_empty() { &self.name } else { &self.secret_name }
+    }
 }
 
 /// One key of a ConfigMap or Secret as a file.

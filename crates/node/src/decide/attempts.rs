@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::container::{Cause, ContainerId, End, Record};
 use crate::pod::Pod;
-use crate::status::Terminated;
+use crate::status::{PodStatus, Terminated};
 
 /// The known attempts at a pod's containers: the newest of each, and mostly the one before.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,17 +42,22 @@ impl Attempts {
         self.latest(container)?.end.as_ref()
     }
 
+    /// All attempts that run.
+    pub fn all_running(&self) -> impl Iterator<Item = &Record> {
+        self.0.values().flat_map(BTreeMap::values).filter(|record| record.is_running())
+    }
+
     /// Whether anything runs.
     pub fn any_running(&self) -> bool {
-        self.0.values().flat_map(BTreeMap::values).any(Record::is_running)
+        self.all_running().next().is_some()
     }
 
     /// Adds what only the pod's status remembers: containers that ran here, and whose records are lost.
     ///
     /// Without this a container that had done its work would run once more.
-    pub fn recover(&mut self, pod: &Pod, now: Timestamp) {
+    pub fn recover(&mut self, pod: &Pod, before: &PodStatus, now: Timestamp) {
         for container in pod.all_containers() {
-            let Some(status) = pod.status.container(&container.name) else { continue };
+            let Some(status) = before.container(&container.name) else { continue };
             if status.container_id.is_empty() || self.latest(&container.name).is_some() {
                 continue;
             }

@@ -30,8 +30,10 @@ use crate::supervisor::protocol::Stop;
 /// What one decision sees.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'a> {
-    /// The pod, with the status that was last written.
+    /// The pod. Its own status is not looked at: it may be older than `before`.
     pub pod: &'a Pod,
+    /// The status that was last written.
+    pub before: &'a PodStatus,
     /// What its containers did.
     pub attempts: &'a Attempts,
     /// Why containers can not be started, by name.
@@ -156,8 +158,8 @@ enum Why {
 }
 
 fn fate(sight: &Sight<'_>) -> Fate {
-    let Sight { pod, attempts, .. } = sight;
-    if pod.status.phase.is_finished() {
+    let Sight { pod, attempts, before, .. } = sight;
+    if before.phase.is_finished() {
         return Fate::End(Why::Finished);
     }
     if pod.is_deleting() || sight.is_gone {
@@ -184,7 +186,7 @@ fn fate(sight: &Sight<'_>) -> Fate {
 /// When the pod's time is up. Its clock starts when the node first reports it.
 fn deadline(sight: &Sight<'_>) -> Option<Time> {
     let seconds = u64::try_from(sight.pod.spec.active_deadline_seconds?).unwrap_or(0);
-    Some(sight.pod.status.start_time?.after(Duration::from_secs(seconds)))
+    Some(sight.before.start_time?.after(Duration::from_secs(seconds)))
 }
 
 /// Whether a container that has ended so is started again.

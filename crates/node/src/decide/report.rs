@@ -10,7 +10,7 @@ use crate::status::{
 };
 
 pub(super) fn status(sight: &Sight<'_>, fate: &Fate) -> PodStatus {
-    let before = &sight.pod.status;
+    let before = sight.before;
     let of = |containers: &[Container], is_init| -> Vec<ContainerStatus> {
         containers.iter().map(|container| container_status(sight, fate, container, is_init)).collect()
     };
@@ -45,7 +45,7 @@ impl From<Phase> for Verdict {
 
 /// The phase. It becomes final only when nothing runs any more, and never changes after that.
 fn verdict(sight: &Sight<'_>, fate: &Fate, status: &PodStatus) -> Verdict {
-    let before = &sight.pod.status;
+    let before = sight.before;
     let why = match fate {
         Fate::End(Why::Finished) => {
             let (reason, message) = (before.reason.clone(), before.message.clone());
@@ -165,7 +165,7 @@ fn go_duration(seconds: u32) -> String {
 
 /// What was reported before of the attempt before, if its record is gone.
 fn remembered_last_state(sight: &Sight<'_>, record: &Record) -> ContainerState {
-    let before = sight.pod.status.container(&record.id.name);
+    let before = sight.before.container(&record.id.name);
     before
         .filter(|status| status.restart_count == record.id.attempt)
         .map_or_else(ContainerState::default, |status| status.last_state.clone())

@@ -41,7 +41,7 @@ impl Containers {
         let mut records: BTreeMap<_, _> =
             records::load_all(&pods).into_iter().map(|record| (record.id.clone(), record)).collect();
         if records.values().any(Record::is_running) {
-            kill_strays(Among::Everybody, |_, id| records.keys().any(|known| known.pod == id.pod));
+            kill_strays(&pods, Among::Everybody, |_, id| records.keys().any(|known| known.pod == id.pod));
         }
         for record in records.values_mut().filter(|record| record.is_running()) {
             let message = "the supervisor of this container ended before it did".to_owned();
@@ -109,7 +109,7 @@ impl Containers {
         if launch.argv.is_empty() {
             return Ok(None);
         }
-        let spawned = spawn(launch).map_err(|error| error.to_string())?;
+        let spawned = spawn(launch, &launch.id.place(&self.pods)).map_err(|error| error.to_string())?;
         let pid = spawned.pid;
         let sink =
             Sink { id: launch.id.clone(), log: Rc::new(RefCell::new(log)), outbox: self.outbox.clone() };
@@ -188,7 +188,7 @@ impl Containers {
     pub(super) fn sweep(&self) -> bool {
         let processes = self.processes.borrow();
         let runs = |id: &ContainerId| processes.values().any(|process| process.id == *id);
-        kill_strays(Among::Children, |pid, id| {
+        kill_strays(&self.pods, Among::Children, |pid, id| {
             !processes.contains_key(&pid.as_raw_nonzero().get()) && !runs(id)
         }) > 0
     }

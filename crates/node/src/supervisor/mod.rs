@@ -99,7 +99,8 @@ fn run(args: Vec<OsString>) -> anyhow::Result<()> {
         Some("end-with-node") => Mode::EndWithNode,
         _ => bail!("unknown mode {}: want outlive-node or end-with-node", mode.display()),
     };
-    let root = Path::new(root);
+    // By its own name, however it was called: containers are known by their place.
+    let root = &fs::canonicalize(root).context("the root directory can not be found")?;
     detach()?;
     let lock = File::create(root.join("supervisor.lock")).context("the lock file can not be created")?;
     // Waits for a supervisor that is just leaving. One that stays answers on the socket, and nobody starts a second.
@@ -136,6 +137,10 @@ async fn supervise(root: &Path, mode: Mode) -> anyhow::Result<()> {
     std::io::stdout().flush()?;
     supervisor.run(mode).await;
     supervisor.end_all().await;
+    if mode == Mode::EndWithNode {
+        // Nobody will ask for the records and logs again, and nobody else may be left to remove them.
+        let _ = fs::remove_dir_all(root.join("pods"));
+    }
     // Before the lock goes: whoever waits for it will make a new socket.
     let _ = fs::remove_file(&socket);
     Ok(())

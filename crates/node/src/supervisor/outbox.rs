@@ -52,7 +52,9 @@ impl Outbox {
 
     pub(super) fn follow(&self, id: ContainerId, on: bool) {
         if on {
-            self.followed.borrow_mut().insert(id);
+            self.followed.borrow_mut().insert(id.clone());
+            // Whatever was written before this moment may not have been seen.
+            self.grew(&id);
         } else {
             self.followed.borrow_mut().remove(&id);
         }

@@ -39,11 +39,11 @@ pub(super) enum SpawnError {
     Failed(PathBuf, io::Error),
 }
 
-/// Starts a process in a process group of its own, with nothing inherited but what `launch` says.
+/// Starts a process in a process group of its own, with nothing inherited but what `launch` says and its `place`.
 ///
 /// The command is looked up here, not by the child: with an absolute path the standard library can use `posix_spawn`,
 /// which does not copy this process, and the error can say what was looked for and where.
-pub(super) fn spawn(launch: &Launch) -> Result<Spawned, SpawnError> {
+pub(super) fn spawn(launch: &Launch, place: &Path) -> Result<Spawned, SpawnError> {
     if !launch.working_dir.is_dir() {
         return Err(SpawnError::NoWorkingDir(launch.working_dir.clone()));
     }
@@ -55,7 +55,7 @@ pub(super) fn spawn(launch: &Launch) -> Result<Spawned, SpawnError> {
         .args(arguments)
         .env_clear()
         .envs(launch.env.iter().map(|(name, value)| (name, value)))
-        .env(CONTAINER_VARIABLE, launch.id.to_string())
+        .env(CONTAINER_VARIABLE, place)
         .current_dir(&launch.working_dir)
         .process_group(0)
         .stdin(Stdio::null())

@@ -3,7 +3,10 @@
 //! When the main process of a container ends, its process group is killed. What had left the group before (a daemon, a
 //! job of an interactive shell) becomes a child of the supervisor, and is known by its environment.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
@@ -18,10 +21,10 @@ pub(super) enum Among {
     Everybody,
 }
 
-/// Kills all processes whose container is one that `is_stray` names. Returns how many there were.
+/// Kills all processes whose container, one of those in `pods`, is one that `is_stray` names. Returns how many there were.
 ///
 /// One call is not always enough: the children of what is killed become children of this process, and only then show.
-pub(super) fn kill_strays(among: Among, is_stray: impl Fn(Pid, &ContainerId) -> bool) -> usize {
+pub(super) fn kill_strays(pods: &Path, among: Among, is_stray: impl Fn(Pid, &ContainerId) -> bool) -> usize {
     let Ok(processes) = fs::read_dir("/proc") else { return 0 };
     let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let mut n_killed = 0;
@@ -29,7 +32,9 @@ pub(super) fn kill_strays(among: Among, is_stray: impl Fn(Pid, &ContainerId) -> 
         if among == Among::Children && parent_of(pid) != Some(getpid()) {
             continue;
         }
-        if container_of(pid).is_some_and(|id| is_stray(pid, &id)) && kill_process(pid, Signal::KILL).is_ok() {
+        if container_of(pods, pid).is_some_and(|id| is_stray(pid, &id))
+            && kill_process(pid, Signal::KILL).is_ok()
+        {
             n_killed += 1;
         }
     }
@@ -43,10 +48,10 @@ fn parent_of(pid: Pid) -> Option<Pid> {
     after_name.split_whitespace().nth(1)?.parse().ok().and_then(Pid::from_raw)
 }
 
-fn container_of(pid: Pid) -> Option<ContainerId> {
+fn container_of(pods: &Path, pid: Pid) -> Option<ContainerId> {
     let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
     let variables = environment.split(|byte| *byte == 0);
     let mut values = variables
         .filter_map(|variable| variable.strip_prefix(CONTAINER_VARIABLE.as_bytes())?.strip_prefix(b"="));
-    std::str::from_utf8(values.next()?).ok()?.parse().ok()
+    ContainerId::of_place(pods, Path::new(OsStr::from_bytes(values.next()?)))
 }

@@ -48,6 +48,7 @@ impl World {
     fn decide(&self) -> Decision {
         decide(&Sight {
             pod: &self.pod,
+            before: &self.pod.status,
             attempts: &self.attempts,
             troubles: &self.troubles,
             is_gone: self.is_gone,

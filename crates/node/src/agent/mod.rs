@@ -1,0 +1,304 @@
+//! The node: takes the pods that are bound to it, and makes them run.
+//!
+//! ```text
+//!   server ── pods ──> Pods <── records ── supervisor
+//!                       │ wake                ^
+//!                       v                     │ start, stop
+//!                  one worker per pod: decide, carry out, report
+//!                       └── status, confirmation ──> server
+//! ```
+
+mod addresses;
+mod launch;
+mod link;
+mod pods;
+mod register;
+mod worker;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{FutureExt, StreamExt};
+use krafla_api::{Key, Kind, Quantity, Uid};
+use krafla_runtime::{Client, ClientError, Clock, Event, EventType, SystemClock};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use tokio::process::Child;
+use tokio::task::JoinSet;
+
+use addresses::Addresses;
+pub(crate) use link::Link;
+pub(crate) use pods::View;
+use pods::{Pods, Taken};
+use worker::Worker;
+
+use crate::pod::Pod;
+use crate::supervisor::Mode;
+use crate::supervisor::protocol::Request;
+
+/// How long to wait after a failed list, a broken watch or a failed registration.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// How many pods the node takes unless it is told otherwise. Each container needs three open files.
+const PODS_MAX: u32 = 1000;
+
+/// What a node has to know.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The name of the Node object.
+    pub name: String,
+    /// Where containers' records, logs and volumes are kept. Nobody else may use it.
+    pub root: PathBuf,
+    /// Where containers run that do not say where.
+    pub workdir: PathBuf,
+    /// The command that runs [`crate::supervisor::main`]; two arguments are added to it.
+    pub supervisor: Vec<OsString>,
+    /// What happens to the containers when this process dies.
+    pub mode: Mode,
+    /// What containers inherit: by default all that this process has, because they are ordinary processes of its user.
+    pub env: Vec<(String, String)>,
+    /// How many pods the node takes.
+    pub pods_max: u32,
+    /// What the node has, where that is not to be what the machine has.
+    pub capacity: BTreeMap<String, Quantity>,
+}
+
+impl NodeConfig {
+    /// A node with everything by default but the names and places.
+    pub fn new(
+        name: &str,
+        root: PathBuf,
+        workdir: PathBuf,
+        supervisor: Vec<OsString>,
+        mode: Mode,
+    ) -> NodeConfig {
+        // What is not UTF-8 can not be sent as JSON; no program that batch jobs use has such variables.
+        let env =
+            std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+        NodeConfig {
+            name: name.to_owned(),
+            root,
+            workdir,
+            supervisor,
+            mode,
+            env: env.collect(),
+            pods_max: PODS_MAX,
+            capacity: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn pods(&self) -> PathBuf {
+        self.root.join("pods")
+    }
+
+    fn claims(&self) -> PathBuf {
+        self.root.join("claims")
+    }
+}
+
+/// What all workers share.
+pub(crate) struct Shared {
+    pub(crate) config: NodeConfig,
+    client: Arc<dyn Client>,
+    clock: Arc<dyn Clock>,
+    pub(crate) pods: Pods,
+    pub(crate) link: Link,
+    capacity: BTreeMap<String, Quantity>,
+}
+
+/// Runs the pods that are bound to it as processes of this machine.
+pub struct Node {
+    pub(crate) shared: Arc<Shared>,
+    requests: Mutex<Option<link::Requests>>,
+}
+
+impl Node {
+    /// A node that does nothing yet.
+    pub fn new(client: Arc<dyn Client>, config: NodeConfig) -> Node {
+        let mut capacity = register::capacity(config.pods_max);
+        capacity.extend(config.capacity.clone());
+        let pods = Pods::new(Addresses::beginning_at(config.root.as_os_str().as_encoded_bytes()));
+        let (link, requests) = Link::new();
+        let shared = Shared { config, client, clock: Arc::new(SystemClock), pods, link, capacity };
+        Node { shared: Arc::new(shared), requests: Mutex::new(Some(requests)) }
+    }
+
+    /// Runs pods until `shutdown`. A node can be run once.
+    ///
+    /// With [`Mode::EndWithNode`] it returns when all containers have ended; otherwise they run on, and another node
+    /// with the same root directory takes them over.
+    pub async fn run(&self, shutdown: impl Future<Output = ()>) {
+        let Some(requests) = self.requests.lock().take() else { return };
+        let child = Mutex::new(None);
+        let shared = &self.shared;
+        tokio::select! {
+            () = shared.link.run(&shared.config, &shared.pods, requests, &child) => {}
+            () = self.look_after_pods() => {}
+            () = shutdown => {}
+        }
+        // The connection is closed by now, which is what the supervisor ends the containers on.
+        let supervisor = child.lock().take();
+        if let (Mode::EndWithNode, Some(supervisor)) = (shared.config.mode, supervisor) {
+            wait_for_end(supervisor).await;
+        }
+    }
+
+    async fn look_after_pods(&self) {
+        // What runs already must be known before the first decision, or it would be started a second time.
+        self.shared.pods.synced().await;
+        self.register().await;
+        let mut workers = JoinSet::new();
+        loop {
+            match self.list(&mut workers).await {
+                Ok(revision) => self.watch(revision, &mut workers).await,
+                Err(error) => {
+                    tracing::warn!(%error, "pods can not be listed");
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+            }
+        }
+    }
+
+    async fn register(&self) {
+        let Shared { client, config, capacity, clock, .. } = &*self.shared;
+        while let Err(error) = register::register(client.as_ref(), config, capacity, clock.now()).await {
+            tracing::warn!(%error, node = config.name, "node can not be registered");
+            tokio::time::sleep(RETRY_AFTER).await;
+        }
+    }
+
+    async fn list(&self, workers: &mut JoinSet<()>) -> Result<u64, ClientError> {
+        let listed = self.shared.client.list(Kind::Pod).await?;
+        let mut uids = BTreeSet::new();
+        for json in &listed.items {
+            uids.extend(self.take_in(json, workers));
+        }
+        self.shared.pods.listed(&uids);
+        self.remove_orphans().await;
+        Ok(listed.revision)
+    }
+
+    /// Follows the watch until the pods have to be listed again.
+    async fn watch(&self, mut revision: u64, workers: &mut JoinSet<()>) {
+        loop {
+            let mut events = self.shared.client.watch(Kind::Pod, revision);
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(event) => {
+                        revision = event.revision;
+                        self.observe(&event, workers);
+                    }
+                    Err(ClientError::Expired(_)) => return,
+                    Err(error) => {
+                        tracing::warn!(%error, "the watch on pods broke");
+                        tokio::time::sleep(RETRY_AFTER).await;
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn observe(&self, event: &Event, workers: &mut JoinSet<()>) {
+        match event.event_type {
+            EventType::Added | EventType::Modified => drop(self.take_in(&event.object, workers)),
+            EventType::Deleted => {
+                if let Some(glance) = Glance::at(&event.object) {
+                    self.shared.pods.gone(&glance.metadata.uid);
+                }
+            }
+            EventType::Bookmark => {}
+        }
+    }
+
+    /// Takes in a pod if it is bound to this node, and returns its UID.
+    fn take_in(&self, json: &[u8], workers: &mut JoinSet<()>) -> Option<Uid> {
+        let glance = Glance::at(json)?;
+        if glance.spec.node_name != self.shared.config.name {
+            return None;
+        }
+        let uid = glance.metadata.uid;
+        match serde_json::from_slice::<Pod>(json) {
+            Ok(pod) => {
+                if self.shared.pods.insert(pod) == Taken::New {
+                    self.employ(&uid, workers);
+                }
+            }
+            Err(error) => tracing::error!(pod = glance.metadata.name, %error, "this pod can not be read"),
+        }
+        Some(uid)
+    }
+
+    fn employ(&self, uid: &Uid, workers: &mut JoinSet<()>) {
+        // Those that are done need not be remembered.
+        while workers.try_join_next().is_some() {}
+        let (shared, uid) = (self.shared.clone(), uid.clone());
+        workers.spawn(async move {
+            while let Some(view) = shared.pods.view(&uid) {
+                let work = Worker::new(shared.clone(), &view).run();
+                if AssertUnwindSafe(work).catch_unwind().await.is_ok() {
+                    return;
+                }
+                tracing::error!(pod = %view.pod.key(), "its worker panicked, and begins anew");
+                tokio::time::sleep(RETRY_AFTER).await;
+            }
+        });
+    }
+
+    /// Removes containers and files of pods that went while no node was running.
+    async fn remove_orphans(&self) {
+        let Ok(entries) = fs::read_dir(self.shared.config.pods()) else { return };
+        let names =
+            entries.flatten().filter_map(|entry| Some((entry.path(), entry.file_name().into_string().ok()?)));
+        let orphans: Vec<_> =
+            names.filter(|(_, name)| !self.shared.pods.contains(&Uid::from(name.as_str()))).collect();
+        for (path, name) in orphans {
+            self.shared.link.send(Request::Forget { pod: Uid::from(name.as_str()) });
+            let removed = tokio::task::spawn_blocking(move || fs::remove_dir_all(path)).await;
+            tracing::info!(pod = name, ?removed, "removed what was left of a pod that is no more");
+        }
+    }
+
+    /// What is known of a pod, by its name.
+    pub(crate) fn find(&self, key: &Key) -> Option<View> {
+        self.shared.pods.find(key)
+    }
+}
+
+/// The little that tells whether a pod concerns this node; most pods of a big cluster do not.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Glance {
+    metadata: GlanceMetadata,
+    spec: GlanceSpec,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct GlanceMetadata {
+    name: String,
+    uid: Uid,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct GlanceSpec {
+    node_name: String,
+}
+
+impl Glance {
+    fn at(json: &[u8]) -> Option<Glance> {
+        serde_json::from_slice(json).ok()
+    }
+}
+
+async fn wait_for_end(mut supervisor: Child) {
+    if let Err(error) = supervisor.wait().await {
+        tracing::warn!(%error, "the supervisor's end can not be waited for");
+    }
+}

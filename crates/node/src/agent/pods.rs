@@ -1,0 +1,211 @@
+//! What the node knows: its pods as the server has them, and what their containers did as the supervisor reports it.
+//!
+//! There is one of these, and it only remembers. Whatever changes wakes the worker of the pod concerned, which looks at
+//! all of it anew: no change can be missed, and none needs to be told apart.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use krafla_api::{Key, Uid};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::addresses::Addresses;
+use crate::container::{Cause, ContainerId, End, Record};
+use crate::decide::Attempts;
+use crate::pod::Pod;
+
+pub(crate) struct Pods {
+    state: Mutex<State>,
+    synced: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    entries: BTreeMap<Uid, Entry>,
+    addresses: Addresses,
+    /// Whether the pods were listed at least once: only then is a container without a pod an orphan.
+    is_listed: bool,
+    /// Counts the connections to the supervisor.
+    session: u64,
+    /// What the supervisor has reported since it was connected to; none once it has reported all.
+    reported: Option<BTreeSet<ContainerId>>,
+}
+
+#[derive(Default)]
+struct Entry {
+    /// None for containers whose pod has not been listed yet.
+    pod: Option<Arc<Pod>>,
+    is_gone: bool,
+    address: Option<Ipv4Addr>,
+    attempts: Attempts,
+    wake: Arc<Notify>,
+    log_grew: Arc<Notify>,
+}
+
+/// What is known of one pod.
+#[derive(Clone)]
+pub(crate) struct View {
+    pub(crate) pod: Arc<Pod>,
+    pub(crate) is_gone: bool,
+    pub(crate) address: Ipv4Addr,
+    pub(crate) attempts: Attempts,
+    /// Which connection to the supervisor this is: what was asked for on an earlier one may have been lost.
+    pub(crate) session: u64,
+    /// Told whenever any of this changes.
+    pub(crate) wake: Arc<Notify>,
+    /// Told whenever a followed container has written something, or has ended.
+    pub(crate) log_grew: Arc<Notify>,
+}
+
+/// What became of a pod that was taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Nobody looks after it yet.
+    New,
+    /// Its worker was told.
+    Known,
+}
+
+impl Pods {
+    pub(crate) fn new(addresses: Addresses) -> Pods {
+        Pods { state: Mutex::new(State { addresses, ..State::default() }), synced: Notify::new() }
+    }
+
+    /// Takes in a pod as the server has it.
+    pub(crate) fn insert(&self, pod: Pod) -> Taken {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let entry = state.entries.entry(pod.metadata.uid.clone()).or_default();
+        if entry.address.is_none() {
+            entry.address = Some(state.addresses.take(&pod));
+        }
+        let taken = if entry.pod.is_none() { Taken::New } else { Taken::Known };
+        let is_newer =
+            entry.pod.as_ref().is_none_or(|known| known.metadata.revision() <= pod.metadata.revision());
+        if is_newer {
+            entry.pod = Some(Arc::new(pod));
+        }
+        entry.wake.notify_one();
+        taken
+    }
+
+    /// The server has a pod no more.
+    pub(crate) fn gone(&self, uid: &Uid) {
+        if let Some(entry) = self.state.lock().entries.get_mut(uid) {
+            entry.is_gone = true;
+            entry.wake.notify_one();
+        }
+    }
+
+    /// All pods of this node were listed, and have been taken in: those that were not listed are no more.
+    pub(crate) fn listed(&self, uids: &BTreeSet<Uid>) {
+        let mut state = self.state.lock();
+        state.is_listed = true;
+        state.entries.retain(|_, entry| entry.pod.is_some());
+        for (_, entry) in state.entries.iter_mut().filter(|(uid, _)| !uids.contains(*uid)) {
+            entry.is_gone = true;
+            entry.wake.notify_one();
+        }
+    }
+
+    /// Whether anything is known of a pod.
+    pub(crate) fn contains(&self, uid: &Uid) -> bool {
+        self.state.lock().entries.contains_key(uid)
+    }
+
+    /// Takes in a record. Returns false if it belongs to a pod that does not exist.
+    pub(crate) fn observe(&self, record: Record) -> bool {
+        let mut state = self.state.lock();
+        if let Some(reported) = &mut state.reported {
+            reported.insert(record.id.clone());
+        }
+        let is_listed = state.is_listed;
+        let entry = match state.entries.get_mut(&record.id.pod) {
+            Some(entry) => entry,
+            None if is_listed => return false,
+            None => state.entries.entry(record.id.pod.clone()).or_default(),
+        };
+        if record.end.is_some() {
+            entry.log_grew.notify_waiters();
+        }
+        entry.attempts.insert(record);
+        entry.wake.notify_one();
+        true
+    }
+
+    /// A connection to the supervisor begins: what it does not report is lost.
+    pub(crate) fn begin_session(&self) {
+        let mut state = self.state.lock();
+        state.session = state.session.wrapping_add(1);
+        state.reported = Some(BTreeSet::new());
+    }
+
+    /// The supervisor has reported all it has.
+    pub(crate) fn end_sync(&self) {
+        let mut state = self.state.lock();
+        let Some(reported) = state.reported.take() else { return };
+        for entry in state.entries.values_mut() {
+            let lost = entry.attempts.all_running().filter(|record| !reported.contains(&record.id));
+            let lost: Vec<_> = lost.cloned().collect();
+            for mut record in lost {
+                let message = "its supervisor knows it no more".to_owned();
+                record.end = Some(End { at: Timestamp::now(), exit_code: 137, cause: Cause::Lost, message });
+                entry.attempts.insert(record);
+            }
+            entry.wake.notify_one();
+            entry.log_grew.notify_waiters();
+        }
+        self.synced.notify_one();
+    }
+
+    /// Returns once the supervisor has reported all it has.
+    pub(crate) async fn synced(&self) {
+        self.synced.notified().await;
+    }
+
+    /// A followed container has written something.
+    pub(crate) fn log_grew(&self, id: &ContainerId) {
+        if let Some(entry) = self.state.lock().entries.get(&id.pod) {
+            entry.log_grew.notify_waiters();
+        }
+    }
+
+    /// All that is known of a pod.
+    pub(crate) fn view(&self, uid: &Uid) -> Option<View> {
+        let state = self.state.lock();
+        let entry = state.entries.get(uid)?;
+        Some(View {
+            pod: entry.pod.clone()?,
+            is_gone: entry.is_gone,
+            address: entry.address?,
+            attempts: entry.attempts.clone(),
+            session: state.session,
+            wake: entry.wake.clone(),
+            log_grew: entry.log_grew.clone(),
+        })
+    }
+
+    /// The pod of a name; the newer one if an older one is still winding down.
+    pub(crate) fn find(&self, key: &Key) -> Option<View> {
+        let uid = {
+            let state = self.state.lock();
+            let named = state
+                .entries
+                .iter()
+                .filter(|(_, entry)| entry.pod.as_ref().is_some_and(|pod| pod.key() == *key));
+            named.min_by_key(|(_, entry)| entry.is_gone).map(|(uid, _)| uid.clone())
+        };
+        self.view(&uid?)
+    }
+
+    /// Forgets a pod of which nothing is left.
+    pub(crate) fn remove(&self, uid: &Uid) {
+        let mut state = self.state.lock();
+        if let Some(address) = state.entries.remove(uid).and_then(|entry| entry.address) {
+            state.addresses.give_back(address);
+        }
+    }
+}

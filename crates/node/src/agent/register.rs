@@ -1,0 +1,173 @@
+//! The Node object: what this machine has, as a kubelet would report it.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use krafla_api::quantity::Notation;
+use krafla_api::{Key, Kind, Quantity, Time, Uid};
+use krafla_plan::Step;
+use krafla_runtime::{Client, ClientError};
+use serde_json::{Map, Value, json};
+
+use super::NodeConfig;
+use super::addresses::HOST;
+
+/// What this machine has: processors, memory, and room for pods.
+pub(super) fn capacity(pods_max: u32) -> BTreeMap<String, Quantity> {
+    let n_cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let memory_kib =
+        fs::read_to_string("/proc/meminfo").ok().and_then(|text| memory_total_kib(&text)).unwrap_or(0);
+    let memory = Quantity::from_units(memory_kib).times(1024).in_notation(Notation::Binary);
+    [
+        ("cpu".to_owned(), Quantity::from_units(i64::try_from(n_cpus).unwrap_or(i64::MAX))),
+        ("memory".to_owned(), memory),
+        ("pods".to_owned(), Quantity::from_units(pods_max.into())),
+    ]
+    .into()
+}
+
+fn memory_total_kib(meminfo: &str) -> Option<i64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+/// Makes the server's Node say what this machine is. Writes nothing if it does already.
+pub(super) async fn register(
+    client: &dyn Client,
+    config: &NodeConfig,
+    capacity: &BTreeMap<String, Quantity>,
+    now: Time,
+) -> Result<(), ClientError> {
+    let key = Key::new("", &config.name);
+    let found = match client.get(Kind::Node, &key).await {
+        Err(ClientError::NotFound(_)) => {
+            let object = json!({
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": config.name, "labels": labels(config)},
+                "spec": {},
+            });
+            client.write(&Step::Create { kind: Kind::Node, object }).await?;
+            client.get(Kind::Node, &key).await?
+        }
+        outcome => outcome?,
+    };
+    let found: Value =
+        serde_json::from_slice(&found).map_err(|error| ClientError::Unknown(error.to_string()))?;
+    let uid = Uid::from(found.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default());
+    let patch_of = |of_status, patch| Step::Patch {
+        kind: Kind::Node,
+        key: key.clone(),
+        uid: uid.clone(),
+        revision: None,
+        of_status,
+        patch,
+    };
+    let labels = labels(config);
+    if !contains(found.pointer("/metadata/labels"), &labels) {
+        client.write(&patch_of(false, json!({"metadata": {"labels": labels}}))).await?;
+    }
+    let status = status(config, capacity, found.get("status").unwrap_or(&Value::Null), now);
+    if !contains(found.get("status"), &status) {
+        client.write(&patch_of(true, json!({ "status": status }))).await?;
+    }
+    Ok(())
+}
+
+fn labels(config: &NodeConfig) -> Value {
+    json!({
+        "kubernetes.io/hostname": config.name,
+        "kubernetes.io/os": std::env::consts::OS,
+        "kubernetes.io/arch": go_arch(),
+    })
+}
+
+/// Kubernetes has Go's names for processors.
+fn go_arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+fn status(config: &NodeConfig, capacity: &BTreeMap<String, Quantity>, before: &Value, now: Time) -> Value {
+    let version = concat!("v", env!("CARGO_PKG_VERSION"), "-krafla");
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    json!({
+        "capacity": capacity,
+        "allocatable": capacity,
+        "addresses": [
+            {"type": "InternalIP", "address": HOST.to_string()},
+            {"type": "Hostname", "address": config.name},
+        ],
+        "conditions": conditions(before, now),
+        "nodeInfo": {
+            "architecture": go_arch(),
+            "bootID": "",
+            "containerRuntimeVersion": concat!("krafla://", env!("CARGO_PKG_VERSION")),
+            "kernelVersion": kernel.trim(),
+            "kubeProxyVersion": version,
+            "kubeletVersion": version,
+            "machineID": "",
+            "operatingSystem": std::env::consts::OS,
+            "osImage": os_name(),
+            "systemUUID": "",
+        },
+    })
+}
+
+fn os_name() -> String {
+    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    name.map_or_else(|| "Linux".to_owned(), |name| name.trim_matches('"').to_owned())
+}
+
+/// A kubelet's four conditions. They hold for as long as krafla runs, so there is no heartbeat and no write at rest.
+fn conditions(before: &Value, now: Time) -> Value {
+    let rows = [
+        ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        ("Ready", "True", "KubeletReady", "pods run as processes of this machine"),
+    ];
+    let conditions = rows.map(|(condition_type, status, reason, message)| {
+        let since = time_of(before, condition_type, status).unwrap_or_else(|| now.to_string());
+        json!({
+            "type": condition_type, "status": status, "reason": reason, "message": message,
+            "lastHeartbeatTime": since, "lastTransitionTime": since,
+        })
+    });
+    Value::from(conditions.to_vec())
+}
+
+fn time_of(before: &Value, condition_type: &str, status: &str) -> Option<String> {
+    let conditions = before.get("conditions")?.as_array()?;
+    let is_same = |condition: &&Value| condition["type"] == condition_type && condition["status"] == status;
+    Some(conditions.iter().find(is_same)?.get("lastTransitionTime")?.as_str()?.to_owned())
+}
+
+/// Whether all fields of `wanted` are in `found` with the same values.
+fn contains(found: Option<&Value>, wanted: &Value) -> bool {
+    let empty = Map::new();
+    let found = found.and_then(Value::as_object).unwrap_or(&empty);
+    wanted.as_object().is_some_and(|wanted| wanted.iter().all(|(name, value)| found.get(name) == Some(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_what_the_kernel_says() {
+        assert_eq!(memory_total_kib("MemTotal:       24658944 kB\nMemFree: 1 kB\n"), Some(24_658_944));
+        assert_eq!(memory_total_kib("nonsense"), None);
+    }
+
+    #[test]
+    fn a_condition_that_still_holds_keeps_its_time() {
+        let at = |seconds| Time::from_seconds(seconds);
+        let first = conditions(&Value::Null, at(1));
+        assert_eq!(conditions(&json!({"conditions": first}), at(100)), first);
+    }
+}

@@ -1,0 +1,134 @@
+//! Turns log entries back into what a container wrote.
+
+use jiff::Timestamp;
+
+/// One entry of a log file: `<time> <stream> <tag> <text>`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Entry<'a> {
+    time: &'a str,
+    /// Whether the line goes on in the next entry of its stream.
+    is_partial: bool,
+    text: &'a [u8],
+}
+
+impl<'a> Entry<'a> {
+    /// Reads an entry without its line end; none if it is not one.
+    pub(super) fn parse(line: &'a [u8]) -> Option<Entry<'a>> {
+        let mut parts = line.splitn(4, |byte| *byte == b' ');
+        let (time, _stream, tag, text) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        Some(Entry { time: std::str::from_utf8(time).ok()?, is_partial: tag == b"P", text })
+    }
+
+    fn is_before(&self, since: Timestamp) -> bool {
+        self.time.parse::<Timestamp>().is_ok_and(|time| time < since)
+    }
+}
+
+/// Prints entries by the reader's wishes.
+#[derive(Debug)]
+pub(super) struct Printer {
+    since: Option<Timestamp>,
+    has_timestamps: bool,
+    bytes_left: Option<u64>,
+    /// Whether the next entry begins a line.
+    is_at_start: bool,
+}
+
+impl Printer {
+    pub(super) fn new(since: Option<Timestamp>, has_timestamps: bool, limit_bytes: Option<u64>) -> Printer {
+        Printer { since, has_timestamps, bytes_left: limit_bytes, is_at_start: true }
+    }
+
+    /// Whether as much has been printed as may be.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes_left == Some(0)
+    }
+
+    /// Prints one entry. What is not an entry is left out: the file may have been cut by a full disk.
+    pub(super) fn print(&mut self, line: &[u8], into: &mut Vec<u8>) {
+        let Some(entry) = Entry::parse(line) else { return };
+        if self.since.is_some_and(|since| entry.is_before(since)) {
+            return;
+        }
+        let begin = into.len();
+        if self.has_timestamps && self.is_at_start {
+            into.extend_from_slice(entry.time.as_bytes());
+            into.push(b' ');
+        }
+        into.extend_from_slice(entry.text);
+        if !entry.is_partial {
+            into.push(b'\n');
+        }
+        self.is_at_start = !entry.is_partial;
+        if let Some(left) = &mut self.bytes_left {
+            let added = into.len().saturating_sub(begin);
+            let kept = usize::try_from(*left).unwrap_or(usize::MAX).min(added);
+            into.truncate(begin.saturating_add(kept));
+            *left = left.saturating_sub(kept as u64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    const LOG: &str = "\
+2026-11-15T08:00:00.000000001Z stdout F one
+2026-11-15T08:00:01.000000000Z stderr P tw
+2026-11-15T08:00:02.000000000Z stderr F o
+garbage
+2026-11-15T08:00:03.000000000Z stdout P three";
+
+    fn check(since: Option<&str>, has_timestamps: bool, limit: Option<u64>, expected: Expect) {
+        let mut printer = Printer::new(since.map(|since| since.parse().unwrap()), has_timestamps, limit);
+        let mut printed = Vec::new();
+        LOG.lines().for_each(|line| printer.print(line.as_bytes(), &mut printed));
+        expected.assert_eq(&String::from_utf8(printed).unwrap());
+    }
+
+    #[test]
+    fn parts_of_a_line_are_joined() {
+        check(
+            None,
+            false,
+            None,
+            expect![[r#"
+            one
+            two
+            three"#]],
+        );
+    }
+
+    #[test]
+    fn a_time_stands_before_each_line() {
+        check(
+            None,
+            true,
+            None,
+            expect![[r#"
+            2026-11-15T08:00:00.000000001Z one
+            2026-11-15T08:00:01.000000000Z two
+            2026-11-15T08:00:03.000000000Z three"#]],
+        );
+    }
+
+    #[test]
+    fn older_entries_are_left_out() {
+        check(Some("2026-11-15T08:00:03Z"), false, None, expect!["three"]);
+    }
+
+    #[test]
+    fn no_more_bytes_are_printed_than_asked_for() {
+        check(
+            None,
+            false,
+            Some(6),
+            expect![[r#"
+            one
+            tw"#]],
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! A container's environment, and `$(NAME)` in its command and arguments.
+
+use std::collections::BTreeMap;
+
+use krafla_api::Kind;
+
+use super::fields::{Facts, field, resource};
+use super::sources::{Missing, Sources};
+use crate::pod::{Container, EnvVar, Pod};
+
+/// The variables that the manifest defines: all of `envFrom`, then `env` in order, later ones winning.
+pub fn variables(
+    pod: &Pod,
+    container: &Container,
+    facts: &Facts,
+    sources: &Sources,
+) -> Result<BTreeMap<String, String>, Missing> {
+    let mut variables = BTreeMap::new();
+    for from in &container.env_from {
+        let config_map = from.config_map_ref.as_ref().map(|reference| (Kind::ConfigMap, reference));
+        let secret = from.secret_ref.as_ref().map(|reference| (Kind::Secret, reference));
+        for (kind, reference) in config_map.into_iter().chain(secret) {
+            let data = sources.all(kind, &reference.name, reference.optional)?;
+            for (key, value) in data.into_iter().flatten() {
+                let name = format!("{}{key}", from.prefix);
+                // A kubelet leaves out what can not be a variable, too.
+                if is_variable_name(&name) {
+                    variables.insert(name, text(value));
+                }
+            }
+        }
+    }
+    for variable in &container.env {
+        if let Some(value) = value(variable, &variables, pod, container, facts, sources)? {
+            variables.insert(variable.name.clone(), value);
+        }
+    }
+    Ok(variables)
+}
+
+fn value(
+    variable: &EnvVar,
+    before: &BTreeMap<String, String>,
+    pod: &Pod,
+    container: &Container,
+    facts: &Facts,
+    sources: &Sources,
+) -> Result<Option<String>, Missing> {
+    let Some(from) = &variable.value_from else { return Ok(Some(expand(&variable.value, before))) };
+    if let Some(reference) = &from.field_ref {
+        return field(pod, facts, &reference.field_path).map(Some);
+    }
+    if let Some(reference) = &from.resource_field_ref {
+        return resource(pod, facts, reference, Some(container)).map(Some);
+    }
+    let config_map = from.config_map_key_ref.as_ref().map(|key| (Kind::ConfigMap, key));
+    let secret = from.secret_key_ref.as_ref().map(|key| (Kind::Secret, key));
+    let Some((kind, key)) = config_map.or(secret) else {
+        let message =
+            format!("env {:?} has a valueFrom of a kind that this node does not know", variable.name);
+        return Err(Missing::Field(message));
+    };
+    Ok(sources.key(kind, &key.name, &key.key, key.optional)?.map(text))
+}
+
+/// The command line: `command` and `args`, with `$(NAME)` replaced. Empty if the manifest names no command, because then
+/// the image would say what to run, and there is no image.
+///
+/// Arguments alone are run as a command: they are what follows the entrypoint, and most images have none.
+pub fn command_line(container: &Container, variables: &BTreeMap<String, String>) -> Vec<String> {
+    container.command.iter().chain(&container.args).map(|part| expand(part, variables)).collect()
+}
+
+/// Replaces `$(NAME)`. What is not defined stays as it is, and `$$` is a plain `$`.
+pub fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        expanded.push_str(before);
+        rest = if let Some(after) = after.strip_prefix('$') {
+            expanded.push('$');
+            after
+        } else if let Some((name, after)) = after.strip_prefix('(').and_then(|after| after.split_once(')')) {
+            match variables.get(name) {
+                Some(value) => expanded.push_str(value),
+                None => expanded.extend(["$(", name, ")"]),
+            }
+            after
+        } else {
+            expanded.push('$');
+            after
+        };
+    }
+    expanded.push_str(rest);
+    expanded
+}
+
+/// A variable's bytes; what is not text can not be sent to a process as text.
+fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).into_owned()
+}
+
+fn is_variable_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte != b'=' && byte.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn references_are_expanded_by_kubernetes_rules() {
+        let variables: BTreeMap<_, _> =
+            [("A".to_owned(), "a".to_owned()), ("B".to_owned(), "$(A)".to_owned())].into();
+        for (text, expected) in [
+            ("$(A)", "a"),
+            ("x$(A)y$(A)", "xaya"),
+            ("$(NONE)", "$(NONE)"),
+            ("$$(A)", "$(A)"),
+            ("$$$(A)", "$a"),
+            ("$(B)", "$(A)"),
+            ("$A", "$A"),
+            ("$(A", "$(A"),
+            ("$", "$"),
+            ("$()", "$()"),
+            ("costs $5", "costs $5"),
+        ] {
+            assert_eq!(expand(text, &variables), expected, "{text}");
+        }
+    }
+
+    fn variables_of(container: serde_json::Value) -> String {
+        let pod: Pod = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "p", "namespace": "ns"}, "spec": {"containers": [container]}
+        }))
+        .unwrap();
+        let mut sources = Sources::default();
+        let data = [("user".to_owned(), b"kim".to_vec()), ("not a name".to_owned(), b"x".to_vec())].into();
+        sources.insert((Kind::ConfigMap, "cm".to_owned()), Some(data));
+        sources.insert((Kind::Secret, "s".to_owned()), Some([("key".to_owned(), b"hush".to_vec())].into()));
+        sources.insert((Kind::ConfigMap, "none".to_owned()), None);
+        match variables(&pod, &pod.spec.containers[0], &Facts::default(), &sources) {
+            Ok(variables) => variables.iter().map(|(name, value)| format!("{name}={value}\n")).collect(),
+            Err(missing) => missing.to_string(),
+        }
+    }
+
+    #[test]
+    fn later_variables_win_and_see_earlier_ones() {
+        let container = serde_json::json!({
+            "name": "main",
+            "envFrom": [{"prefix": "CM_", "configMapRef": {"name": "cm"}}, {"configMapRef": {"name": "none", "optional": true}}],
+            "env": [
+                {"name": "GREETING", "value": "hello $(CM_user), not $(LATER)"},
+                {"name": "LATER", "value": "x"},
+                {"name": "CM_user", "value": "robin"},
+                {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "key"}}},
+                {"name": "ABSENT", "valueFrom": {"secretKeyRef": {"name": "s", "key": "no", "optional": true}}}
+            ]
+        });
+        expect![[r#"
+            CM_user=robin
+            GREETING=hello kim, not $(LATER)
+            KEY=hush
+            LATER=x
+            POD=p
+        "#]]
+        .assert_eq(&variables_of(container));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let of = |from: serde_json::Value| {
+            variables_of(serde_json::json!({"name": "main", "env": [{"name": "X", "valueFrom": from}]}))
+        };
+        let key = serde_json::json!({"configMapKeyRef": {"name": "none", "key": "k"}});
+        assert_eq!(of(key), "configmap \"none\" not found");
+        let key = serde_json::json!({"secretKeyRef": {"name": "s", "key": "k"}});
+        assert_eq!(of(key), "couldn't find key k in Secret s");
+    }
+
+    #[test]
+    fn arguments_alone_are_a_command_and_nothing_at_all_is_a_pause() {
+        let line = |json| {
+            command_line(&serde_json::from_value(json).unwrap(), &[("N".to_owned(), "1".to_owned())].into())
+        };
+        assert_eq!(line(serde_json::json!({"command": ["echo"], "args": ["$(N)"]})), ["echo", "1"]);
+        assert_eq!(line(serde_json::json!({"args": ["sh", "-c", "true"]})), ["sh", "-c", "true"]);
+        assert!(line(serde_json::json!({})).is_empty());
+    }
+}

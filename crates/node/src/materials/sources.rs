@@ -1,0 +1,98 @@
+//! What ConfigMaps and Secrets hold.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use krafla_api::Kind;
+use krafla_api::meta::null_as_default;
+use serde::Deserialize;
+
+use super::references::Reference;
+
+/// What a ConfigMap or Secret holds, by key.
+pub type Data = BTreeMap<String, Vec<u8>>;
+
+/// The fetched ConfigMaps and Secrets; none for those that do not exist.
+#[derive(Clone, Debug, Default)]
+pub struct Sources(BTreeMap<Reference, Option<Data>>);
+
+/// What a pod needs and there is not. The words are a kubelet's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// There is no such object.
+    #[error("{} {name:?} not found", .kind.info().singular)]
+    Object {
+        /// ConfigMap or Secret.
+        kind: Kind,
+        /// Its name.
+        name: String,
+    },
+    /// The object lacks a key.
+    #[error("couldn't find key {key} in {} {name}", .kind.info().kind)]
+    Key {
+        /// ConfigMap or Secret.
+        kind: Kind,
+        /// Its name.
+        name: String,
+        /// The key.
+        key: String,
+    },
+    /// A field is asked for that a pod does not have.
+    #[error("{0}")]
+    Field(String),
+}
+
+impl Sources {
+    /// Takes in the answer to one reference.
+    pub fn insert(&mut self, reference: Reference, data: Option<Data>) {
+        self.0.insert(reference, data);
+    }
+
+    /// All keys of an object; none if it is missing and may be.
+    pub fn all(&self, kind: Kind, name: &str, optional: Option<bool>) -> Result<Option<&Data>, Missing> {
+        match self.0.get(&(kind, name.to_owned())) {
+            Some(Some(data)) => Ok(Some(data)),
+            _ if optional == Some(true) => Ok(None),
+            _ => Err(Missing::Object { kind, name: name.to_owned() }),
+        }
+    }
+
+    /// One key of an object; none if it is missing and may be.
+    pub fn key(
+        &self,
+        kind: Kind,
+        name: &str,
+        key: &str,
+        optional: Option<bool>,
+    ) -> Result<Option<&[u8]>, Missing> {
+        let Some(data) = self.all(kind, name, optional)? else { return Ok(None) };
+        match data.get(key) {
+            Some(value) => Ok(Some(value)),
+            None if optional == Some(true) => Ok(None),
+            None => Err(Missing::Key { kind, name: name.to_owned(), key: key.to_owned() }),
+        }
+    }
+}
+
+/// Reads a ConfigMap or Secret as the server has it.
+pub fn decode(kind: Kind, json: &[u8]) -> serde_json::Result<Data> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    #[derive(Default)]
+    struct Object {
+        #[serde(deserialize_with = "null_as_default")]
+        data: BTreeMap<String, String>,
+        #[serde(deserialize_with = "null_as_default")]
+        binary_data: BTreeMap<String, String>,
+    }
+    let object: Object = serde_json::from_slice(json)?;
+    // The server takes no other base64, so what can not be decoded is not there.
+    let bytes = |(key, text): (String, String)| Some((key, STANDARD.decode(text).ok()?));
+    Ok(if kind == Kind::Secret {
+        object.data.into_iter().filter_map(bytes).collect()
+    } else {
+        let text = object.data.into_iter().map(|(key, text)| (key, text.into_bytes()));
+        text.chain(object.binary_data.into_iter().filter_map(bytes)).collect()
+    })
+}

@@ -1,0 +1,396 @@
+//! A pod's volumes: which directory each one is, and which files are in it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use krafla_api::Kind;
+
+use super::fields::{Facts, field, resource};
+use super::sources::{Data, Missing, Sources};
+use crate::pod::{DownwardApi, HostPath, KeyToPath, Pod, Volume};
+
+/// Kubernetes' default for files from ConfigMaps, Secrets and fields.
+const FILE_MODE: u32 = 0o644;
+
+/// One volume of a pod, ready to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Desired {
+    /// Its name in the pod.
+    pub name: String,
+    /// Where it is on this machine.
+    pub path: PathBuf,
+    /// What is to be there.
+    pub content: Content,
+}
+
+/// What a volume holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// A directory that exists, or is made empty.
+    Directory,
+    /// A path of the machine that must exist already, and what it must be (`Directory`, `File`, ...).
+    Existing(String),
+    /// Exactly these files, by their path below the volume.
+    Files(BTreeMap<PathBuf, File>),
+}
+
+/// One file of a volume.
+#[derive(Clone, Debug, PartialEq)]
+pub struct File {
+    /// What it says.
+    pub bytes: Vec<u8>,
+    /// Its permissions.
+    pub mode: u32,
+}
+
+/// Where volumes are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// The pod's own volumes; they go with it.
+    pub of_pod: &'a Path,
+    /// Claims; they stay.
+    pub of_claims: &'a Path,
+}
+
+/// All volumes of a pod.
+pub fn desired(
+    pod: &Pod,
+    places: Places<'_>,
+    facts: &Facts,
+    sources: &Sources,
+) -> Result<Vec<Desired>, Missing> {
+    pod.spec.volumes.iter().map(|volume| desired_volume(pod, volume, places, facts, sources)).collect()
+}
+
+fn desired_volume(
+    pod: &Pod,
+    volume: &Volume,
+    places: Places<'_>,
+    facts: &Facts,
+    sources: &Sources,
+) -> Result<Desired, Missing> {
+    let (path, content) = if let Some(host) = &volume.host_path {
+        (PathBuf::from(&host.path), of_host_path(host))
+    } else if let Some(claim) = &volume.persistent_volume_claim {
+        (places.of_claims.join(&pod.metadata.namespace).join(&claim.claim_name), Content::Directory)
+    } else {
+        let path = places.of_pod.join(&volume.name);
+        match files(pod, volume, facts, sources)? {
+            Some(files) => (path, Content::Files(files)),
+            None if volume.empty_dir.is_some() => (path, Content::Directory),
+            None => {
+                let message = format!(
+                    "volume {:?} is of a kind that this node can not offer: use emptyDir, hostPath, configMap, secret, \
+                     downwardAPI, projected or persistentVolumeClaim",
+                    volume.name
+                );
+                return Err(Missing::Field(message));
+            }
+        }
+    };
+    Ok(Desired { name: volume.name.clone(), path, content })
+}
+
+fn of_host_path(host: &HostPath) -> Content {
+    match host.path_type.as_str() {
+        "DirectoryOrCreate" => Content::Directory,
+        other => Content::Existing(other.to_owned()),
+    }
+}
+
+/// The files of a volume that is made of files.
+fn files(
+    pod: &Pod,
+    volume: &Volume,
+    facts: &Facts,
+    sources: &Sources,
+) -> Result<Option<BTreeMap<PathBuf, File>>, Missing> {
+    let mut files = Files { pod, facts, sources, found: BTreeMap::new() };
+    if let Some(map) = &volume.config_map {
+        files.of_object((Kind::ConfigMap, &map.name), &map.items, map.default_mode, map.optional)?;
+    } else if let Some(secret) = &volume.secret {
+        files.of_object(
+            (Kind::Secret, secret.name()),
+            &secret.items,
+            secret.default_mode,
+            secret.optional,
+        )?;
+    } else if let Some(downward) = &volume.downward_api {
+        files.of_fields(downward, None)?;
+    } else if let Some(projected) = &volume.projected {
+        let mode = projected.default_mode;
+        for source in &projected.sources {
+            if let Some(map) = &source.config_map {
+                files.of_object((Kind::ConfigMap, &map.name), &map.items, mode, map.optional)?;
+            }
+            if let Some(secret) = &source.secret {
+                files.of_object((Kind::Secret, secret.name()), &secret.items, mode, secret.optional)?;
+            }
+            if let Some(downward) = &source.downward_api {
+                files.of_fields(downward, mode)?;
+            }
+        }
+    } else {
+        return Ok(None);
+    }
+    Ok(Some(files.found))
+}
+
+struct Files<'a> {
+    pod: &'a Pod,
+    facts: &'a Facts,
+    sources: &'a Sources,
+    found: BTreeMap<PathBuf, File>,
+}
+
+impl Files<'_> {
+    /// All keys of a ConfigMap or Secret, or the listed ones under the listed paths.
+    fn of_object(
+        &mut self,
+        (kind, name): (Kind, &str),
+        items: &[KeyToPath],
+        mode: Option<u32>,
+        optional: Option<bool>,
+    ) -> Result<(), Missing> {
+        let Some(data) = self.sources.all(kind, name, optional)? else { return Ok(()) };
+        if items.is_empty() {
+            return data.iter().try_for_each(|(key, bytes)| self.add(key, bytes.clone(), mode));
+        }
+        for item in items {
+            if let Some(bytes) = key_of(data, (kind, name), &item.key, optional)? {
+                self.add(&item.path, bytes.clone(), item.mode.or(mode))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn of_fields(&mut self, downward: &DownwardApi, mode: Option<u32>) -> Result<(), Missing> {
+        let mode = downward.default_mode.or(mode);
+        for item in &downward.items {
+            let text = match (&item.field_ref, &item.resource_field_ref) {
+                (Some(reference), _) => field(self.pod, self.facts, &reference.field_path)?,
+                (None, Some(reference)) => resource(self.pod, self.facts, reference, None)?,
+                (None, None) => String::new(),
+            };
+            self.add(&item.path, text.into_bytes(), item.mode.or(mode))?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: &str, bytes: Vec<u8>, mode: Option<u32>) -> Result<(), Missing> {
+        let path = PathBuf::from(path);
+        let stays_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+        if !stays_inside || path.as_os_str().is_empty() {
+            return Err(Missing::Field(format!("path {path:?} leads out of its volume")));
+        }
+        self.found.insert(path, File { bytes, mode: mode.unwrap_or(FILE_MODE) & 0o777 });
+        Ok(())
+    }
+}
+
+fn key_of<'a>(
+    data: &'a Data,
+    (kind, name): (Kind, &str),
+    key: &str,
+    optional: Option<bool>,
+) -> Result<Option<&'a Vec<u8>>, Missing> {
+    match data.get(key) {
+        None if optional != Some(true) => {
+            Err(Missing::Key { kind, name: name.to_owned(), key: key.to_owned() })
+        }
+        found => Ok(found),
+    }
+}
+
+/// Makes a volume. Doing it again changes nothing, and replaces files one by one and each as a whole.
+pub fn write(volume: &Desired) -> io::Result<()> {
+    match &volume.content {
+        Content::Directory => fs::create_dir_all(&volume.path),
+        Content::Existing(path_type) => check_existing(&volume.path, path_type),
+        Content::Files(files) => {
+            fs::create_dir_all(&volume.path)?;
+            files.iter().try_for_each(|(path, file)| write_file(&volume.path.join(path), file))
+        }
+    }
+}
+
+fn check_existing(path: &Path, path_type: &str) -> io::Result<()> {
+    if path_type == "FileOrCreate" {
+        return fs::File::options().create(true).append(true).open(path).map(drop);
+    }
+    let found = fs::metadata(path);
+    let is_right = match (path_type, &found) {
+        ("", _) => true,
+        ("Directory", Ok(found)) => found.is_dir(),
+        ("File", Ok(found)) => found.is_file(),
+        (_, found) => found.is_ok(),
+    };
+    if is_right {
+        return Ok(());
+    }
+    let message = format!("hostPath {path:?} is not of type {path_type}: create it, or change its type");
+    Err(io::Error::new(io::ErrorKind::NotFound, message))
+}
+
+fn write_file(path: &Path, file: &File) -> io::Result<()> {
+    if fs::read(path).is_ok_and(|bytes| bytes == file.bytes) {
+        return Ok(());
+    }
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push("..new");
+    // Never readable by more than it should be, not even while it is written.
+    let mut open =
+        fs::File::options().create(true).write(true).truncate(true).mode(file.mode).open(&beside)?;
+    io::Write::write_all(&mut open, &file.bytes)?;
+    open.set_permissions(fs::Permissions::from_mode(file.mode))?;
+    fs::rename(&beside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(volume: serde_json::Value, expected: Expect) {
+        let pod: Pod = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "p", "namespace": "ns", "labels": {"app": "x"}}, "spec": {"volumes": [volume]}
+        }))
+        .unwrap();
+        let mut sources = Sources::default();
+        let data: Data = [("a.txt".to_owned(), b"A".to_vec()), ("b.txt".to_owned(), b"B".to_vec())].into();
+        sources.insert((Kind::ConfigMap, "cm".to_owned()), Some(data.clone()));
+        sources.insert((Kind::Secret, "s".to_owned()), Some(data));
+        let places = Places { of_pod: Path::new("/pod"), of_claims: Path::new("/claims") };
+        let text = match desired(&pod, places, &Facts::default(), &sources) {
+            Ok(volumes) => volumes.iter().map(print).collect(),
+            Err(missing) => format!("{missing}\n"),
+        };
+        expected.assert_eq(&text);
+    }
+
+    fn print(volume: &Desired) -> String {
+        let path = volume.path.display();
+        match &volume.content {
+            Content::Directory => format!("{path}\n"),
+            Content::Existing(path_type) => format!("{path} must be {path_type:?}\n"),
+            Content::Files(files) => files
+                .iter()
+                .map(|(name, file)| {
+                    let text = String::from_utf8_lossy(&file.bytes);
+                    format!("{path}/{} {:o} {text}\n", name.display(), file.mode)
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn each_kind_of_volume_is_a_directory_of_this_machine() {
+        check(
+            serde_json::json!({"name": "v", "emptyDir": {}}),
+            expect![[r#"
+            /pod/v
+        "#]],
+        );
+        check(
+            serde_json::json!({"name": "v", "persistentVolumeClaim": {"claimName": "data"}}),
+            expect![[r#"
+            /claims/ns/data
+        "#]],
+        );
+        check(
+            serde_json::json!({"name": "v", "hostPath": {"path": "/data", "type": "Directory"}}),
+            expect![[r#"
+            /data must be "Directory"
+        "#]],
+        );
+        check(
+            serde_json::json!({"name": "v", "hostPath": {"path": "/data", "type": "DirectoryOrCreate"}}),
+            expect![[r#"
+            /data
+        "#]],
+        );
+    }
+
+    #[test]
+    fn configmaps_and_secrets_become_files() {
+        check(
+            serde_json::json!({"name": "v", "configMap": {"name": "cm"}}),
+            expect![[r#"
+            /pod/v/a.txt 644 A
+            /pod/v/b.txt 644 B
+        "#]],
+        );
+        let items = serde_json::json!([{"key": "a.txt", "path": "deep/a", "mode": 0o400}]);
+        check(
+            serde_json::json!({"name": "v", "secret": {"secretName": "s", "items": items, "defaultMode": 0o600}}),
+            expect![[r#"
+                /pod/v/deep/a 400 A
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_projected_volume_holds_all_its_sources() {
+        let sources = serde_json::json!([
+            {"configMap": {"name": "cm", "items": [{"key": "a.txt", "path": "a"}]}},
+            {"secret": {"name": "s", "items": [{"key": "b.txt", "path": "b"}]}},
+            {"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
+        ]);
+        check(
+            serde_json::json!({"name": "v", "projected": {"sources": sources, "defaultMode": 0o440}}),
+            expect![[r#"
+                /pod/v/a 440 A
+                /pod/v/b 440 B
+                /pod/v/labels 440 app="x"
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_can_not_be_offered_is_said() {
+        check(
+            serde_json::json!({"name": "v", "configMap": {"name": "none"}}),
+            expect![[r#"
+            configmap "none" not found
+        "#]],
+        );
+        check(
+            serde_json::json!({"name": "v", "nfs": {"server": "x"}}),
+            expect![[r#"
+            volume "v" is of a kind that this node can not offer: use emptyDir, hostPath, configMap, secret, downwardAPI, projected or persistentVolumeClaim
+        "#]],
+        );
+        let items = serde_json::json!([{"key": "a.txt", "path": "../../etc/passwd"}]);
+        check(
+            serde_json::json!({"name": "v", "configMap": {"name": "cm", "items": items}}),
+            expect![[r#"
+            path "../../etc/passwd" leads out of its volume
+        "#]],
+        );
+    }
+
+    #[test]
+    fn files_are_written_with_their_permissions_and_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let volume = |text: &str| Desired {
+            name: "v".to_owned(),
+            path: directory.path().join("v"),
+            content: Content::Files(
+                [(PathBuf::from("x/y"), File { bytes: text.into(), mode: 0o400 })].into(),
+            ),
+        };
+        for text in ["one", "two", "two"] {
+            write(&volume(text)).unwrap();
+            let path = directory.path().join("v/x/y");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o400);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What survives the death of the node, what ends with it, and what becomes of the rest.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
+
+mod common;
+
+use common::{Machine, once, open_gate, sh, until_ended};
+use krafla_node::{LogOptions, Mode};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+#[tokio::test]
+async fn containers_outlive_the_node_and_the_next_one_finds_them() {
+    let machine = Machine::new(Mode::OutliveNode);
+    let gate = machine.make_gate("gate");
+    let node = machine.start_node();
+    machine.server.create_pod("p", once("echo start >> starts; echo one; read x < gate; echo two; exit 5"));
+    machine.server.until_phase("p", "Running").await;
+    node.kill().await;
+    // It writes and ends while nobody is there to see it.
+    open_gate(&gate).await;
+
+    let node = machine.start_node();
+    let pod = machine.server.until_phase("p", "Failed").await;
+    assert_eq!(pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"], 5);
+    assert_eq!(node.logs("p", LogOptions::default()).await, "one\ntwo\n");
+    assert_eq!(machine.read("starts"), "start\n");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_pod_that_was_deleted_meanwhile_is_removed() {
+    let machine = Machine::new(Mode::OutliveNode);
+    let node = machine.start_node();
+    let uid = machine.server.create_pod("p", once("echo $$ > pid; echo up; sleep 1000"));
+    machine.server.until_phase("p", "Running").await;
+    node.until_output("p").await;
+    node.kill().await;
+    machine.server.delete_pod("p", Some(0));
+
+    let node = machine.start_node();
+    until_ended(&machine.read("pid")).await;
+    machine.server.create_pod("q", once("true"));
+    machine.server.until_phase("q", "Succeeded").await;
+    assert!(!machine.root().join("pods").join(&*uid.0).exists());
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_behind_when_containers_end_with_the_node() {
+    let machine = Machine::new(Mode::EndWithNode);
+    let node = machine.start_node();
+    // A daemon that has left its session, its group and its parent.
+    let daemon =
+        "setsid sh -c 'echo $$ > daemon; exec sleep 1000' & sh -c 'echo $$ > child; exec sleep 1000' &";
+    let script =
+        format!("{daemon} while [ ! -s daemon ] || [ ! -s child ]; do sleep 0.01; done; echo up; wait");
+    machine.server.create_pod("p", once(&script));
+    machine.server.until_phase("p", "Running").await;
+    node.until_output("p").await;
+    let (daemon, child) = (machine.read("daemon"), machine.read("child"));
+    node.kill().await;
+    until_ended(&child).await;
+    until_ended(&daemon).await;
+}
+
+#[tokio::test]
+async fn a_daemon_ends_with_its_container() {
+    let machine = Machine::new(Mode::EndWithNode);
+    let node = machine.start_node();
+    let script =
+        "setsid sh -c 'echo $$ > daemon; exec sleep 1000' & while [ ! -s daemon ]; do sleep 0.01; done";
+    machine.server.create_pod("p", once(script));
+    machine.server.until_phase("p", "Succeeded").await;
+    until_ended(&machine.read("daemon")).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_container_that_loses_its_supervisor_is_lost_and_started_again() {
+    let machine = Machine::new(Mode::EndWithNode);
+    let node = machine.start_node();
+    let script = "echo $PPID > supervisor; echo $$ >> pids; echo up; exec sleep 1000";
+    machine.server.create_pod("p", json!({"restartPolicy": "Always", "containers": [sh("main", script)]}));
+    machine.server.until_phase("p", "Running").await;
+    node.until_output("p").await;
+    let supervisor = Pid::from_raw(machine.read("supervisor").trim().parse().unwrap()).unwrap();
+    let first = machine.read("pids");
+    kill_process(supervisor, Signal::KILL).unwrap();
+    let pod = machine
+        .server
+        .until("p", |pod| {
+            let main = &pod["status"]["containerStatuses"][0];
+            main["restartCount"] == 1 && main["state"]["running"].is_object()
+        })
+        .await;
+    let last = &pod["status"]["containerStatuses"][0]["lastState"]["terminated"];
+    assert_eq!((&last["reason"], &last["exitCode"]), (&json!("ContainerStatusUnknown"), &json!(137)));
+    until_ended(&first).await;
+    node.stop().await;
+}
