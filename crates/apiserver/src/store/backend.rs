@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use redb::StorageBackend;
 
@@ -47,26 +48,48 @@ impl StorageBackend for ReliableSync {
 
 /// A file. It takes no lock: whoever opens it has locked the directory.
 #[derive(Debug)]
-pub(super) struct PlainFile(pub(super) File);
+pub(super) struct PlainFile {
+    file: File,
+    /// Whether anybody would look for it after a crash. Until then there is nothing to sync.
+    has_its_name: AtomicBool,
+}
+
+impl PlainFile {
+    /// A file that has been there before.
+    pub(super) fn existing(file: File) -> PlainFile {
+        PlainFile { file, has_its_name: AtomicBool::new(true) }
+    }
+
+    /// A file that is being made under another name.
+    pub(super) fn unfinished(file: File) -> PlainFile {
+        PlainFile { file, has_its_name: AtomicBool::new(false) }
+    }
+
+    /// Makes durable what has been written so far, and everything from now on when asked to.
+    pub(super) fn finish(&self) -> io::Result<()> {
+        self.has_its_name.store(true, Ordering::Release);
+        self.file.sync_all()
+    }
+}
 
 impl StorageBackend for PlainFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(out, offset)
+        self.file.read_exact_at(out, offset)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.file.set_len(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        if self.has_its_name.load(Ordering::Acquire) { self.file.sync_data() } else { Ok(()) }
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(data, offset)
+        self.file.write_all_at(data, offset)
     }
 }

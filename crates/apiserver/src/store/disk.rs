@@ -33,8 +33,9 @@ const STORE: TableDefinition<'_, &str, u64> = TableDefinition::new("store");
 /// The layout of the tables. A program that does not know it must not touch them.
 const FORMAT: u64 = 1;
 
-/// The objects are in memory already; redb needs little more than the inner pages of its tree.
-const CACHE_BYTES: usize = 16 << 20;
+/// The objects are in memory already; redb needs little more than the inner pages of its tree, which are 7 MB for a
+/// hundred thousand objects.
+const CACHE_BYTES: usize = 8 << 20;
 
 /// A file is made smaller at start if it is larger than this, and holds mostly nothing.
 const COMPACT_ABOVE_BYTES: u64 = 64 << 20;

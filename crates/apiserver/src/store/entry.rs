@@ -97,27 +97,48 @@ impl OwnerMark {
     }
 }
 
-/// Names and values in order of names. A sorted slice takes half the memory of a tree of strings, and there is one of
-/// these per object and purpose.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Names and values in order of names. All are in one text: as a tree of strings they would take several times the
+/// memory, and every object has two of these.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "BTreeMap<Box<str>, Box<str>>")]
-pub struct Pairs(#[serde(serialize_with = "as_map")] Box<[(Box<str>, Box<str>)]>);
+pub struct Pairs {
+    /// Name, value, name, value...
+    text: Box<str>,
+    /// Where in the text each of them ends.
+    ends: Box<[u32]>,
+}
 
 impl Pairs {
     /// The value of a name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let index = self.0.binary_search_by(|(candidate, _)| candidate.as_ref().cmp(name)).ok()?;
-        self.0.get(index).map(|(_, value)| value.as_ref())
+        self.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| value)
     }
 
     /// All of them, in order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_ref(), value.as_ref()))
+        let mut start = 0;
+        let mut parts = self.ends.iter().map(move |end| {
+            let part = start..*end as usize;
+            start = part.end;
+            self.text.get(part).unwrap_or_default()
+        });
+        std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.ends.is_empty()
+    }
+}
+
+impl From<BTreeMap<Box<str>, Box<str>>> for Pairs {
+    fn from(pairs: BTreeMap<Box<str>, Box<str>>) -> Self {
+        let (mut text, mut ends) = (String::new(), Vec::with_capacity(2 * pairs.len()));
+        for part in pairs.iter().flat_map(|(name, value)| [name, value]) {
+            text.push_str(part);
+            ends.push(u32::try_from(text.len()).unwrap_or(u32::MAX));
+        }
+        Pairs { text: text.into(), ends: ends.into() }
     }
 }
 
@@ -128,9 +149,9 @@ impl<N: Into<Box<str>>, V: Into<Box<str>>> FromIterator<(N, V)> for Pairs {
     }
 }
 
-impl From<BTreeMap<Box<str>, Box<str>>> for Pairs {
-    fn from(pairs: BTreeMap<Box<str>, Box<str>>) -> Self {
-        Pairs(pairs.into_iter().collect())
+impl Serialize for Pairs {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
     }
 }
 
@@ -138,10 +159,6 @@ impl std::fmt::Debug for Pairs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }
-}
-
-fn as_map<S: serde::Serializer>(pairs: &[(Box<str>, Box<str>)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(pairs.iter().map(|(name, value)| (name, value)))
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub(super) fn open(dir: &Path) -> Result<(DirectoryLock, Disk, Contents), OpenEr
     let lock = lock(dir)?;
     let path = dir.join("store.redb");
     let (disk, contents) = match File::options().read(true).write(true).open(&path) {
-        Ok(file) => open_file(file, &path)?,
+        Ok(file) => open_file(Arc::new(PlainFile::existing(file)), &path)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => make_file(dir, &path)?,
         Err(error) => return Err(at(&path)(error)),
     };
@@ -71,18 +71,18 @@ pub(super) fn open(dir: &Path) -> Result<(DirectoryLock, Disk, Contents), OpenEr
 fn make_file(dir: &Path, path: &Path) -> Result<(Disk, Contents), OpenError> {
     let unfinished = path.with_extension("redb.new");
     let make = File::options().read(true).write(true).create(true).truncate(true).open(&unfinished);
-    let file = make.map_err(at(&unfinished))?;
-    let opened = open_file(file.try_clone().map_err(at(&unfinished))?, &unfinished)?;
-    file.sync_all().map_err(at(&unfinished))?;
+    let file = Arc::new(PlainFile::unfinished(make.map_err(at(&unfinished))?));
+    let opened = open_file(Arc::clone(&file), &unfinished)?;
+    file.finish().map_err(at(&unfinished))?;
     fs::rename(&unfinished, path).map_err(at(path))?;
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(at(dir))?;
     Ok(opened)
 }
 
-fn open_file(file: File, path: &Path) -> Result<(Disk, Contents), OpenError> {
+fn open_file(file: Arc<PlainFile>, path: &Path) -> Result<(Disk, Contents), OpenError> {
     let path = path.to_owned();
     // The engine checks most of what it reads, and panics on some of the rest.
-    let opened = catch_unwind(|| Disk::open(Arc::new(PlainFile(file))))
+    let opened = catch_unwind(|| Disk::open(file))
         .unwrap_or_else(|_| Err(DiskError::Damaged("what it says about itself makes no sense".to_owned())));
     opened.map_err(|error| match error {
         DiskError::Damaged(reason) => OpenError::Damaged { path, reason },
