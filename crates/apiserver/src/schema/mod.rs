@@ -1,17 +1,19 @@
 //! What Kubernetes' built-in types look like, as one table, and everything that follows from it.
 //!
 //! ```text
-//!   builtin.txt --> table      types, fields, protobuf numbers, merge keys, list types, defaults
+//!   builtin.txt --> table    types, fields, protobuf numbers, merge keys, list types, defaults
 //!                     |
-//!      +--------------+--------------+----------------+---------------+
-//!      |              |              |                |               |
-//!   decode         protobuf       strategic        openapi        structural
-//!   JSON, YAML     request        merge patch      documents      schemas as in
-//!   -> objects     bodies                                         CRDs
+//!       +-----------+-+---------+------------+-----------+-------------+
+//!       |           |           |            |           |             |
+//!    decode      protobuf   strategic      apply      openapi      structural
+//!    JSON, YAML  request    merge patch    server-    documents    schemas of CRDs: emit,
+//!    -> objects  bodies                    side                    prune, default, validate
 //! ```
 //!
 //! Everything here is a pure function over JSON values: no clock, no store, no I/O.
 
+pub mod apply;
+mod complete;
 pub mod decode;
 #[cfg(test)]
 pub(crate) mod golden;
@@ -24,4 +26,5 @@ pub mod structural;
 pub mod table;
 pub mod yaml;
 
+pub use complete::complete;
 pub use table::{Field, ListType, Shape, Type, TypeId, TypeRef, builtin};

@@ -200,12 +200,52 @@ impl Structural {
         self.properties.get(name)
     }
 
-    /// The schema of a property, named or not.
-    fn child(&self, name: &str) -> Option<&Structural> {
-        self.properties.get(name).or(match &self.additional {
+    /// The schema of properties that are not named.
+    pub(crate) fn additional_property(&self) -> Option<&Structural> {
+        match &self.additional {
             Additional::Schema(schema) => Some(schema),
             Additional::None | Additional::Any => None,
-        })
+        }
+    }
+
+    /// Whether properties stay that no schema describes.
+    pub(crate) fn keeps_unknown(&self) -> bool {
+        self.preserve_unknown || matches!(self.additional, Additional::Any)
+    }
+
+    /// The schema of a list's elements.
+    pub(crate) fn items(&self) -> Option<&Structural> {
+        self.items.as_deref()
+    }
+
+    /// The JSON types that a value may have; empty: any.
+    pub(crate) fn types(&self) -> &[JsonType] {
+        &self.types
+    }
+
+    /// How server-side apply merges a list.
+    pub(crate) fn list_type(&self) -> Option<ListType> {
+        self.list_type
+    }
+
+    /// What identifies an element of a list.
+    pub(crate) fn list_keys(&self) -> &[String] {
+        &self.list_keys
+    }
+
+    /// Whether server-side apply treats a map as one value.
+    pub(crate) fn is_map_atomic(&self) -> bool {
+        self.is_map_atomic
+    }
+
+    /// What a missing value is taken to be.
+    pub(crate) fn default_value(&self) -> Option<&Value> {
+        self.default.as_ref()
+    }
+
+    /// The schema of a property, named or not.
+    fn child(&self, name: &str) -> Option<&Structural> {
+        self.properties.get(name).or_else(|| self.additional_property())
     }
 }
 

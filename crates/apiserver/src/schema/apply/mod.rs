@@ -1,0 +1,320 @@
+//! Server-side apply, and the book-keeping of fields that every other write needs for it.
+//!
+//! ```text
+//!   apply:   live object + applied object -> merged; minus what the same manager applied before and nobody else has
+//!   update:  live object, new object      -> who changed a field owns it
+//!   both:    -> metadata.managedFields
+//! ```
+//!
+//! What an apply may not do is change a field that another manager owns, unless it is forced.
+
+mod managed;
+mod set;
+mod shape;
+mod walk;
+
+use serde_json::{Map, Value, json};
+
+use self::managed::{Managed, Manager, Owned};
+use self::set::FieldSet;
+use self::shape::At;
+use self::walk::Comparison;
+use super::complete;
+use super::structural::Structural;
+use super::table::TypeId;
+
+/// How the objects of a kind merge.
+#[derive(Clone, Copy)]
+pub enum Merges<'s> {
+    /// As the type table says.
+    Builtin(TypeId),
+    /// As the CRD's schema says.
+    Custom(&'s Structural),
+}
+
+/// Who writes, and how.
+#[derive(Clone, Debug)]
+pub struct Writer<'a> {
+    /// The field manager.
+    pub manager: &'a str,
+    /// The subresource that is written through; empty for the object itself.
+    pub subresource: &'a str,
+    /// The `apiVersion` of the written kind.
+    pub api_version: &'a str,
+    /// The time, as objects carry it.
+    pub now: &'a str,
+    /// The fields that this way of writing cannot set, such as `status` of the object itself.
+    pub ignored: &'a [&'a [&'a str]],
+}
+
+/// Why an apply is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The applied object is not shaped like its kind; kube-apiserver's words, without the object's name.
+    NotTyped(String),
+    /// Other managers own fields that would change.
+    Conflicts(Vec<Conflict>),
+}
+
+/// A field that another manager owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The owner, as messages name it: `"one"`, `"maker" using v1`.
+    pub manager: String,
+    /// The field: `.data.x`.
+    pub field: String,
+}
+
+impl Conflict {
+    /// The message about all conflicts of an apply.
+    pub fn message(conflicts: &[Conflict]) -> String {
+        if let [only] = conflicts {
+            return format!("Apply failed with 1 conflict: conflict with {}: {}", only.manager, only.field);
+        }
+        let mut lines: Vec<String> = Vec::new();
+        let mut manager = None;
+        for conflict in conflicts {
+            if manager != Some(&conflict.manager) {
+                lines.push(format!("conflicts with {}:", conflict.manager));
+                manager = Some(&conflict.manager);
+            }
+            lines.push(format!("- {}", conflict.field));
+        }
+        format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
+    }
+}
+
+impl<'s> Merges<'s> {
+    fn at(self) -> At<'s> {
+        match self {
+            Merges::Builtin(id) => At::Struct(id.get()),
+            Merges::Custom(schema) => At::Object(schema),
+        }
+    }
+
+    /// An object before it was created: what Go prints of an empty one.
+    fn empty(self) -> Value {
+        let mut object = json!({});
+        if let Merges::Builtin(id) = self {
+            complete(&mut object, id);
+        }
+        object
+    }
+
+    /// Applies `applied` to the live object, or creates it. The result still has to be decoded, defaulted and checked.
+    pub fn apply(
+        self,
+        live: Option<&Value>,
+        applied: &Value,
+        writer: &Writer<'_>,
+        is_forced: bool,
+    ) -> Result<Value, Refused> {
+        let mut faults = Vec::new();
+        walk::check(applied, self.at(), "", &mut faults);
+        if let Some(first) = faults.into_iter().next() {
+            return Err(Refused::NotTyped(first));
+        }
+        let (live, mut managed) = self.live(live);
+        if managed.is_empty() && !live_uid(&live).is_empty() {
+            let first = Writer { manager: "before-first-apply", subresource: "", ..writer.clone() };
+            self.track(&self.empty(), &live, &mut managed, &first);
+        }
+        let merged = self.merge_applied(&live, applied, &mut managed, writer, is_forced)?;
+        let manager = writer.as_applier();
+        strip_metadata(&mut managed, &manager);
+        let is_changed = merged != live;
+        if let Some(owned) = managed.get_mut(&manager).filter(|_| is_changed) {
+            owned.time = Some(writer.now.to_owned());
+        }
+        managed::cap(&mut managed);
+        let mut object = if is_changed { merged } else { live };
+        set_managed(&mut object, managed);
+        Ok(object)
+    }
+
+    /// Keeps the books of any other write: `new` is the object as it will be stored.
+    pub fn update(self, live: Option<&Value>, mut new: Value, writer: &Writer<'_>) -> Value {
+        let is_create = live.is_none();
+        let (live, of_live) = self.live(live);
+        let given = take_managed(&mut new);
+        let managed = match given {
+            Some(given) if writer.subresource.is_empty() => {
+                if given.is_empty() || given == [json!({})] {
+                    Some(Managed::new())
+                } else {
+                    managed::decode(&given).filter(|given| !given.is_empty())
+                }
+            }
+            _ => None,
+        };
+        let mut managed = managed.unwrap_or(of_live);
+        // Whoever takes the books away does not want them kept.
+        if is_create || !managed.is_empty() {
+            self.track(&live, &new, &mut managed, writer);
+            managed::cap(&mut managed);
+        }
+        set_managed(&mut new, managed);
+        new
+    }
+
+    /// The live object without its managers, and those.
+    fn live(self, live: Option<&Value>) -> (Value, Managed) {
+        let Some(live) = live else { return (self.empty(), Managed::new()) };
+        let mut live = live.clone();
+        let managed = take_managed(&mut live).and_then(|entries| managed::decode(&entries));
+        (live, managed.unwrap_or_default())
+    }
+
+    fn merge_applied(
+        self,
+        live: &Value,
+        applied: &Value,
+        managed: &mut Managed,
+        writer: &Writer<'_>,
+        is_forced: bool,
+    ) -> Result<Value, Refused> {
+        let at = self.at();
+        let manager = writer.as_applier();
+        let merged = walk::merge(Some(live), Some(applied), at).unwrap_or_default();
+        let fields = walk::fields_of(applied, at).without_all_below(&FieldSet::of_fields(writer.ignored));
+        let last = managed.get(&manager).cloned();
+        let time = last.as_ref().and_then(|owned| owned.time.clone());
+        let owned = Owned { fields, api_version: writer.api_version.to_owned(), time };
+        managed.insert(manager.clone(), owned);
+        let merged = match last {
+            Some(last) if !last.fields.is_empty() => prune(merged, managed, &last.fields, at),
+            _ => merged,
+        };
+        take_over(live, &merged, managed, &manager, writer, at, is_forced)?;
+        Ok(merged)
+    }
+
+    /// Gives the fields that an update changed to whoever made it.
+    fn track(self, live: &Value, new: &Value, managed: &mut Managed, writer: &Writer<'_>) {
+        let manager = Manager {
+            applies: false,
+            name: writer.manager.to_owned(),
+            subresource: writer.subresource.to_owned(),
+            api_version: writer.api_version.to_owned(),
+        };
+        // The writer's earlier fields are treated like anybody's, and joined with its new ones afterwards. An update
+        // is never refused, so there is always a comparison.
+        let nobody = Manager { name: String::new(), ..manager.clone() };
+        let Ok(changes) = take_over(live, new, managed, &nobody, writer, self.at(), true) else { return };
+        let taken = changes.modified.union(&changes.added).difference(&stripped_fields());
+        if taken.is_empty() {
+            return;
+        }
+        let owned = managed.entry(manager).or_default();
+        owned.fields = std::mem::take(&mut owned.fields).union(&taken);
+        owned.api_version = writer.api_version.to_owned();
+        owned.time = Some(writer.now.to_owned());
+    }
+}
+
+impl Writer<'_> {
+    fn as_applier(&self) -> Manager {
+        Manager {
+            applies: true,
+            name: self.manager.to_owned(),
+            subresource: self.subresource.to_owned(),
+            api_version: String::new(),
+        }
+    }
+}
+
+/// Takes changed and removed fields from all other managers; refuses if some would lose fields and it is not forced.
+fn take_over(
+    live: &Value,
+    new: &Value,
+    managed: &mut Managed,
+    writer: &Manager,
+    how: &Writer<'_>,
+    at: At<'_>,
+    is_forced: bool,
+) -> Result<Comparison, Refused> {
+    let comparison = walk::compare(live, new, at).without(&FieldSet::of_fields(how.ignored));
+    let changed = comparison.modified.clone().union(&comparison.added);
+    let others = || managed.iter().filter(|(manager, _)| *manager != writer);
+    let conflicts: Vec<Conflict> = others()
+        .flat_map(|(manager, owned)| {
+            let fields = owned.fields.intersection(&changed).shown_paths();
+            fields.into_iter().map(|field| Conflict { manager: manager.to_string(), field })
+        })
+        .collect();
+    if !is_forced && !conflicts.is_empty() {
+        return Err(Refused::Conflicts(conflicts));
+    }
+    for (_, owned) in managed.iter_mut().filter(|(manager, _)| *manager != writer) {
+        owned.fields = owned.fields.difference(&changed).difference(&comparison.removed);
+    }
+    managed.retain(|_, owned| !owned.fields.is_empty());
+    Ok(comparison)
+}
+
+/// Removes what a manager applied last time, does not apply now, and nobody else has.
+fn prune(merged: Value, managed: &Managed, last: &FieldSet, at: At<'_>) -> Value {
+    let declared = |set: &FieldSet| {
+        set.with_declared(at, &|at, step| match step.strip_prefix("f:") {
+            Some(name) => at.field(name).map_or((false, At::Opaque), |(below, is_named)| (is_named, below)),
+            None => (false, at.element()),
+        })
+    };
+    let last = declared(last);
+    let everything = declared(&walk::fields_of(&merged, at));
+    let owned = managed.values().fold(FieldSet::default(), |all, owned| all.union(&owned.fields));
+    let without_last = declared(&walk::fields_of(&walk::remove(&merged, &last, at), at));
+    let kept = without_last.union(&declared(&owned));
+    let pruned = walk::remove(&merged, &everything.difference(&kept), at);
+    // Only what was applied last time may go, even if removing it has emptied what was around it.
+    let left = declared(&walk::fields_of(&pruned, at));
+    walk::remove(&merged, &everything.difference(&left).intersection(&last), at)
+}
+
+/// The fields that nobody owns: they are the server's, or say which object it is.
+fn stripped_fields() -> FieldSet {
+    FieldSet::of_fields(&[
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ])
+}
+
+fn strip_metadata(managed: &mut Managed, manager: &Manager) {
+    if let Some(owned) = managed.get_mut(manager) {
+        owned.fields = owned.fields.difference(&stripped_fields());
+    }
+    managed.retain(|_, owned| !owned.fields.is_empty());
+}
+
+fn live_uid(live: &Value) -> &str {
+    live.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn take_managed(object: &mut Value) -> Option<Vec<Value>> {
+    let metadata = object.get_mut("metadata")?.as_object_mut()?;
+    match metadata.remove("managedFields")? {
+        Value::Array(entries) => Some(entries),
+        _ => None,
+    }
+}
+
+fn set_managed(object: &mut Value, managed: Managed) {
+    let Value::Object(fields) = object else { return };
+    let metadata = fields.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    if let (Value::Object(metadata), false) = (metadata, managed.is_empty()) {
+        metadata.insert("managedFields".to_owned(), Value::Array(managed::encode(managed)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

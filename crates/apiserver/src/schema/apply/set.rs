@@ -1,0 +1,211 @@
+//! Sets of field paths, as `metadata.managedFields` keeps them.
+//!
+//! ```text
+//!   {"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {".": {}, "f:image": {}}}}}
+//! ```
+//!
+//! A step of a path is kept as it is written there: `f:` a field, `k:` an element of a list by its keys, `v:` an element
+//! of a set by its value. A node with nothing below it is a member; one with something below it is a member if it has `.`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+/// A set of field paths.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct FieldSet {
+    nodes: BTreeMap<String, Node>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Node {
+    is_member: bool,
+    below: FieldSet,
+}
+
+impl Node {
+    fn is_empty(&self) -> bool {
+        !self.is_member && self.below.is_empty()
+    }
+}
+
+/// The step to a field.
+pub(super) fn field_step(name: &str) -> String {
+    format!("f:{name}")
+}
+
+/// The step to an element of a set.
+pub(super) fn value_step(value: &Value) -> String {
+    format!("v:{value}")
+}
+
+/// The step to an element of a list with keys.
+pub(super) fn key_step(keys: Map<String, Value>) -> String {
+    format!("k:{}", Value::Object(keys))
+}
+
+/// A step as messages show it: `.image`, `[name="c"]`, `[="a"]`.
+pub(super) fn shown(step: &str) -> String {
+    let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+    match step.split_once(':') {
+        Some(("f", name)) => format!(".{name}"),
+        Some(("k", text)) => {
+            let keys = json(text);
+            let keys = keys.as_object().into_iter().flatten().map(|(key, value)| format!("{key}={value}"));
+            format!("[{}]", keys.collect::<Vec<_>>().join(","))
+        }
+        Some(("v", text)) => format!("[={}]", json(text)),
+        Some((_, index)) => format!("[{index}]"),
+        None => step.to_owned(),
+    }
+}
+
+impl FieldSet {
+    /// The set of these paths of plain fields.
+    pub(super) fn of_fields(paths: &[&[&str]]) -> FieldSet {
+        let mut set = FieldSet::default();
+        for path in paths {
+            set.insert(&path.iter().map(|name| field_step(name)).collect::<Vec<_>>());
+        }
+        set
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.values().all(Node::is_empty)
+    }
+
+    pub(super) fn insert(&mut self, path: &[String]) {
+        let Some((first, rest)) = path.split_first() else { return };
+        let node = self.nodes.entry(first.clone()).or_default();
+        if rest.is_empty() {
+            node.is_member = true;
+        } else {
+            node.below.insert(rest);
+        }
+    }
+
+    pub(super) fn has(&self, step: &str) -> bool {
+        self.nodes.get(step).is_some_and(|node| node.is_member)
+    }
+
+    /// What the set says of the inside of a step.
+    pub(super) fn below(&self, step: &str) -> Option<&FieldSet> {
+        self.nodes.get(step).map(|node| &node.below).filter(|below| !below.is_empty())
+    }
+
+    pub(super) fn union(mut self, other: &FieldSet) -> FieldSet {
+        for (step, node) in &other.nodes {
+            let own = self.nodes.entry(step.clone()).or_default();
+            own.is_member |= node.is_member;
+            own.below = std::mem::take(&mut own.below).union(&node.below);
+        }
+        self
+    }
+
+    pub(super) fn difference(&self, other: &FieldSet) -> FieldSet {
+        self.combine(other, |own, others| own && !others)
+    }
+
+    pub(super) fn intersection(&self, other: &FieldSet) -> FieldSet {
+        self.combine(other, |own, others| own && others)
+    }
+
+    fn combine(&self, other: &FieldSet, keep: fn(bool, bool) -> bool) -> FieldSet {
+        let nothing = Node::default();
+        let nodes = self.nodes.iter().map(|(step, node)| {
+            let others = other.nodes.get(step).unwrap_or(&nothing);
+            let is_member = keep(node.is_member, others.is_member);
+            (step.clone(), Node { is_member, below: node.below.combine(&others.below, keep) })
+        });
+        FieldSet { nodes: nodes.filter(|(_, node)| !node.is_empty()).collect() }
+    }
+
+    /// The set without the members of `others` and all that is below them.
+    pub(super) fn without_all_below(&self, others: &FieldSet) -> FieldSet {
+        let nodes = self.nodes.iter().filter(|(step, _)| !others.has(step)).map(|(step, node)| {
+            let below = match others.nodes.get(step) {
+                Some(others) => node.below.without_all_below(&others.below),
+                None => node.below.clone(),
+            };
+            (step.clone(), Node { is_member: node.is_member, below })
+        });
+        FieldSet { nodes: nodes.filter(|(_, node)| !node.is_empty()).collect() }
+    }
+
+    /// Makes members of the steps on the way that `is_declared` says are declared fields, at every depth.
+    pub(super) fn with_declared<A: Copy>(&self, at: A, descend: &dyn Fn(A, &str) -> (bool, A)) -> FieldSet {
+        let nodes = self.nodes.iter().map(|(step, node)| {
+            let (is_declared, below_at) = descend(at, step);
+            let is_member = node.is_member || (is_declared && !node.below.is_empty());
+            (step.clone(), Node { is_member, below: node.below.with_declared(below_at, descend) })
+        });
+        FieldSet { nodes: nodes.collect() }
+    }
+
+    /// All paths, as messages show them.
+    pub(super) fn shown_paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        for (step, node) in &self.nodes {
+            let shown = shown(step);
+            paths.extend(node.is_member.then(|| shown.clone()));
+            paths.extend(node.below.shown_paths().into_iter().map(|path| format!("{shown}{path}")));
+        }
+        paths
+    }
+
+    /// As it stands in `fieldsV1`.
+    pub(super) fn to_value(&self) -> Value {
+        let fields = self.nodes.iter().filter(|(_, node)| !node.is_empty()).map(|(step, node)| {
+            let mut value = node.below.to_value();
+            if let (true, Value::Object(fields)) = (node.is_member && !node.below.is_empty(), &mut value) {
+                fields.insert(".".to_owned(), json!({}));
+            }
+            (step.clone(), value)
+        });
+        Value::Object(fields.collect())
+    }
+
+    /// Reads `fieldsV1`; none if it is not shaped like a set.
+    pub(super) fn from_value(value: &Value) -> Option<FieldSet> {
+        let mut set = FieldSet::default();
+        for (step, below) in value.as_object()? {
+            if step == "." {
+                continue;
+            }
+            let has_own = below.get(".").is_some() || below.as_object()?.is_empty();
+            set.nodes.insert(step.clone(), Node { is_member: has_own, below: FieldSet::from_value(below)? });
+        }
+        Some(set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(value: Value) -> FieldSet {
+        FieldSet::from_value(&value).unwrap()
+    }
+
+    #[test]
+    fn a_set_reads_and_writes_as_in_managed_fields() {
+        let written =
+            json!({"f:spec": {"f:ports": {"k:{\"port\":80}": {".": {}, "f:name": {}}}, "f:type": {}}});
+        assert_eq!(set(written.clone()).to_value(), written);
+        assert_eq!(FieldSet::from_value(&json!({"f:a": 1})), None);
+        let paths = [".spec.ports[port=80]", ".spec.ports[port=80].name", ".spec.type"];
+        assert_eq!(set(written).shown_paths(), paths);
+    }
+
+    #[test]
+    fn sets_are_added_and_subtracted_path_by_path() {
+        let left = set(json!({"f:a": {".": {}, "f:x": {}, "f:y": {}}}));
+        let right = set(json!({"f:a": {"f:x": {}}, "f:b": {}}));
+        assert_eq!(left.difference(&right).to_value(), json!({"f:a": {".": {}, "f:y": {}}}));
+        assert_eq!(left.intersection(&right).to_value(), json!({"f:a": {"f:x": {}}}));
+        let both = left.clone().union(&right);
+        assert_eq!(both.to_value(), json!({"f:a": {".": {}, "f:x": {}, "f:y": {}}, "f:b": {}}));
+        let ignored = FieldSet::of_fields(&[&["a"]]);
+        assert_eq!(both.without_all_below(&ignored).to_value(), json!({"f:b": {}}));
+    }
+}

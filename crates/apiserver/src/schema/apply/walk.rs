@@ -1,0 +1,366 @@
+//! Walks over typed values: checking, naming the fields, comparing, merging, removing.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::set::{FieldSet, field_step, shown};
+use super::shape::{At, Atom, Container, Scalar};
+
+/// What is wrong with an applied object, each with its path. Elements of lists may not come twice.
+pub(super) fn check(value: &Value, at: At<'_>, path: &str, faults: &mut Vec<String>) {
+    let mut fail = |what: String| faults.push(format!("{path}: {what}"));
+    match (at.atom(value), value) {
+        (_, Value::Null) => {}
+        (Atom::Scalar(expected), value) => {
+            if let Some(what) = scalar_fault(expected, value) {
+                fail(what);
+            }
+        }
+        (Atom::Map | Atom::Whole(Container::Map), Value::Object(fields)) => {
+            for (name, value) in fields {
+                let path = format!("{path}.{name}");
+                match at.field(name) {
+                    Some((at, _)) => check(value, at, &path, faults),
+                    None => faults.push(format!("{path}: field not declared in schema")),
+                }
+            }
+        }
+        (Atom::List, Value::Array(items)) => {
+            let mut seen = HashSet::new();
+            for (index, item) in items.iter().enumerate() {
+                match at.step_to(item) {
+                    Ok(step) => {
+                        let place = shown(&step);
+                        if !seen.insert(step) {
+                            faults.push(format!("{path}: duplicate entries for key {place}"));
+                        }
+                        check(item, at.element(), &format!("{path}{place}"), faults);
+                    }
+                    Err(what) => {
+                        faults.push(format!("{path}: element {index}: {what}"));
+                        return;
+                    }
+                }
+            }
+        }
+        (Atom::Whole(Container::List), Value::Array(items)) => {
+            for (index, item) in items.iter().enumerate() {
+                check(item, at.element(), &format!("{path}[{index}]"), faults);
+            }
+        }
+        (Atom::Whole(Container::Any), _) => {}
+        (Atom::Map | Atom::Whole(Container::Map), value) => {
+            fail(format!("expected map, got &{}", go_value(value)))
+        }
+        (Atom::List | Atom::Whole(Container::List), value) => {
+            fail(format!("expected list, got &{}", go_value(value)))
+        }
+    }
+}
+
+fn scalar_fault(expected: Scalar, value: &Value) -> Option<String> {
+    match (expected, value) {
+        (Scalar::Text, Value::String(_))
+        | (Scalar::Number, Value::Number(_))
+        | (Scalar::Boolean, Value::Bool(_))
+        | (Scalar::Any, Value::String(_) | Value::Number(_) | Value::Bool(_)) => None,
+        (Scalar::Text, value) => {
+            Some(format!("expected string, got &value.valueUnstructured{}", go_value(value)))
+        }
+        (Scalar::Number, value) => Some(format!("expected numeric (int or float), got {}", go_type(value))),
+        (Scalar::Boolean, value) => Some(format!("expected boolean, got &{}", go_value(value))),
+        (Scalar::Any, value) => Some(format!("expected any scalar, got &{}", go_value(value))),
+    }
+}
+
+/// A value as Go prints its wrapper.
+fn go_value(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{{Value:{text:?}}}"),
+        other => format!("{{Value:{}}}", crate::schema::strategic::go_print(other)),
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// The fields that an applied object sets.
+pub(super) fn fields_of(value: &Value, at: At<'_>) -> FieldSet {
+    let mut set = FieldSet::default();
+    collect_fields(value, at, &mut Vec::new(), &mut set);
+    set
+}
+
+fn collect_fields(value: &Value, at: At<'_>, path: &mut Vec<String>, set: &mut FieldSet) {
+    match (at.atom(value), value) {
+        (Atom::Map, Value::Object(fields)) => {
+            for (name, value) in fields {
+                let Some((below, is_named)) = at.field(name) else { continue };
+                path.push(field_step(name));
+                collect_fields(value, below, path, set);
+                if is_empty(value) && !value.is_array() || !is_named {
+                    set.insert(path);
+                }
+                path.pop();
+            }
+        }
+        (Atom::List, Value::Array(items)) => {
+            for item in items {
+                let Ok(step) = at.step_to(item) else { continue };
+                path.push(step);
+                collect_fields(item, at.element(), path, set);
+                set.insert(path);
+                path.pop();
+            }
+        }
+        (Atom::Map | Atom::List, _) => {}
+        (Atom::Scalar(_) | Atom::Whole(_), _) => set.insert(path),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+/// What has changed between two objects.
+#[derive(Default)]
+pub(super) struct Comparison {
+    pub(super) removed: FieldSet,
+    pub(super) modified: FieldSet,
+    pub(super) added: FieldSet,
+}
+
+impl Comparison {
+    pub(super) fn without(self, ignored: &FieldSet) -> Comparison {
+        Comparison {
+            removed: self.removed.without_all_below(ignored),
+            modified: self.modified.without_all_below(ignored),
+            added: self.added.without_all_below(ignored),
+        }
+    }
+}
+
+pub(super) fn compare(before: &Value, after: &Value, at: At<'_>) -> Comparison {
+    let mut comparison = Comparison::default();
+    compare_values(Some(before), Some(after), at, &mut Vec::new(), &mut comparison);
+    comparison
+}
+
+fn compare_values(
+    before: Option<&Value>,
+    after: Option<&Value>,
+    at: At<'_>,
+    path: &mut Vec<String>,
+    comparison: &mut Comparison,
+) {
+    let Some(shown) = after.filter(|value| !value.is_null()).or(before).or(after) else { return };
+    let are_empty = before.is_none_or(is_empty) && after.is_none_or(is_empty);
+    match at.atom(shown) {
+        Atom::Map if !are_empty => {
+            let names: BTreeSet<&String> =
+                fields(before).chain(fields(after)).map(|(name, _)| name).collect();
+            for name in names {
+                let Some((below, _)) = at.field(name) else { continue };
+                let inner = |value: Option<&'_ Value>| value.and_then(|value| value.get(name)).cloned();
+                let (before, after) = (inner(before), inner(after));
+                path.push(field_step(name));
+                compare_values(before.as_ref(), after.as_ref(), below, path, comparison);
+                path.pop();
+            }
+        }
+        Atom::List if !are_empty => compare_lists(before, after, at, path, comparison),
+        Atom::Scalar(_) | Atom::Whole(_) | Atom::Map | Atom::List => {
+            if let (Some(before), Some(after)) = (before, after)
+                && before != after
+            {
+                comparison.modified.insert(path);
+            }
+        }
+    }
+    match (before, after) {
+        (None, Some(_)) => comparison.added.insert(path),
+        (Some(_), None) => comparison.removed.insert(path),
+        _ => {}
+    }
+}
+
+fn fields(value: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
+    value.and_then(Value::as_object).into_iter().flatten()
+}
+
+fn compare_lists(
+    before: Option<&Value>,
+    after: Option<&Value>,
+    at: At<'_>,
+    path: &mut Vec<String>,
+    comparison: &mut Comparison,
+) {
+    let group = |value: Option<&Value>| {
+        let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for item in value.and_then(Value::as_array).into_iter().flatten() {
+            if let Ok(step) = at.step_to(item) {
+                groups.entry(step).or_default().push(item.clone());
+            }
+        }
+        groups
+    };
+    let (before, after) = (group(before), group(after));
+    let steps: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    for step in steps {
+        let old = before.get(step).map(Vec::as_slice).unwrap_or_default();
+        let new = after.get(step).map(Vec::as_slice).unwrap_or_default();
+        path.push(step.clone());
+        match (old, new) {
+            // Elements that come twice are owned as one.
+            ([_, _, ..], [_, _, ..]) if old != new => comparison.modified.insert(path),
+            ([_, _, ..], [_, _, ..]) => {}
+            ([_, _, ..], new) => {
+                compare_values(None, new.first(), at.element(), path, comparison);
+                comparison.removed.insert(path);
+            }
+            (old, [_, _, ..]) => {
+                compare_values(old.first(), None, at.element(), path, comparison);
+                comparison.added.insert(path);
+            }
+            (old, new) => compare_values(old.first(), new.first(), at.element(), path, comparison),
+        }
+        path.pop();
+    }
+}
+
+/// Puts an applied object over the live one. None: nothing is left of the two.
+pub(super) fn merge(live: Option<&Value>, applied: Option<&Value>, at: At<'_>) -> Option<Value> {
+    let shown = applied.filter(|value| !value.is_null()).or(live).or(applied)?;
+    let are_empty = live.is_none_or(is_empty) && applied.is_none_or(is_empty);
+    match at.atom(shown) {
+        Atom::Map if !are_empty => {
+            let names: BTreeSet<&String> =
+                fields(live).chain(fields(applied)).map(|(name, _)| name).collect();
+            let inner =
+                |value: Option<&'_ Value>, name: &str| value.and_then(|value| value.get(name)).cloned();
+            let merged: Map<String, Value> = names
+                .into_iter()
+                .filter_map(|name| {
+                    let below = at.field(name).map_or(At::Opaque, |(below, _)| below);
+                    let (live, applied) = (inner(live, name), inner(applied, name));
+                    Some((name.clone(), merge(live.as_ref(), applied.as_ref(), below)?))
+                })
+                .collect();
+            Some(Value::Object(merged))
+        }
+        Atom::List if !are_empty => {
+            let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+            Some(Value::Array(merge_lists(&list(live), &list(applied), at)))
+        }
+        Atom::Scalar(_) | Atom::Whole(_) | Atom::Map | Atom::List => applied.or(live).cloned(),
+    }
+}
+
+/// Merges two lists element by element. What is applied keeps its order; what only the live list has stays between the
+/// elements it stood between.
+fn merge_lists(live: &[Value], applied: &[Value], at: At<'_>) -> Vec<Value> {
+    let steps =
+        |items: &[Value]| items.iter().map(|item| at.step_to(item).unwrap_or_default()).collect::<Vec<_>>();
+    let (live_steps, applied_steps) = (steps(live), steps(applied));
+    let index = |steps: &[String]| {
+        let mut index = HashMap::new();
+        for (place, step) in steps.iter().enumerate() {
+            index.entry(step.clone()).or_insert(place);
+        }
+        index
+    };
+    let (live_index, applied_index) = (index(&live_steps), index(&applied_steps));
+    let mut shared = applied_steps.iter().filter(|step| live_index.contains_key(*step)).peekable();
+    let live_item = |step: &str| live_index.get(step).and_then(|place| live.get(*place));
+    let mut merged_steps = HashSet::new();
+    let mut list = Vec::new();
+    let (mut left, mut right) = (0, 0);
+    loop {
+        match (live_steps.get(left), applied_steps.get(right)) {
+            (None, None) => return list,
+            (Some(step), Some(other)) if step == other => {
+                list.extend(merge(live_item(step), applied.get(right), at.element()));
+                merged_steps.insert(step);
+                (left, right) = (left + 1, right + 1);
+                shared.next();
+                continue;
+            }
+            // Shared, but not the next one that is wanted.
+            (Some(step), Some(_))
+                if applied_index.contains_key(step)
+                    && shared.peek().is_some_and(|wanted| *wanted != step) =>
+            {
+                left += 1;
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(step) = live_steps.get(left) {
+            if !applied_index.contains_key(step) {
+                list.extend(merge(live.get(left), None, at.element()));
+                left += 1;
+                continue;
+            }
+            left += usize::from(merged_steps.contains(step));
+        }
+        if let Some(step) = applied_steps.get(right) {
+            list.extend(merge(live_item(step), applied.get(right), at.element()));
+            merged_steps.insert(step);
+            right += 1;
+            if shared.peek().is_some_and(|wanted| *wanted == step) {
+                shared.next();
+            }
+        }
+    }
+}
+
+/// The value without these fields. A list that is emptied by it becomes null.
+pub(super) fn remove(value: &Value, removed: &FieldSet, at: At<'_>) -> Value {
+    match (at.atom(value), value) {
+        (Atom::Map, Value::Object(fields)) => {
+            let mut kept = Map::new();
+            for (name, value) in fields {
+                let step = field_step(name);
+                if removed.has(&step) {
+                    continue;
+                }
+                let below = at.field(name).map_or(At::Opaque, |(below, _)| below);
+                let value = match removed.below(&step) {
+                    Some(removed) => remove(value, removed, below),
+                    None => value.clone(),
+                };
+                kept.insert(name.clone(), value);
+            }
+            Value::Object(kept)
+        }
+        (Atom::List, Value::Array(items)) => {
+            let mut kept = Vec::new();
+            for item in items {
+                let step = at.step_to(item).unwrap_or_default();
+                match removed.below(&step) {
+                    _ if removed.has(&step) => {}
+                    Some(removed) => kept.push(remove(item, removed, at.element())),
+                    None => kept.push(item.clone()),
+                }
+            }
+            if kept.is_empty() { Value::Null } else { Value::Array(kept) }
+        }
+        (Atom::Map | Atom::List | Atom::Whole(_), _) => Value::Null,
+        (Atom::Scalar(_), value) => value.clone(),
+    }
+}
