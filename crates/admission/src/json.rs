@@ -26,6 +26,16 @@ impl<'a> At<'a> {
         At { value: self.value.get(name).unwrap_or(&Value::Null), path: self.path.field(name) }
     }
 
+    /// What is here, reported as if it were there.
+    pub(crate) fn reported_at(self, path: Path) -> At<'a> {
+        At { value: self.value, path }
+    }
+
+    /// The same place, if nothing were there.
+    pub(crate) fn nothing(&self) -> At<'a> {
+        At { value: &Value::Null, path: self.path.clone() }
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -117,67 +117,26 @@ fn validate_sleep(sleep: &At<'_>, grace_period_seconds: i64, verdict: &mut Verdi
     }
 }
 
-const SIGNALS: [&str; 34] = [
-    "SIGABRT",
-    "SIGALRM",
-    "SIGBUS",
-    "SIGCHLD",
-    "SIGCLD",
-    "SIGCONT",
-    "SIGFPE",
-    "SIGHUP",
-    "SIGILL",
-    "SIGINT",
-    "SIGIO",
-    "SIGIOT",
-    "SIGKILL",
-    "SIGPIPE",
-    "SIGPOLL",
-    "SIGPROF",
-    "SIGPWR",
-    "SIGQUIT",
-    "SIGSEGV",
-    "SIGSTKFLT",
-    "SIGSTOP",
-    "SIGSYS",
-    "SIGTERM",
-    "SIGTRAP",
-    "SIGTSTP",
-    "SIGTTIN",
-    "SIGTTOU",
-    "SIGURG",
-    "SIGUSR1",
-    "SIGUSR2",
-    "SIGVTALRM",
-    "SIGWINCH",
-    "SIGXCPU",
-    "SIGXFSZ",
+#[rustfmt::skip]
+const SIGNALS: [&str; 65] = [
+    "SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT",
+    "SIGIO", "SIGIOT", "SIGKILL", "SIGPIPE", "SIGPOLL", "SIGPROF", "SIGPWR", "SIGQUIT", "SIGRTMAX",
+    "SIGRTMAX-1", "SIGRTMAX-10", "SIGRTMAX-11", "SIGRTMAX-12", "SIGRTMAX-13", "SIGRTMAX-14", "SIGRTMAX-2",
+    "SIGRTMAX-3", "SIGRTMAX-4", "SIGRTMAX-5", "SIGRTMAX-6", "SIGRTMAX-7", "SIGRTMAX-8", "SIGRTMAX-9",
+    "SIGRTMIN", "SIGRTMIN+1", "SIGRTMIN+10", "SIGRTMIN+11", "SIGRTMIN+12", "SIGRTMIN+13", "SIGRTMIN+14",
+    "SIGRTMIN+15", "SIGRTMIN+2", "SIGRTMIN+3", "SIGRTMIN+4", "SIGRTMIN+5", "SIGRTMIN+6", "SIGRTMIN+7",
+    "SIGRTMIN+8", "SIGRTMIN+9", "SIGSEGV", "SIGSTKFLT", "SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP", "SIGTSTP",
+    "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGWINCH", "SIGXCPU", "SIGXFSZ",
 ];
 
 /// What a signal is called depends on the system.
 fn validate_stop_signal(signal: &At<'_>, os: &At<'_>, verdict: &mut Verdict) {
-    let name = signal.text();
     match os.str("name") {
         _ if !os.is_set() => {
             verdict.forbidden(signal.path(), "may not be set for containers with empty `spec.os.name`");
         }
         "windows" => check::word(signal, &["SIGKILL", "SIGTERM"], verdict),
-        "linux" if !SIGNALS.contains(&name) && !is_real_time_signal(name) => {
-            verdict.unsupported(signal.path(), name, &SIGNALS);
-        }
+        "linux" => check::word(signal, &SIGNALS, verdict),
         _ => {}
     }
-}
-
-/// `SIGRTMIN`, `SIGRTMIN+1` to `+15`, `SIGRTMAX-14` to `-1`, `SIGRTMAX`.
-fn is_real_time_signal(name: &str) -> bool {
-    let is_up_to = |text: Option<&str>, max: u8| {
-        text.is_some_and(|text| {
-            text.parse::<u8>().is_ok_and(|n| (1..=max).contains(&n) && n.to_string() == text)
-        })
-    };
-    name == "SIGRTMIN"
-        || name == "SIGRTMAX"
-        || is_up_to(name.strip_prefix("SIGRTMIN+"), 15)
-        || is_up_to(name.strip_prefix("SIGRTMAX-"), 14)
 }

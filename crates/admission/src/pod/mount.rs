@@ -50,8 +50,7 @@ fn validate_mounts(
 
 /// Kubernetes reports these without saying which mount it was.
 fn validate_mount_options(mount: &At<'_>, mounts: &At<'_>, is_privileged: bool, verdict: &mut Verdict) {
-    let unnumbered =
-        |field: &str| At::new(mount.value().get(field).unwrap_or(&NOTHING), mounts.path().field(field));
+    let unnumbered = |field: &str| mount.get(field).reported_at(mounts.path().field(field));
     check::local_path(&unnumbered("subPath"), verdict);
     let expression = unnumbered("subPathExpr");
     if !expression.text().is_empty() {
@@ -81,8 +80,6 @@ fn validate_mount_options(mount: &At<'_>, mounts: &At<'_>, is_privileged: bool, 
         _ => check::word(&recursive, &["Disabled", "Enabled", "IfPossible"], verdict),
     }
 }
-
-static NOTHING: serde_json::Value = serde_json::Value::Null;
 
 fn validate_devices(
     mounts: &At<'_>,

@@ -80,7 +80,7 @@ pub(super) fn downward_api_volume(source: &At<'_>, verdict: &mut Verdict) {
 
 /// Kubernetes reports these at the volume, without saying which file it was.
 fn downward_api_file(item: &At<'_>, path: &Path, verdict: &mut Verdict) {
-    let item = At::new(item.value(), path.clone());
+    let item = item.clone().reported_at(path.clone());
     check::texts(&item, &["path"], verdict);
     check::local_free_path(&item.get("path"), verdict);
     let (field, resource) = (item.get("fieldRef"), item.get("resourceFieldRef"));
@@ -114,13 +114,11 @@ fn token(source: &At<'_>, volume: &At<'_>, verdict: &mut Verdict) {
         Some(_) | None => {}
     }
     // Kubernetes reports the path at the volume.
-    let path = At::new(source.value().get("path").unwrap_or(&NOTHING), volume.path().field("path"));
+    let path = source.get("path").reported_at(volume.path().field("path"));
     if check::text(&path, verdict) {
         check::local_free_path(&path, verdict);
     }
 }
-
-static NOTHING: serde_json::Value = serde_json::Value::Null;
 
 fn trust_bundle(source: &At<'_>, verdict: &mut Verdict) {
     let (name, signer) = (source.get("name"), source.get("signerName"));

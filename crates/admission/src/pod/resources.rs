@@ -15,17 +15,20 @@ type NameRule = fn(&str, &Path, &mut Verdict);
 
 /// Checks what a container asks for.
 pub(super) fn validate_container(resources: &At<'_>, claims: &BTreeSet<&str>, verdict: &mut Verdict) {
-    validate_amounts(resources, container_resource, verdict);
+    validate_amounts(
+        &resources.get("limits"),
+        &resources.get("requests"),
+        resources.path(),
+        container_resource,
+        verdict,
+    );
     validate_claim_names(&resources.get("claims"), claims, verdict);
 }
 
-/// Checks what a pod needs besides its containers.
+/// Checks what a pod needs besides its containers. Kubernetes reads it as limits.
 pub(super) fn validate_overhead(overhead: &At<'_>, verdict: &mut Verdict) {
-    let limits = At::new(overhead.value(), overhead.path().field("limits"));
-    for (name, amount) in limits.entries() {
-        container_resource(name, amount.path(), verdict);
-        validate_amount(name, &amount, verdict);
-    }
+    let limits = overhead.clone().reported_at(overhead.path().field("limits"));
+    validate_amounts(&limits, &overhead.nothing(), overhead.path(), container_resource, verdict);
 }
 
 /// Checks what a pod as a whole asks for, and that its containers fit in.
@@ -41,11 +44,18 @@ pub(super) fn validate_pod_level(spec: &At<'_>, pod: &Pod<'_>, verdict: &mut Ver
     if resources.get("claims").is_set() {
         verdict.forbidden(resources.get("claims").path(), "claims may not be set for Resources at pod-level");
     }
-    validate_amounts(&resources, pod_resource, verdict);
+    validate_amounts(
+        &resources.get("limits"),
+        &resources.get("requests"),
+        resources.path(),
+        pod_resource,
+        verdict,
+    );
+    validate_claim_names(&resources.get("claims"), &pod.claims, verdict);
     for (kind, is_checked) in [("requests", any_resource as fn(&str) -> bool), ("limits", is_huge_page)] {
         let own = resources.get(kind);
         for (name, needed) in containers_need(spec, kind) {
-            let Some(amount) = own.get(&name).quantity().filter(|_| is_checked(&name)) else { continue };
+            let Some(amount) = amount_at(&own.get(&name)).filter(|_| is_checked(&name)) else { continue };
             if needed > amount {
                 let rule = format!("must be greater than or equal to aggregate container {kind} of {needed}");
                 verdict.invalid(&own.path().key(&name), amount.to_string(), rule);
@@ -55,8 +65,8 @@ pub(super) fn validate_pod_level(spec: &At<'_>, pod: &Pod<'_>, verdict: &mut Ver
     let limits = resources.get("limits");
     for (index, container) in spec.items("containers").iter().enumerate() {
         for (name, limit) in container.get("resources").get("limits").entries() {
-            let pod_limit = limits.get(name).quantity();
-            if let (Some(limit), Some(pod_limit)) = (limit.quantity(), pod_limit)
+            let pod_limit = amount_at(&limits.get(name));
+            if let (Some(limit), Some(pod_limit)) = (amount_at(&limit), pod_limit)
                 && limit > pod_limit
             {
                 let path = resources.path().field("containers").index(index).key(name).field("limits");
@@ -76,7 +86,10 @@ fn any_resource(_: &str) -> bool {
 fn containers_need(spec: &At<'_>, kind: &str) -> BTreeMap<String, Quantity> {
     let amounts = |container: &At<'_>| -> BTreeMap<String, Quantity> {
         let entries = container.get("resources").get(kind).entries();
-        entries.into_iter().filter_map(|(name, amount)| Some((name.to_owned(), amount.quantity()?))).collect()
+        entries
+            .into_iter()
+            .filter_map(|(name, amount)| Some((name.to_owned(), amount_at(&amount)?)))
+            .collect()
     };
     let add = |total: &mut BTreeMap<String, Quantity>, more: &BTreeMap<String, Quantity>| {
         for (name, amount) in more {
@@ -111,8 +124,13 @@ fn raise(peak: &mut BTreeMap<String, Quantity>, other: BTreeMap<String, Quantity
 }
 
 /// Checks requests and limits against each other.
-fn validate_amounts(resources: &At<'_>, name_rule: NameRule, verdict: &mut Verdict) {
-    let (limits, requests) = (resources.get("limits"), resources.get("requests"));
+fn validate_amounts(
+    limits: &At<'_>,
+    requests: &At<'_>,
+    path: &Path,
+    name_rule: NameRule,
+    verdict: &mut Verdict,
+) {
     for (name, limit) in limits.entries() {
         name_rule(name, limit.path(), verdict);
         validate_amount(name, &limit, verdict);
@@ -120,22 +138,22 @@ fn validate_amounts(resources: &At<'_>, name_rule: NameRule, verdict: &mut Verdi
     for (name, request) in requests.entries() {
         name_rule(name, request.path(), verdict);
         validate_amount(name, &request, verdict);
-        if let Some(amount) = request.quantity() {
-            validate_request(name, amount, &limits, &requests, verdict);
+        if let Some(amount) = amount_at(&request) {
+            validate_request(name, amount, limits, requests, verdict);
         }
     }
     let names: BTreeSet<&str> =
         limits.entries().iter().chain(&requests.entries()).map(|(name, _)| *name).collect();
     let has_base = names.contains("cpu") || names.contains("memory");
     if !has_base && names.iter().any(|name| is_huge_page(name)) {
-        verdict.forbidden(resources.path(), "HugePages require cpu or memory");
+        verdict.forbidden(path, "HugePages require cpu or memory");
     }
 }
 
 /// A request fits within its limit; what cannot be shared must be limited, to just that.
 fn validate_request(name: &str, amount: Quantity, limits: &At<'_>, requests: &At<'_>, verdict: &mut Verdict) {
     let may_exceed = is_native(name) && !is_huge_page(name);
-    match limits.get(name).quantity() {
+    match amount_at(&limits.get(name)) {
         Some(limit) if amount != limit && !may_exceed => {
             let rule = format!("must be equal to {name} limit of {limit}");
             verdict.invalid(requests.path(), amount.to_string(), rule);
@@ -151,8 +169,15 @@ fn validate_request(name: &str, amount: Quantity, limits: &At<'_>, requests: &At
     }
 }
 
+/// An amount of a resource; nobody gets less than a thousandth.
+fn amount_at(at: &At<'_>) -> Option<Quantity> {
+    let amount = at.quantity()?;
+    let rounded = Quantity::from_milli(amount.milli_value());
+    Some(if rounded == amount { amount } else { rounded })
+}
+
 fn validate_amount(name: &str, at: &At<'_>, verdict: &mut Verdict) {
-    let Some(amount) = at.quantity() else {
+    let Some(amount) = amount_at(at) else {
         if at.is_set() {
             verdict.invalid(at.path(), at.value(), "must be a quantity such as 500m, 2 or 1Gi");
         }
@@ -298,14 +323,19 @@ fn validate_claim_names(claims: &At<'_>, known: &BTreeSet<&str>, verdict: &mut V
             verdict.required(claim.path(), "");
             continue;
         }
-        check::name(&request, names::dns_label, verdict);
-        let key =
-            if request.text().is_empty() { name.to_owned() } else { format!("{name}/{}", request.text()) };
-        let overlaps = seen.contains(name)
-            || (request.text().is_empty() && seen.iter().any(|key| key.starts_with(&format!("{name}/"))));
-        if overlaps || !seen.insert(key.clone()) {
-            verdict.duplicate(claim.path(), key);
+        let part = format!("{name}/{}", request.text());
+        let key = if request.text().is_empty() { name } else { &part };
+        let is_whole_taken = seen.contains(name);
+        let is_part_taken = request.text().is_empty() && seen.iter().any(|key| key.starts_with(&part));
+        if is_whole_taken || is_part_taken {
+            verdict.duplicate(claim.path(), name);
+        } else {
+            check::name(&request, names::dns_label, verdict);
+            if seen.contains(key) {
+                verdict.duplicate(claim.path(), key);
+            }
         }
+        seen.insert(key.to_owned());
         if !known.contains(name) {
             let all: Vec<&str> = known.iter().copied().collect();
             let detail =

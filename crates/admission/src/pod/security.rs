@@ -329,7 +329,7 @@ pub(super) fn validate_annotations(annotations: &At<'_>, spec: &At<'_>, verdict:
             verdict.invalid(value.path(), text, "must be a 32bit integer");
         }
         if key == SECCOMP_POD || key.starts_with(SECCOMP_CONTAINER) {
-            let at = At::new(value.value(), annotations.path().field(key));
+            let at = value.clone().reported_at(annotations.path().field(key));
             validate_seccomp_annotation(&at, verdict);
         }
         if let Some(name) = key.strip_prefix(APP_ARMOR) {

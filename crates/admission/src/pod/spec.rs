@@ -71,7 +71,10 @@ pub(super) fn validate(spec: &At<'_>, verdict: &mut Verdict) {
             verdict.invalid_each(hostname.path(), hostname.text(), names::dns_subdomain(hostname.text()));
         }
     }
-    check::word(&spec.get("preemptionPolicy"), &["PreemptLowerPriority", "Never"], verdict);
+    let preemption = spec.get("preemptionPolicy");
+    if preemption.is_set() && check::text(&preemption, verdict) {
+        check::word(&preemption, &["PreemptLowerPriority", "Never"], verdict);
+    }
     resources::validate_overhead(&spec.get("overhead"), verdict);
     security::validate_os(spec, verdict);
     validate_scheduling_group(&spec.get("schedulingGroup"), verdict);

@@ -10,8 +10,7 @@ pub(crate) fn validate(template: At<'_>, task: &str, namespace: &str, path: &Pat
     validate_metadata(task, namespace, &path.field("metadata"), verdict);
     // Labels and annotations are reported without the `metadata` that they stand in, as Kubernetes does.
     let metadata = template.get("metadata");
-    let at =
-        |name: &str| At::new(metadata.value().get(name).unwrap_or(&NOTHING), template.path().field(name));
+    let at = |name: &str| metadata.get(name).reported_at(template.path().field(name));
     let (labels, annotations) = (at("labels"), at("annotations"));
     check::labels(&labels, verdict);
     check::annotations(&annotations, verdict);
@@ -24,8 +23,6 @@ pub(crate) fn validate(template: At<'_>, task: &str, namespace: &str, path: &Pat
         verdict.forbidden(ephemeral.path(), "ephemeral containers not allowed in pod template");
     }
 }
-
-static NOTHING: serde_json::Value = serde_json::Value::Null;
 
 fn validate_metadata(name: &str, namespace: &str, path: &Path, verdict: &mut Verdict) {
     if name.is_empty() {

@@ -250,7 +250,8 @@ fn azure_disk(source: &At<'_>, verdict: &mut Verdict) {
         "Managed" if !uri.text().starts_with("/subscriptions/") => {
             verdict.unsupported(uri.path(), uri.text(), &[managed]);
         }
-        "Dedicated" | "Shared" if !uri.text().starts_with("https://") => {
+        "" | "Managed" => {}
+        _ if kind.is_set() && !uri.text().starts_with("https://") => {
             verdict.unsupported(uri.path(), uri.text(), &[blob]);
         }
         _ => {}
