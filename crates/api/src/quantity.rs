@@ -272,7 +272,8 @@ fn parse(text: &str) -> Option<Quantity> {
             Quantity { nanos, notation }
         }
         Suffix::Two { bits } => {
-            let nanos = scaled_up(significant, 1 << bits, -fraction_digits)?.min(BINARY_MAX);
+            let nanos = scaled_up(significant, 1 << bits, -fraction_digits)
+                .map_or(BINARY_MAX, |nanos| nanos.min(BINARY_MAX));
             // Less than one unit cannot be said in binary.
             let notation = if nanos < NANOS_PER_UNIT { Notation::Decimal } else { Notation::Binary };
             Quantity { nanos, notation }
@@ -429,6 +430,7 @@ mod tests {
             ("512Ki", "512Ki"),
             ("-1Gi", "-1Gi"),
             ("100Ei", "9223372036854775807"),
+            ("8393484711233049649Pi", "9223372036854775807"),
             ("1E", "1E"),
             ("1000E", "1000E"),
             ("1e3", "1e3"),
