@@ -176,10 +176,8 @@ fn compare_values(
                 fields(before).chain(fields(after)).map(|(name, _)| name).collect();
             for name in names {
                 let Some((below, _)) = at.field(name) else { continue };
-                let inner = |value: Option<&'_ Value>| value.and_then(|value| value.get(name)).cloned();
-                let (before, after) = (inner(before), inner(after));
                 path.push(field_step(name));
-                compare_values(before.as_ref(), after.as_ref(), below, path, comparison);
+                compare_values(field(before, name), field(after, name), below, path, comparison);
                 path.pop();
             }
         }
@@ -199,6 +197,14 @@ fn compare_values(
     }
 }
 
+fn field<'v>(value: Option<&'v Value>, name: &str) -> Option<&'v Value> {
+    value.and_then(|value| value.get(name))
+}
+
+fn items(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
 fn fields(value: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
     value.and_then(Value::as_object).into_iter().flatten()
 }
@@ -210,16 +216,7 @@ fn compare_lists(
     path: &mut Vec<String>,
     comparison: &mut Comparison,
 ) {
-    let group = |value: Option<&Value>| {
-        let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-        for item in value.and_then(Value::as_array).into_iter().flatten() {
-            if let Ok(step) = at.step_to(item) {
-                groups.entry(step).or_default().push(item.clone());
-            }
-        }
-        groups
-    };
-    let (before, after) = (group(before), group(after));
+    let (before, after) = (by_step(before, at), by_step(after, at));
     let steps: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     for step in steps {
         let old = before.get(step).map(Vec::as_slice).unwrap_or_default();
@@ -230,17 +227,30 @@ fn compare_lists(
             ([_, _, ..], [_, _, ..]) if old != new => comparison.modified.insert(path),
             ([_, _, ..], [_, _, ..]) => {}
             ([_, _, ..], new) => {
-                compare_values(None, new.first(), at.element(), path, comparison);
+                compare_values(None, new.first().copied(), at.element(), path, comparison);
                 comparison.removed.insert(path);
             }
             (old, [_, _, ..]) => {
-                compare_values(old.first(), None, at.element(), path, comparison);
+                compare_values(old.first().copied(), None, at.element(), path, comparison);
                 comparison.added.insert(path);
             }
-            (old, new) => compare_values(old.first(), new.first(), at.element(), path, comparison),
+            (old, new) => {
+                compare_values(old.first().copied(), new.first().copied(), at.element(), path, comparison);
+            }
         }
         path.pop();
     }
+}
+
+/// A list's elements by the steps to them; one step leads to several where elements come twice.
+fn by_step<'v>(list: Option<&'v Value>, at: At<'_>) -> BTreeMap<String, Vec<&'v Value>> {
+    let mut groups: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
+    for item in list.and_then(Value::as_array).into_iter().flatten() {
+        if let Ok(step) = at.step_to(item) {
+            groups.entry(step).or_default().push(item);
+        }
+    }
+    groups
 }
 
 /// Puts an applied object over the live one. None: nothing is left of the two.
@@ -251,22 +261,16 @@ pub(super) fn merge(live: Option<&Value>, applied: Option<&Value>, at: At<'_>) -
         Atom::Map if !are_empty => {
             let names: BTreeSet<&String> =
                 fields(live).chain(fields(applied)).map(|(name, _)| name).collect();
-            let inner =
-                |value: Option<&'_ Value>, name: &str| value.and_then(|value| value.get(name)).cloned();
             let merged: Map<String, Value> = names
                 .into_iter()
                 .filter_map(|name| {
                     let below = at.field(name).map_or(At::Opaque, |(below, _)| below);
-                    let (live, applied) = (inner(live, name), inner(applied, name));
-                    Some((name.clone(), merge(live.as_ref(), applied.as_ref(), below)?))
+                    Some((name.clone(), merge(field(live, name), field(applied, name), below)?))
                 })
                 .collect();
             Some(Value::Object(merged))
         }
-        Atom::List if !are_empty => {
-            let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
-            Some(Value::Array(merge_lists(&list(live), &list(applied), at)))
-        }
+        Atom::List if !are_empty => Some(Value::Array(merge_lists(items(live), items(applied), at))),
         Atom::Scalar(_) | Atom::Whole(_) | Atom::Map | Atom::List => applied.or(live).cloned(),
     }
 }
