@@ -7,51 +7,86 @@ use krafla_api::Time;
 use krafla_api::volcano::PodGroupPhase;
 
 use crate::cluster::Cluster;
-use crate::gang::{Gang, WhyNot};
+use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, WhyNot};
+use crate::queue::QueueId;
 use crate::resources::Amounts;
 
 /// Gangs are let in up to this part of the cluster's resources, in percent: a few more than fit, so that pods wait for
 /// nodes and not the other way round. Volcano's default.
 const OVERCOMMIT_PERCENT: i64 = 120;
 
-/// How long the pods of a young gang may take to be made before that is worth a word.
+/// How long after its last pod, or after its own making, a gang's next pod may take before that is worth a word.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Volcano's words for a gang that waits for room, and for one that waits for pods.
-pub(crate) const NOT_ENOUGH_RESOURCES: &str = "NotEnoughResources";
-const NOT_ENOUGH_TASKS: &str = "NotEnoughTasks";
+/// The words for a gang whose queue does not take it.
+const QUEUE_NOT_FOUND: &str = "QueueNotFound";
+const QUEUE_CLOSED: &str = "QueueClosed";
 
 /// Lets in all gangs for which there is room, the first in line first.
 pub(crate) fn admit(cluster: &mut Cluster<'_>) {
     let mut left = room_left(cluster);
     let mut line: Vec<usize> = (0..cluster.gangs.len()).collect();
     line.retain(|index| cluster.gangs.get(*index).is_some_and(|gang| !gang.is_admitted()));
-    line.sort_by_key(|index| cluster.gangs.get(*index).map(Gang::rank));
+    line.sort_by_cached_key(|index| cluster.gangs.get(*index).map(|gang| place_in_line(cluster, gang)));
     for index in line {
-        let Cluster { names, gangs, .. } = cluster;
+        let Some(gang) = cluster.gangs.get(index) else { continue };
+        let answer = may_enter(cluster, gang, &left);
+        let promised = gang.promised();
+        let Cluster { queues, gangs, .. } = cluster;
         let Some(gang) = gangs.get_mut(index) else { continue };
-        let needs = gang.min_resources().map(|list| names.amounts(list)).unwrap_or_default();
-        let short: Vec<&str> = needs.shortages(&left).map(|place| names.name(place)).collect();
-        if short.is_empty() {
-            left.sub(&needs);
-            gang.phase = PodGroupPhase::Inqueue;
-        } else {
-            let message = format!("not admitted: the cluster has not enough {} left", short.join(", "));
-            gang.why_not = Some(WhyNot { reason: NOT_ENOUGH_RESOURCES, message });
+        match answer {
+            Ok(queue) => {
+                queues.promise(queue, &promised);
+                left.sub(&promised);
+                gang.phase = PodGroupPhase::Inqueue;
+            }
+            Err(why_not) => gang.why_not = Some(why_not),
         }
     }
 }
 
-/// Says so when the pods of a gang that was let in do not come. Answers when to look again, if that is too early to say.
+/// Queues by priority; within a queue the highest priority, among equals the oldest.
+fn place_in_line<'a>(cluster: &Cluster<'a>, gang: &Gang<'a>) -> impl Ord + use<'a> {
+    let queue = gang.queue.and_then(|id| cluster.queues.get(id));
+    (std::cmp::Reverse(queue.map(|queue| queue.priority)), gang.rank())
+}
+
+/// The queue that a gang may enter, or why it may not. What is left is not told in numbers: it changes with every pod, and
+/// every waiting gang would be written each time.
+fn may_enter(cluster: &Cluster<'_>, gang: &Gang<'_>, left: &Amounts) -> Result<QueueId, WhyNot> {
+    let Cluster { names, queues, board, .. } = cluster;
+    let no = |reason, because: String| WhyNot { reason, message: format!("not admitted: {because}") };
+    let Some((id, queue)) = gang.queue.and_then(|id| Some((id, queues.get(id)?))) else {
+        let wanted = gang.podgroup.map_or("", |(_, podgroup)| podgroup.spec.queue.as_str());
+        return Err(no(QUEUE_NOT_FOUND, format!("there is no queue {wanted}")));
+    };
+    if !queue.is_open {
+        return Err(no(QUEUE_CLOSED, format!("queue {} is closed", queue.name)));
+    }
+    let needs = gang.promised();
+    let too_little = |place: usize, whose: &str, units: i64| {
+        let (name, wanted, had) =
+            (names.name(place), names.amount(place, needs.get(place)), names.amount(place, units));
+        no(NOT_ENOUGH_RESOURCES, format!("it needs {wanted} {name}, and not enough is left of {whose} {had}"))
+    };
+    if let Some(full) = queues.full_for_gang(id, &needs) {
+        let whose = format!("queue {}'s", queues.name(full.queue));
+        return Err(too_little(full.place, &whose, queues.limit(full)));
+    }
+    // A queue below its fair share gets its gangs in even when others have filled the cluster: those will have to wait.
+    match needs.shortages(left).next().filter(|_| !queues.is_entitled(id, &needs)) {
+        Some(place) => Err(too_little(place, "the cluster's", board.hosts.total().get(place))),
+        None => Ok(id),
+    }
+}
+
+/// Says so when pods that a gang needs do not come. Answers when to look again, if it is too early to say.
 pub(crate) fn await_pods(cluster: &mut Cluster<'_>, now: Time) -> Option<Time> {
     let mut look_again_at: Option<Time> = None;
-    for gang in cluster.gangs.iter_mut().filter(|gang| gang.was_let_in_before()) {
-        let created_at = gang.object().and_then(|object| object.meta.created_at);
-        let due_at = created_at.map_or(now, |at| at.after(PATIENCE));
-        if gang.has_enough_pods() {
-            continue;
-        } else if due_at <= now {
-            gang.why_not = Some(WhyNot { reason: NOT_ENOUGH_TASKS, message: gang.too_few_pods() });
+    for gang in cluster.gangs.iter_mut().filter(|gang| gang.awaits_pods() && !gang.has_enough_pods()) {
+        let due_at = gang.last_grown_at().map_or(now, |at| at.after(PATIENCE));
+        if due_at <= now {
+            gang.why_not = Some(gang.too_few_pods());
         } else {
             look_again_at = Some(look_again_at.map_or(due_at, |at| at.min(due_at)));
         }
@@ -60,15 +95,12 @@ pub(crate) fn await_pods(cluster: &mut Cluster<'_>, now: Time) -> Option<Time> {
 }
 
 /// What the cluster has beside what is used and what has been promised to gangs that were let in.
-fn room_left(cluster: &mut Cluster<'_>) -> Amounts {
-    let Cluster { names, board, gangs } = cluster;
-    let mut left = board.hosts.total().percent(OVERCOMMIT_PERCENT);
-    left.sub(&board.hosts.used());
-    for gang in gangs.iter().filter(|gang| gang.phase == PodGroupPhase::Inqueue) {
-        let mut promised = gang.min_resources().map(|list| names.amounts(list)).unwrap_or_default();
-        promised.sub(&gang.allocated);
-        promised.clear_overdrawn();
-        left.sub(&promised);
+fn room_left(cluster: &Cluster<'_>) -> Amounts {
+    let hosts = &cluster.board.hosts;
+    let mut left = hosts.total().percent(OVERCOMMIT_PERCENT);
+    left.sub(&hosts.used());
+    for gang in cluster.gangs.iter().filter(|gang| gang.phase == PodGroupPhase::Inqueue) {
+        left.sub(&gang.promised());
     }
     left
 }

@@ -1,32 +1,75 @@
 //! Giving nodes to gangs, all or nothing.
 //!
-//! Gangs come in this order: those of which a part already has nodes (a plan was cut short), then by priority, then those
-//! that cannot start yet before those that could grow, then by age. A gang that finds no room does not hold back the
-//! others. Volcano: the allocate action.
+//! ```text
+//!   gangs of which a part has nodes already (a plan was cut short)          first
+//!   then, again and again, the queue that has least of its share:
+//!       its first gang, by priority, those that cannot start yet, age
+//!           starts: as many pods as it needs, or none
+//!           or, if it has started, grows by one pod
+//! ```
+//!
+//! A gang that finds no room does not hold back the others, unless its queue is first in, first out. Volcano: the
+//! allocate action.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use krafla_api::{Key, Time};
 
-use crate::admit::NOT_ENOUGH_RESOURCES;
-use crate::board::ShapeId;
+use crate::board::{Board, ShapeId};
 use crate::cluster::Cluster;
-use crate::gang::{Gang, State, WhyNot};
+use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, State, WhyNot};
+use crate::queue::{Full, QueueId, Queues};
+use crate::resources::Names;
 
 /// Gives nodes to all gangs that can have them.
 pub(crate) fn allocate(cluster: &mut Cluster<'_>) {
-    let gangs = cluster.gangs.iter().enumerate();
-    let mut turns: BinaryHeap<Turn> = gangs.filter_map(|(index, gang)| Turn::of(index, gang)).collect();
-    while let Some(mut turn) = turns.pop() {
-        let goes_on = if turn.must_start { start(cluster, &mut turn) } else { grow(cluster, &mut turn) };
-        if goes_on && !turn.waiting.is_empty() {
-            turns.push(turn);
+    let mut half_placed: Vec<Turn> = Vec::new();
+    let mut lines: BTreeMap<Option<QueueId>, BinaryHeap<Turn>> = BTreeMap::new();
+    for (index, gang) in cluster.gangs.iter().enumerate() {
+        match Turn::of(index, gang) {
+            Some(turn) if turn.is_half_placed => half_placed.push(turn),
+            Some(turn) => lines.entry(gang.queue).or_default().push(turn),
+            None => {}
+        }
+    }
+    half_placed.sort_unstable_by(|one, other| other.cmp(one));
+    for mut turn in half_placed {
+        let queue = cluster.gangs.get(turn.gang).and_then(|gang| gang.queue);
+        if start(cluster, &mut turn, Share::Ignored) && !turn.waiting.is_empty() {
+            lines.entry(queue).or_default().push(turn);
+        }
+    }
+    while let Some(queue) = lines.keys().min_by_key(|queue| cluster.queues.turn(**queue)).copied() {
+        let Some(line) = lines.get_mut(&queue) else { break };
+        serve(cluster, queue, line);
+        if line.is_empty() {
+            lines.remove(&queue);
         }
     }
 }
 
-/// A gang's place in the line; the greatest comes first.
+/// Serves the first gang of a queue.
+fn serve(cluster: &mut Cluster<'_>, queue: Option<QueueId>, line: &mut BinaryHeap<Turn>) {
+    let Some(mut turn) = line.pop() else { return };
+    if !turn.must_start {
+        if grow(cluster, &mut turn) {
+            line.push(turn);
+        }
+        return;
+    }
+    let has_started = start(cluster, &mut turn, Share::Kept);
+    let is_fifo = queue.and_then(|id| cluster.queues.get(id)).is_some_and(|queue| queue.is_fifo);
+    if has_started && !turn.waiting.is_empty() {
+        line.push(turn);
+    } else if !has_started && is_fifo {
+        for behind in line.drain().filter(|behind| behind.must_start) {
+            hold_behind(cluster, behind.gang, turn.gang);
+        }
+    }
+}
+
+/// A gang's place in its queue's line; the greatest comes first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
     is_half_placed: bool,
@@ -59,10 +102,30 @@ impl Turn {
     }
 }
 
+/// Whether a queue must leave to others what is beyond its fair share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Share {
+    Kept,
+    Ignored,
+}
+
+/// What keeps a pod from getting a node.
+#[derive(Clone, Copy, Debug)]
+enum Stuck {
+    /// The queue, or one above it, may not use more of something.
+    Limit(Full),
+    /// The queue, or one above it, has its share of something that others want too.
+    Share(Full),
+    /// No node will do.
+    Nodes(ShapeId),
+}
+
 /// Places as many pods as the gang needs to start, or none. Says whether it starts.
-fn start(cluster: &mut Cluster<'_>, turn: &mut Turn) -> bool {
-    let Cluster { names, board, gangs } = cluster;
+fn start(cluster: &mut Cluster<'_>, turn: &mut Turn, share: Share) -> bool {
+    let Cluster { names, board, queues, gangs, .. } = cluster;
     let Some(gang) = gangs.get_mut(turn.gang) else { return false };
+    // What could never start cannot take anything from others; let it find out why.
+    let mut share = if gang.is_possible { share } else { Share::Ignored };
     let mut shortfall = gang.shortfall();
     let mut placed: Vec<(usize, ShapeId)> = Vec::new();
     let mut stuck = None;
@@ -77,13 +140,15 @@ fn start(cluster: &mut Cluster<'_>, turn: &mut Turn) -> bool {
             if !is_needed {
                 continue;
             }
-            match board.put(shape) {
-                Some(host) => {
+            match put(queues, board, gang.queue, shape, share) {
+                Ok(host) => {
                     member.state = State::Placed(host);
                     shortfall.fill(member.task);
                     placed.push((*index, shape));
+                    // A gang is never stopped half-way by its queue's share: it may reach beyond it once.
+                    share = Share::Ignored;
                 }
-                None => stuck = stuck.or(Some(shape)),
+                Err(reason) => stuck = stuck.or(Some(reason)),
             }
         }
     }
@@ -93,35 +158,91 @@ fn start(cluster: &mut Cluster<'_>, turn: &mut Turn) -> bool {
         turn.is_half_placed = false;
         return true;
     }
-    let nodes = stuck.map(|shape| board.why_not(shape, names)).unwrap_or_default();
+    let because = stuck.map(|stuck| stuck.explain(names, board, queues)).unwrap_or_default();
     board.undo();
     for (index, shape) in placed {
+        if let (Some(queue), Some(needs)) = (gang.queue, board.needs(shape)) {
+            queues.give_back(queue, needs);
+        }
         if let Some(member) = gang.members.get_mut(index) {
             member.state = State::Waiting(shape);
         }
     }
-    gang.why_not = Some(unschedulable(gang, &nodes));
+    gang.why_not = Some(unschedulable(gang, &because));
     false
 }
 
 /// Places one more pod of a gang that has started. Says whether to go on with it.
 fn grow(cluster: &mut Cluster<'_>, turn: &mut Turn) -> bool {
-    let Some(gang) = cluster.gangs.get_mut(turn.gang) else { return false };
+    let Cluster { board, queues, gangs, .. } = cluster;
+    let Some(gang) = gangs.get_mut(turn.gang) else { return false };
     let Some(member) = turn.waiting.pop().and_then(|index| gang.members.get_mut(index)) else { return false };
-    let State::Waiting(shape) = member.state else { return true };
-    cluster.board.begin();
-    if let Some(host) = cluster.board.put(shape) {
-        member.state = State::Placed(host);
+    if let State::Waiting(shape) = member.state {
+        board.begin();
+        if let Ok(host) = put(queues, board, gang.queue, shape, Share::Kept) {
+            member.state = State::Placed(host);
+        }
     }
-    true
+    !turn.waiting.is_empty()
 }
 
-/// Volcano's sentence, with Kubernetes' account of the nodes behind it.
-fn unschedulable(gang: &Gang<'_>, nodes: &str) -> WhyNot {
+/// Puts one pod on a node, within what its queue may use.
+fn put(
+    queues: &mut Queues<'_>,
+    board: &mut Board<'_>,
+    queue: Option<QueueId>,
+    shape: ShapeId,
+    share: Share,
+) -> Result<usize, Stuck> {
+    let nowhere = Stuck::Nodes(shape);
+    let needs = board.needs(shape).ok_or(nowhere)?.clone();
+    if let Some(full) = queue.and_then(|queue| queues.full(queue, &needs)) {
+        return Err(Stuck::Limit(full));
+    }
+    let host = board.find(shape).ok_or(nowhere)?;
+    if let Some(queue) = queue {
+        if let Some(full) = queues.over_share(queue, &needs).filter(|_| share == Share::Kept) {
+            return Err(Stuck::Share(full));
+        }
+        queues.allocate(queue, &needs);
+    }
+    board.put(shape, host);
+    Ok(host)
+}
+
+impl Stuck {
+    fn explain(self, names: &Names, board: &Board<'_>, queues: &Queues<'_>) -> String {
+        match self {
+            Stuck::Limit(Full { queue, place }) => {
+                format!("queue {} may not use more {}", queues.name(queue), names.name(place))
+            }
+            Stuck::Share(Full { queue, place }) => {
+                format!(
+                    "queue {} has its share of {}, and others wait for it",
+                    queues.name(queue),
+                    names.name(place)
+                )
+            }
+            Stuck::Nodes(shape) => board.why_not(shape, names),
+        }
+    }
+}
+
+/// Volcano's sentence, with the cause behind it.
+fn unschedulable(gang: &Gang<'_>, because: &str) -> WhyNot {
     let (n_waiting, n_members) = (gang.waiting().len(), gang.members.len());
     let summary = gang.summary();
     let gang_says =
         format!("{n_waiting}/{n_members} tasks in gang unschedulable: pod group is not ready, {summary}");
-    let message = if gang.podgroup.is_none() { nodes.to_owned() } else { format!("{gang_says}; {nodes}") };
+    let message =
+        if gang.podgroup.is_none() { because.to_owned() } else { format!("{gang_says}; {because}") };
     WhyNot { reason: NOT_ENOUGH_RESOURCES, message }
+}
+
+/// In a queue that is first in, first out, a gang waits for the one before it.
+fn hold_behind(cluster: &mut Cluster<'_>, gang: usize, before: usize) {
+    let before = cluster.gangs.get(before).and_then(Gang::object).map(|object| object.meta.key.clone());
+    let Some(gang) = cluster.gangs.get_mut(gang) else { return };
+    let because = format!("waits behind {} in its first in, first out queue", before.unwrap_or_default());
+    gang.why_not = Some(unschedulable(gang, &because));
 }

@@ -11,25 +11,34 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use krafla_plan::Object;
 use krafla_plan::object::PodSpec;
 
+use crate::demand::{DemandId, Demands};
 use crate::fit;
+use crate::neighbours::{Neighbours, Ties};
 use crate::node::{Host, Hosts};
 use crate::resources::{Amounts, Names};
-
-/// How many shapes with equal needs are compared before a pod simply gets a shape of its own.
-const ALIKE_COMPARED_MAX: usize = 8;
 
 /// Everything that matters about a pod when a node is sought for it.
 #[derive(Debug)]
 struct Shape<'a> {
     needs: Amounts,
+    demand: DemandId,
+    ties: Ties,
     /// The first pod of this shape speaks for all.
     spec: &'a PodSpec,
-    /// The nodes that will do, apart from the room on them; found out when first asked for.
-    suitable: Option<Vec<bool>>,
+    /// Whether there is a node that would do if it were empty.
+    is_possible: Option<bool>,
     /// No node has room, and none will have before this decision ends.
     is_hopeless: bool,
+}
+
+impl<'a> Shape<'a> {
+    /// Whether a node has room, and the right pods around it.
+    fn has_room(&self, host: &Host<'a>, neighbours: &Neighbours<'a>) -> bool {
+        self.needs.fits_in(&host.free) && neighbours.objection(&self.ties, host).is_none()
+    }
 }
 
 /// A shape on one board.
@@ -40,50 +49,65 @@ pub(crate) struct ShapeId(usize);
 #[derive(Debug)]
 pub(crate) struct Board<'a> {
     pub(crate) hosts: Hosts<'a>,
-    /// Nodes by how much of them is free, emptiest first: load spreads, and most searches end at the first node.
-    emptiest: BTreeSet<(Reverse<u32>, usize)>,
+    neighbours: Neighbours<'a>,
+    /// Nodes by how much of them is free, emptiest first: load spreads, and most searches end at the first node. Made when
+    /// first asked for: most decisions have no pod to place.
+    emptiest: Option<BTreeSet<(Reverse<u32>, usize)>>,
+    demands: Demands<'a>,
     shapes: Vec<Shape<'a>>,
-    by_needs: BTreeMap<Amounts, Vec<ShapeId>>,
+    known: BTreeMap<(Amounts, DemandId, Ties), ShapeId>,
     /// The moves since `begin`, and the shapes that lost hope meanwhile.
     moves: Vec<(ShapeId, usize)>,
     lost_hope: Vec<ShapeId>,
 }
 
 impl<'a> Board<'a> {
-    pub(crate) fn new(hosts: Hosts<'a>) -> Board<'a> {
+    pub(crate) fn new(hosts: Hosts<'a>, neighbours: Neighbours<'a>) -> Board<'a> {
         Board {
-            emptiest: hosts.iter().map(|host| Reverse(host.emptiness())).zip(0..).collect(),
+            emptiest: None,
             hosts,
+            neighbours,
+            demands: Demands::default(),
             shapes: Vec::new(),
-            by_needs: BTreeMap::new(),
+            known: BTreeMap::new(),
             moves: Vec::new(),
             lost_hope: Vec::new(),
         }
     }
 
     /// The shape of a pod.
-    pub(crate) fn shape(&mut self, spec: &'a PodSpec, needs: Amounts) -> ShapeId {
-        let alike = self.by_needs.entry(needs.clone()).or_default();
-        let known = alike.iter().rev().take(ALIKE_COMPARED_MAX).copied();
-        for id in known {
-            if self.shapes.get(id.0).is_some_and(|shape| wants_same_nodes(shape.spec, spec)) {
-                return id;
-            }
+    pub(crate) fn shape(&mut self, object: &'a Object, spec: &'a PodSpec, needs: Amounts) -> ShapeId {
+        let (demand, ties) = (self.demands.of(spec), self.neighbours.ties(object));
+        let next = ShapeId(self.shapes.len());
+        let id = *self.known.entry((needs.clone(), demand, ties.clone())).or_insert(next);
+        if id == next {
+            self.shapes.push(Shape { needs, demand, ties, spec, is_possible: None, is_hopeless: false });
         }
-        let id = ShapeId(self.shapes.len());
-        alike.push(id);
-        self.shapes.push(Shape { needs, spec, suitable: None, is_hopeless: false });
         id
     }
 
     /// A pod is on a node already.
-    pub(crate) fn occupy(&mut self, host: usize, needs: &Amounts) {
-        self.change(host, |hosts| hosts.take(host, needs));
+    pub(crate) fn occupy(&mut self, object: &'a Object, index: usize, needs: &Amounts) {
+        self.change(index, |hosts| hosts.take(index, needs));
+        if let Some(host) = self.hosts.get(index) {
+            let ties = self.neighbours.ties(object);
+            self.neighbours.arrive(&ties, host);
+        }
     }
 
     /// What a pod of this shape asks for.
     pub(crate) fn needs(&self, shape: ShapeId) -> Option<&Amounts> {
         self.shapes.get(shape.0).map(|shape| &shape.needs)
+    }
+
+    /// Whether a pod of this shape could ever run here, were it alone.
+    pub(crate) fn is_possible(&mut self, id: ShapeId) -> bool {
+        let Board { hosts, demands, shapes, .. } = self;
+        let Some(Shape { needs, demand, is_possible, .. }) = shapes.get_mut(id.0) else { return false };
+        *is_possible.get_or_insert_with(|| {
+            let suitable = demands.suitable(*demand, hosts);
+            hosts.iter().zip(suitable).any(|(host, is_suitable)| *is_suitable && needs.fits_in(&host.total))
+        })
     }
 
     /// Starts a try.
@@ -92,26 +116,29 @@ impl<'a> Board<'a> {
         self.lost_hope.clear();
     }
 
-    /// Puts one pod on the emptiest node that will do. `None` if there is none.
-    pub(crate) fn put(&mut self, id: ShapeId) -> Option<usize> {
-        let Board { hosts, emptiest, shapes, .. } = self;
+    /// The emptiest node that will do for a pod, if there is one.
+    pub(crate) fn find(&mut self, id: ShapeId) -> Option<usize> {
+        let Board { hosts, neighbours, emptiest, demands, shapes, .. } = self;
         let shape = shapes.get_mut(id.0).filter(|shape| !shape.is_hopeless)?;
-        let suitable = shape.suitable.get_or_insert_with(|| {
-            hosts.iter().map(|host| fit::objection(shape.spec, host).is_none()).collect()
-        });
+        let suitable = demands.suitable(shape.demand, hosts);
         let will_do = |index: &usize| {
-            let has_room = hosts.get(*index).is_some_and(|host| shape.needs.fits_in(&host.free));
-            has_room && suitable.get(*index) == Some(&true)
+            suitable.get(*index) == Some(&true)
+                && hosts.get(*index).is_some_and(|host| shape.has_room(host, neighbours))
         };
-        let Some(found) = emptiest.iter().map(|(_, index)| *index).find(will_do) else {
+        let emptiest = emptiest
+            .get_or_insert_with(|| hosts.iter().map(|host| Reverse(host.emptiness())).zip(0..).collect());
+        let found = emptiest.iter().map(|(_, index)| *index).find(will_do);
+        if found.is_none() && !shape.ties.wants_company() {
             shape.is_hopeless = true;
             self.lost_hope.push(id);
-            return None;
-        };
-        let needs = shape.needs.clone();
-        self.change(found, |hosts| hosts.take(found, &needs));
-        self.moves.push((id, found));
-        Some(found)
+        }
+        found
+    }
+
+    /// Puts a pod on a node.
+    pub(crate) fn put(&mut self, id: ShapeId, host: usize) {
+        self.carry_out(id, host, Hosts::take, Neighbours::arrive);
+        self.moves.push((id, host));
     }
 
     /// Takes back everything since `begin`. Room that comes back brings hope back.
@@ -124,46 +151,70 @@ impl<'a> Board<'a> {
                 }
             }
         }
-        for (id, index) in moves {
-            if let Some(needs) = self.needs(id).cloned() {
-                self.change(index, |hosts| hosts.give_back(index, &needs));
-            }
+        for (id, host) in moves {
+            self.carry_out(id, host, Hosts::give_back, Neighbours::leave);
         }
     }
 
+    fn carry_out(
+        &mut self,
+        id: ShapeId,
+        index: usize,
+        room: fn(&mut Hosts<'a>, usize, &Amounts),
+        company: fn(&mut Neighbours<'a>, &Ties, &Host<'a>),
+    ) {
+        let Some(Shape { needs, ties, .. }) = self.shapes.get(id.0) else { return };
+        if let Some(host) = self.hosts.get(index) {
+            company(&mut self.neighbours, ties, host);
+        }
+        let needs = needs.clone();
+        self.change(index, |hosts| room(hosts, index, &needs));
+    }
+
     fn change(&mut self, index: usize, change: impl FnOnce(&mut Hosts<'a>)) {
-        let emptiness = |hosts: &Hosts<'a>| hosts.get(index).map_or(0, Host::emptiness);
-        self.emptiest.remove(&(Reverse(emptiness(&self.hosts)), index));
-        change(&mut self.hosts);
-        self.emptiest.insert((Reverse(emptiness(&self.hosts)), index));
+        let Board { hosts, emptiest, .. } = self;
+        let Some(emptiest) = emptiest else { return change(hosts) };
+        let place = |hosts: &Hosts<'a>| (Reverse(hosts.get(index).map_or(0, Host::emptiness)), index);
+        emptiest.remove(&place(hosts));
+        change(hosts);
+        emptiest.insert(place(hosts));
     }
 
     /// Why no node will do for a pod of this shape, as `kubectl describe` words it.
     pub(crate) fn why_not(&self, id: ShapeId, names: &Names) -> String {
-        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+        let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
         for host in self.hosts.iter() {
-            for reason in self.objections(id, host, names) {
-                *reasons.entry(reason).or_default() += 1;
-            }
+            self.reasons(id, host, |reason| *reasons.entry(reason).or_default() += 1);
         }
-        let reasons: Vec<String> = reasons.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-        match reasons.as_slice() {
-            [] => format!("0/{} nodes are available", self.hosts.len()),
-            reasons => format!("0/{} nodes are available: {}", self.hosts.len(), reasons.join(", ")),
-        }
+        let reasons: Vec<String> =
+            reasons.iter().map(|(reason, n)| format!("{n} {}", reason.text(names))).collect();
+        let separator = if reasons.is_empty() { "" } else { ": " };
+        format!("0/{} nodes are available{separator}{}", self.hosts.len(), reasons.join(", "))
     }
 
-    fn objections(&self, id: ShapeId, host: &Host<'a>, names: &Names) -> Vec<String> {
-        let Some(shape) = self.shapes.get(id.0) else { return Vec::new() };
-        match fit::objection(shape.spec, host) {
-            Some(reason) => vec![reason.to_owned()],
-            None => shape.needs.shortages(&host.free).map(|place| names.shortage(place)).collect(),
+    fn reasons(&self, id: ShapeId, host: &Host<'a>, mut found: impl FnMut(Reason)) {
+        let Some(shape) = self.shapes.get(id.0) else { return };
+        let company = || self.neighbours.objection(&shape.ties, host);
+        match fit::objection(shape.spec, host).or_else(company) {
+            Some(objection) => found(Reason::Objection(objection)),
+            None => shape.needs.shortages(&host.free).for_each(|place| found(Reason::Short(place))),
         }
     }
 }
 
-fn wants_same_nodes(one: &PodSpec, other: &PodSpec) -> bool {
-    one.node_selector == other.node_selector
-        && one.tolerations == other.tolerations
-        && one.affinity == other.affinity
+/// Why one node will not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reason {
+    /// It has too little of a resource.
+    Short(usize),
+    Objection(&'static str),
+}
+
+impl Reason {
+    fn text(self, names: &Names) -> String {
+        match self {
+            Reason::Short(place) => names.shortage(place),
+            Reason::Objection(objection) => objection.to_owned(),
+        }
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use krafla_api::meta::LabelSelectorRequirement;
+use krafla_api::meta::{LabelSelector, LabelSelectorRequirement};
 use krafla_plan::Meta;
 use krafla_plan::object::PodSpec;
 use krafla_plan::placement::{NodeSelector, NodeSelectorTerm, Taint, Toleration};
@@ -66,9 +66,15 @@ fn holds(term: &NodeSelectorTerm, node: &Meta) -> bool {
         && match_fields.iter().all(|it| is_met(it, field(&it.key)))
 }
 
+/// Whether a selector picks something with these labels. An empty one picks everything.
+pub(crate) fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
+    has_labels(labels, &selector.match_labels)
+        && selector.match_expressions.iter().all(|it| is_met(it, labels.get(&it.key).map(String::as_str)))
+}
+
 /// Whether a label's value (or its absence) meets a requirement. An operator newer than this program is not met: a pod
 /// that waits and says so is better than one in the wrong place.
-pub(crate) fn is_met(requirement: &LabelSelectorRequirement, value: Option<&str>) -> bool {
+fn is_met(requirement: &LabelSelectorRequirement, value: Option<&str>) -> bool {
     let is_listed = |value: &str| requirement.values.iter().any(|listed| listed == value);
     match requirement.operator.as_str() {
         "In" => value.is_some_and(is_listed),

@@ -5,13 +5,19 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use krafla_api::volcano::{PodGroupPhase, PodGroupSpec, ResourceList};
+use krafla_api::volcano::{PodGroupPhase, PodGroupSpec};
 use krafla_api::{Key, Time, labels};
 use krafla_plan::Object;
 use krafla_plan::object::{Pod, PodGroup, PodPhase};
 
 use crate::board::ShapeId;
+use crate::queue::QueueId;
 use crate::resources::Amounts;
+
+/// Volcano's words for a gang that waits for room, for pods, and for pods of one task.
+pub(crate) const NOT_ENOUGH_RESOURCES: &str = "NotEnoughResources";
+const NOT_ENOUGH_TASKS: &str = "NotEnoughTasks";
+const NOT_ENOUGH_PODS_OF_TASK: &str = "NotEnoughPodsOfTask";
 
 /// A PodGroup with its pods, or one pod alone.
 #[derive(Debug)]
@@ -22,11 +28,17 @@ pub(crate) struct Gang<'a> {
     pub(crate) min_member: usize,
     /// How many of each task, where that adds anything.
     min_task_member: BTreeMap<&'a str, usize>,
+    /// The queue whose resources it uses; none if there is no such queue.
+    pub(crate) queue: Option<QueueId>,
+    /// What must be there before it is let in.
+    pub(crate) min_resources: Amounts,
     /// The value of its priority class.
     pub(crate) priority: i32,
     pub(crate) members: Vec<Member<'a>>,
     /// What its pods on nodes use.
     pub(crate) allocated: Amounts,
+    /// Whether the cluster could serve it if it were empty.
+    pub(crate) is_possible: bool,
     /// The phase as this decision leaves it.
     pub(crate) phase: PodGroupPhase,
     /// Why it is not placed, if it is not.
@@ -93,6 +105,11 @@ impl State {
         matches!(self, State::Placed(_) | State::Bound | State::Running | State::Succeeded)
     }
 
+    /// Whether the pod fills a place of the gang, or could.
+    fn may_count(self) -> bool {
+        self.counts() || matches!(self, State::Waiting(_))
+    }
+
     /// Whether the pod has, or had, a node.
     pub(crate) fn is_scheduled(self) -> bool {
         self.counts() || matches!(self, State::Leaving | State::Failed)
@@ -101,7 +118,8 @@ impl State {
     /// Kubernetes' and Volcano's word for it.
     fn word(self) -> &'static str {
         match self {
-            State::Waiting(_) | State::Gated | State::Cancelled => "Pending",
+            State::Waiting(_) | State::Cancelled => "Pending",
+            State::Gated => "Gated",
             State::Placed(_) | State::Bound => "Bound",
             State::Running => "Running",
             State::Leaving => "Releasing",
@@ -113,36 +131,42 @@ impl State {
 
 impl<'a> Gang<'a> {
     /// The gang of a PodGroup, without its pods.
-    pub(crate) fn of_podgroup(object: &'a Object, podgroup: &'a PodGroup, priority: i32) -> Gang<'a> {
+    pub(crate) fn of_podgroup(object: &'a Object, podgroup: &'a PodGroup) -> Gang<'a> {
         let PodGroupSpec { min_member, min_task_member, .. } = &podgroup.spec;
+        let min_member = count(*min_member);
         let tasks = min_task_member.iter().map(|(task, min)| (task.as_str(), count(*min)));
-        let mut gang = Gang {
-            podgroup: Some((object, podgroup)),
-            min_member: count(*min_member),
-            min_task_member: tasks.collect(),
-            priority,
-            members: Vec::new(),
-            allocated: Amounts::default(),
-            phase: podgroup.status.phase.clone(),
-            why_not: None,
-        };
+        let mut min_task_member: BTreeMap<&str, usize> = tasks.collect();
         // A job that may start with fewer pods than its tasks have together chooses freely among them.
-        if gang.min_member < gang.min_task_member.values().sum() {
-            gang.min_task_member.clear();
+        if min_member < min_task_member.values().sum() {
+            min_task_member.clear();
         }
-        gang
+        let phase = podgroup.status.phase.clone();
+        Gang { podgroup: Some((object, podgroup)), min_member, min_task_member, ..Gang::empty(phase) }
     }
 
     /// The gang of a pod that is in no PodGroup.
-    pub(crate) fn of_lone_pod(member: Member<'a>) -> Gang<'a> {
+    pub(crate) fn of_lone_pod(member: Member<'a>, queue: Option<QueueId>) -> Gang<'a> {
         Gang {
-            podgroup: None,
             min_member: 1,
-            min_task_member: BTreeMap::new(),
+            queue,
             priority: member.priority,
             members: vec![member],
+            ..Gang::empty(PodGroupPhase::Inqueue)
+        }
+    }
+
+    fn empty(phase: PodGroupPhase) -> Gang<'a> {
+        Gang {
+            podgroup: None,
+            min_member: 0,
+            min_task_member: BTreeMap::new(),
+            queue: None,
+            min_resources: Amounts::default(),
+            priority: 0,
+            members: Vec::new(),
             allocated: Amounts::default(),
-            phase: PodGroupPhase::Inqueue,
+            is_possible: true,
+            phase,
             why_not: None,
         }
     }
@@ -152,9 +176,22 @@ impl<'a> Gang<'a> {
         !matches!(self.phase, PodGroupPhase::Unset | PodGroupPhase::Pending)
     }
 
-    /// Whether it was let in by an earlier decision and has not started since.
-    pub(crate) fn was_let_in_before(&self) -> bool {
-        self.podgroup.is_some_and(|(_, podgroup)| podgroup.status.phase == PodGroupPhase::Inqueue)
+    /// Whether pods of it can be expected: an earlier decision let it in, or some are there already and wait.
+    pub(crate) fn awaits_pods(&self) -> bool {
+        let let_in_before = |podgroup: &PodGroup| podgroup.status.phase == PodGroupPhase::Inqueue;
+        self.podgroup.is_some_and(|(_, podgroup)| {
+            let_in_before(podgroup) || (self.is_admitted() && !self.waiting().is_empty())
+        })
+    }
+
+    /// When its last pod, or it itself, was made.
+    pub(crate) fn last_grown_at(&self) -> Option<Time> {
+        let made_at = |object: &Object| object.meta.created_at;
+        self.members
+            .iter()
+            .map(|member| made_at(member.object))
+            .chain([self.object().and_then(made_at)])
+            .max()?
     }
 
     /// What stands for the gang: its PodGroup, or the lone pod.
@@ -177,9 +214,12 @@ impl<'a> Gang<'a> {
         }
     }
 
-    /// What the cluster must have before the gang is let in.
-    pub(crate) fn min_resources(&self) -> Option<&'a ResourceList> {
-        self.podgroup.and_then(|(_, podgroup)| podgroup.spec.min_resources.as_ref())
+    /// What the gang may still take of what it was promised when it was let in.
+    pub(crate) fn promised(&self) -> Amounts {
+        let mut promised = self.min_resources.clone();
+        promised.sub(&self.allocated);
+        promised.clear_overdrawn();
+        promised
     }
 
     /// Whether a member still wants a node.
@@ -199,7 +239,7 @@ impl<'a> Gang<'a> {
 
     /// Whether enough pods exist for the gang to start.
     pub(crate) fn has_enough_pods(&self) -> bool {
-        self.shortfall_if(|state| state.counts() || matches!(state, State::Waiting(_))).is_nothing()
+        self.shortfall_if(State::may_count).is_nothing()
     }
 
     fn shortfall_if(&self, is_it: impl Fn(State) -> bool) -> Shortfall<'a> {
@@ -219,13 +259,20 @@ impl<'a> Gang<'a> {
         waiting
     }
 
-    /// What is short, when there are too few pods.
-    pub(crate) fn too_few_pods(&self) -> String {
-        let n_gated = self.count(|state| state == State::Gated);
-        let gated =
-            if n_gated > 0 { format!(", {n_gated} of them behind scheduling gates") } else { String::new() };
-        let n_pods = self.members.len();
-        format!("fewer pods than the gang needs: {n_pods} exist{gated}, {} are needed", self.min_member)
+    /// What is missing, when there are too few pods.
+    pub(crate) fn too_few_pods(&self) -> WhyNot {
+        let missing = self.shortfall_if(State::may_count);
+        let summary = self.summary();
+        match missing.tasks.iter().find(|(_, n)| **n > 0) {
+            Some((task, n)) if missing.pods == 0 => WhyNot {
+                reason: NOT_ENOUGH_PODS_OF_TASK,
+                message: format!("pod group is not ready, {summary}; {n} more of task {task} needed"),
+            },
+            _ => WhyNot {
+                reason: NOT_ENOUGH_TASKS,
+                message: format!("pod group is not ready, {summary}; {} more needed", missing.pods),
+            },
+        }
     }
 
     /// `3 Pending, 1 Running`.
@@ -235,7 +282,7 @@ impl<'a> Gang<'a> {
             *words.entry(member.state.word()).or_default() += 1;
         }
         let words: Vec<String> = words.iter().map(|(word, n)| format!("{n} {word}")).collect();
-        words.join(", ")
+        if words.is_empty() { "no pods".to_owned() } else { words.join(", ") }
     }
 }
 

@@ -17,22 +17,24 @@ mod admit;
 mod allocate;
 mod board;
 mod cluster;
+mod demand;
 mod fit;
 mod gang;
+mod neighbours;
 mod node;
 mod podgroup;
+mod queue;
+mod queue_status;
 mod resources;
+mod share;
 #[cfg(test)]
 mod tests;
 
-use krafla_api::{Key, Kind};
+use krafla_api::{Key, Kind, Time};
 use krafla_plan::{Controller, Object, Objects, Plan, Snapshot, Step};
 
 use crate::cluster::Cluster;
 use crate::gang::{Gang, State};
-
-/// The queue of which all others are children: the scheduler's one root.
-const ROOT_QUEUE: &str = "root";
 
 /// The gang scheduler.
 #[derive(Clone, Debug)]
@@ -58,11 +60,11 @@ impl Controller for Scheduler {
     }
 
     fn watches(&self) -> &'static [Kind] {
-        &[Kind::Node, Kind::Pod, Kind::PodGroup, Kind::PriorityClass]
+        &[Kind::Namespace, Kind::Node, Kind::Pod, Kind::PodGroup, Kind::PriorityClass]
     }
 
     fn keys(&self, _: &Object, _: &Objects) -> Vec<Key> {
-        vec![Key::new("", ROOT_QUEUE)]
+        vec![Key::new("", queue::ROOT)]
     }
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
@@ -70,19 +72,22 @@ impl Controller for Scheduler {
         admit::admit(&mut cluster);
         let wake_at = admit::await_pods(&mut cluster, snapshot.now);
         allocate::allocate(&mut cluster);
-        Plan { steps: writes(&cluster, snapshot), wake_at, ..Plan::nothing() }
+        Plan { steps: writes(&cluster, snapshot.now), wake_at, ..Plan::nothing() }
     }
 }
 
 /// What is known already, then the bindings, then what is true once they are made. Writes of one sort stand together, so
 /// that they can be made side by side.
-fn writes(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>) -> Vec<Step> {
+fn writes(cluster: &Cluster<'_>, now: Time) -> Vec<Step> {
+    let Cluster { names, queues, gangs, .. } = cluster;
     let gets_nodes = |gang: &Gang<'_>| gang.count(|state| matches!(state, State::Placed(_))) > 0;
-    let (placed, others): (Vec<_>, Vec<_>) = cluster.gangs.iter().partition(|gang| gets_nodes(gang));
-    let known = others.into_iter().filter_map(|gang| podgroup::status_patch(gang, snapshot.now));
-    let bindings = placed.iter().flat_map(|gang| bindings(cluster, gang));
-    let then = placed.iter().filter_map(|gang| podgroup::status_patch(gang, snapshot.now));
-    known.chain(bindings).chain(then).collect()
+    let (placed, others): (Vec<_>, Vec<_>) = gangs.iter().partition(|gang| gets_nodes(gang));
+    let mut steps: Vec<Step> = queues.iter().filter_map(queue_status::creation).collect();
+    steps.extend(others.iter().filter_map(|gang| podgroup::status_patch(gang, now)));
+    steps.extend(placed.iter().flat_map(|gang| bindings(cluster, gang)));
+    steps.extend(placed.iter().filter_map(|gang| podgroup::status_patch(gang, now)));
+    steps.extend(queues.iter().filter_map(|queue| queue_status::status_patch(queue, names)));
+    steps
 }
 
 fn bindings(cluster: &Cluster<'_>, gang: &Gang<'_>) -> impl Iterator<Item = Step> {

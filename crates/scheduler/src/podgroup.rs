@@ -15,7 +15,7 @@ use krafla_api::volcano::{PodGroupCondition, PodGroupPhase, PodGroupStatus};
 use krafla_plan::Step;
 use serde_json::{Map, Value, json};
 
-use crate::gang::{Gang, State, WhyNot};
+use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, State, WhyNot};
 
 /// The condition that says why a gang waits.
 const UNSCHEDULABLE: &str = "Unschedulable";
@@ -56,7 +56,8 @@ fn desired_phase(gang: &Gang<'_>) -> PodGroupPhase {
     let n_scheduled = gang.count(State::is_scheduled);
     let n_finished = gang.count(|state| matches!(state, State::Succeeded | State::Failed));
     let n_running = gang.count(|state| state == State::Running);
-    if gang.is_admitted() && gang.why_not.is_some() && n_running > 0 {
+    let finds_no_room = gang.why_not.as_ref().is_some_and(|why_not| why_not.reason == NOT_ENOUGH_RESOURCES);
+    if gang.is_admitted() && finds_no_room && n_running > 0 {
         PodGroupPhase::Unknown
     } else if n_scheduled > 0 && n_scheduled >= gang.min_member {
         if n_finished == n_scheduled { PodGroupPhase::Completed } else { PodGroupPhase::Running }
@@ -73,8 +74,9 @@ fn desired_conditions(gang: &Gang<'_>, observed: &[PodGroupCondition], now: Time
     } else if !gang.members.is_empty() && gang.shortfall().is_nothing() {
         say(&mut conditions, SCHEDULED, READY, "", now);
         unsay(&mut conditions, UNSCHEDULABLE, now);
-    } else if gang.is_admitted() {
+    } else if gang.phase == PodGroupPhase::Inqueue {
         unsay(&mut conditions, UNSCHEDULABLE, now);
+        unsay(&mut conditions, SCHEDULED, now);
     }
     conditions
 }

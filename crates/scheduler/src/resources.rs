@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use krafla_api::quantity::Quantity;
+use krafla_api::quantity::{Notation, Quantity};
 use krafla_api::volcano::ResourceList;
 use krafla_plan::object::{Container, PodSpec};
 
@@ -41,6 +41,11 @@ impl Names {
         self.names.get(place).map_or("?", String::as_str)
     }
 
+    /// An amount as people write it.
+    pub(crate) fn amount(&self, place: usize, units: i64) -> String {
+        quantity(self.name(place), units).to_string()
+    }
+
     /// What to say when a node has too little of a resource.
     pub(crate) fn shortage(&self, place: usize) -> String {
         if place == PODS { "Too many pods".to_owned() } else { format!("Insufficient {}", self.name(place)) }
@@ -61,9 +66,22 @@ impl Names {
 
     /// A resource list as it stands in a node's allocatable, a container's requests or a PodGroup's `minResources`.
     pub(crate) fn amounts(&mut self, list: &ResourceList) -> Amounts {
-        let mut amounts = Amounts::default();
+        let mut amounts = Amounts(Vec::with_capacity(WELL_KNOWN.len()));
         self.put(&mut amounts, list);
         amounts
+    }
+
+    /// The same as limits.
+    pub(crate) fn limits(&mut self, list: &ResourceList) -> Limits {
+        let places =
+            list.iter().filter_map(|(name, quantity)| Some((self.place(name)?, units(name, quantity))));
+        Limits(places.collect())
+    }
+
+    /// Amounts as a resource list; what there is nothing of is left out.
+    pub(crate) fn list(&self, amounts: &Amounts) -> ResourceList {
+        let some = self.names.iter().enumerate().filter(|(place, _)| amounts.get(*place) > 0);
+        some.map(|(place, name)| (name.clone(), quantity(name, amounts.get(place)))).collect()
     }
 
     fn put(&mut self, amounts: &mut Amounts, list: &ResourceList) {
@@ -77,13 +95,32 @@ impl Names {
     /// What a pod asks for: the sum of its containers, or its init containers where one of them needs more, plus the
     /// sidecars that run beside both, plus its overhead; and one pod.
     pub(crate) fn of_pod(&mut self, spec: &PodSpec) -> Amounts {
-        let mut needs = Amounts::default();
-        for container in &spec.containers {
-            needs.add(&self.of_container(container));
+        let mut needs = match spec.containers.as_slice() {
+            [only] => self.of_container(only),
+            containers => self.sum(containers),
+        };
+        if !spec.init_containers.is_empty() {
+            self.add_init_containers(&mut needs, &spec.init_containers);
         }
+        if !spec.overhead.is_empty() {
+            needs.add(&self.amounts(&spec.overhead));
+        }
+        needs.set(PODS, 1);
+        needs
+    }
+
+    fn sum(&mut self, containers: &[Container]) -> Amounts {
+        let mut sum = Amounts::default();
+        for container in containers {
+            sum.add(&self.of_container(container));
+        }
+        sum
+    }
+
+    fn add_init_containers(&mut self, needs: &mut Amounts, containers: &[Container]) {
         let mut sidecars = Amounts::default();
         let mut starting = Amounts::default();
-        for container in &spec.init_containers {
+        for container in containers {
             let mut beside = self.of_container(container);
             beside.add(&sidecars);
             if container.restart_policy == "Always" {
@@ -93,9 +130,6 @@ impl Names {
         }
         needs.add(&sidecars);
         needs.raise_to(&starting);
-        needs.add(&self.amounts(&spec.overhead));
-        needs.set(PODS, 1);
-        needs
     }
 
     /// A container's requests; where only a limit is given, the limit is the request.
@@ -113,7 +147,16 @@ fn is_schedulable(name: &str) -> bool {
 }
 
 fn units(name: &str, quantity: &Quantity) -> i64 {
-    if name == "cpu" { quantity.milli_value() } else { quantity.value() }
+    let units = if name == "cpu" { quantity.milli_value() } else { quantity.value() };
+    units.max(0)
+}
+
+fn quantity(name: &str, units: i64) -> Quantity {
+    match name {
+        "cpu" => Quantity::from_milli(units),
+        "memory" => Quantity::from_units(units).in_notation(Notation::Binary),
+        _ => Quantity::from_units(units),
+    }
 }
 
 /// An amount of each resource; places that are not there are zero.
@@ -121,11 +164,16 @@ fn units(name: &str, quantity: &Quantity) -> i64 {
 pub(crate) struct Amounts(Vec<i64>);
 
 impl Amounts {
-    fn get(&self, place: usize) -> i64 {
+    /// How many places there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn get(&self, place: usize) -> i64 {
         self.0.get(place).copied().unwrap_or(0)
     }
 
-    fn set(&mut self, place: usize, amount: i64) {
+    pub(crate) fn set(&mut self, place: usize, amount: i64) {
         if place >= self.0.len() {
             self.0.resize(place + 1, 0);
         }
@@ -186,5 +234,59 @@ impl Amounts {
     pub(crate) fn shortages<'a>(&'a self, free: &'a Amounts) -> impl Iterator<Item = usize> + 'a {
         let places = self.0.iter().enumerate();
         places.filter(|(place, amount)| **amount > 0 && **amount > free.get(*place)).map(|(place, _)| place)
+    }
+
+    /// A place of which this asks for some and nothing at all is left.
+    pub(crate) fn exhausted(&self, left: &Amounts) -> Option<usize> {
+        (0..self.len()).find(|place| self.get(*place) > 0 && left.get(*place) <= 0)
+    }
+
+    /// The largest part that this is of `whole`, over all resources, in millionths.
+    pub(crate) fn largest_part_of(&self, whole: &Amounts) -> u64 {
+        let part = |place| {
+            let (part, whole) = (i128::from(self.get(place).max(0)), i128::from(whole.get(place).max(1)));
+            u64::try_from(part.saturating_mul(1_000_000) / whole).unwrap_or(u64::MAX)
+        };
+        (0..self.len()).map(part).max().unwrap_or(0)
+    }
+}
+
+/// How much of each resource may be used; what is not named is not limited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Limits(BTreeMap<usize, i64>);
+
+impl Limits {
+    /// Whether nothing is limited.
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn get(&self, place: usize) -> i64 {
+        self.0.get(&place).copied().unwrap_or(i64::MAX)
+    }
+
+    /// The limits, and `total` of what is not limited.
+    pub(crate) fn or(&self, total: &Amounts) -> Amounts {
+        let mut amounts = total.clone();
+        for (place, limit) in &self.0 {
+            amounts.set(*place, *limit);
+        }
+        amounts
+    }
+
+    /// Leaves to others what is theirs.
+    pub(crate) fn leave(&mut self, available: &Amounts, of_others: &Amounts) {
+        for place in (0..of_others.len()).filter(|place| of_others.get(*place) > 0) {
+            let rest = available.get(place).saturating_sub(of_others.get(place));
+            self.0.insert(place, self.get(place).min(rest));
+        }
+    }
+
+    /// A resource of which there would be too much in use.
+    pub(crate) fn exceeded(&self, taken: &Amounts, needs: &Amounts) -> Option<usize> {
+        let is_exceeded = |place: usize, limit: i64| {
+            needs.get(place) > 0 && taken.get(place).saturating_add(needs.get(place)) > limit
+        };
+        self.0.iter().find(|(place, limit)| is_exceeded(**place, **limit)).map(|(place, _)| *place)
     }
 }

@@ -1,146 +1,198 @@
-//! A cluster in a few lines of text, and the plan that the scheduler makes for it.
+//! A cluster in a few lines of text, and the scheduler's plan for it in a few more.
 //!
 //! ```text
-//!   node <name> [cpu=4] [memory=8Gi] [pods=10] [<resource>=<amount>] [label:<key>=<value>] [taint=<key>] [cordoned]
-//!   podgroup <name> min=<n> [phase=Inqueue] [task:<name>=<n>] [needs:<resource>=<amount>] [priority=<class>]
-//!   pod <name> [of=<podgroup>] [task=<name>] [cpu=1] [on=<node>] [phase=Running] [priority=<class>] [deleting] [gated]
+//!   node <name> [cpu=4] [memory=8Gi] [pods=10] [<resource>=<n>] [label:<key>=<value>] [taint=<key>] [cordoned] [down]
+//!   queue <name> [weight=1] [parent=root] [priority=0] [fifo] [state=Open] [cap:|guarantee:|deserved:|used:<resource>=<n>]
 //!   class <name> value=<n>
+//!   podgroup <name> [min=1] [phase=Inqueue] [queue=default] [priority=<class>] [task:<name>=<n>] [needs:<resource>=<n>]
+//!            [running=<n>] [succeeded=<n>] [failed=<n>] [unschedulable=<message>] [scheduled]
+//!   pod <name> [of=<podgroup>] [task=<name>] [cpu=1] [<resource>=<n>] [on=<node>] [phase=Running] [priority=<class>]
+//!       [deleting] [gated] [scheduler=volcano] [label:<key>=<value>] [node:<label>=<value>] [tolerates=<key>]
+//!       [near=<label>:<value>@<topology>] [away=<label>:<value>@<topology>]
 //! ```
 //!
-//! Objects are as old as their lines are early.
+//! In values, `_` stands for a blank. Objects are as old as their lines are early. The queues `root` and `default` exist
+//! unless the text says otherwise. Writes to queues are shown by [`check_queues`] and left out by [`check`].
 
 use std::sync::Arc;
 
 use expect_test::Expect;
 use krafla_api::{Key, Kind, Time};
-use krafla_plan::{Controller, Object, Objects, Plan, Snapshot};
-use serde_json::{Value, json};
+use krafla_plan::{Controller, Object, Objects, Plan, Snapshot, Step};
+use serde_json::{Map, Value, json};
 
 use crate::Scheduler;
 
-/// The moment of all decisions here, unless a test says otherwise.
+/// The moment of all decisions here.
 pub(crate) const NOW: i64 = 1_800_000_000;
 
 /// Compares the plan for a cluster with what is expected.
 pub(crate) fn check(cluster: &str, expected: &Expect) {
-    expected.assert_eq(&plan(&objects(cluster)).to_string());
+    let plan = plan(&objects(cluster));
+    let steps: Vec<&Step> = plan.steps.iter().filter(|step| step.kind() != Kind::Queue).collect();
+    expected.assert_eq(&lines(&steps));
+}
+
+/// Compares the writes to queues with what is expected.
+pub(crate) fn check_queues(cluster: &str, expected: &Expect) {
+    let plan = plan(&objects(cluster));
+    let steps: Vec<&Step> = plan.steps.iter().filter(|step| step.kind() == Kind::Queue).collect();
+    expected.assert_eq(&lines(&steps));
 }
 
 /// The scheduler's plan for these objects.
 pub(crate) fn plan(objects: &Objects) -> Plan {
-    let now = Time::from_seconds(NOW);
-    Scheduler::default().plan(&Snapshot { key: &Key::new("", "root"), kind: Kind::Queue, now, objects })
+    let (key, now) = (Key::new("", "root"), Time::from_seconds(NOW));
+    Scheduler::default().plan(&Snapshot::new(Kind::Queue, &key, now, objects))
 }
 
 /// The objects of a text.
 pub(crate) fn objects(cluster: &str) -> Objects {
     let mut objects = Objects::default();
-    for (line, text) in cluster.lines().map(str::trim).filter(|line| !line.is_empty()).enumerate() {
-        let (kind, manifest) = object(line, text);
-        objects.insert(Arc::new(Object::decode(kind, manifest.to_string().as_bytes())));
+    for manifest in manifests(cluster) {
+        objects.insert(Arc::new(decode(&manifest)));
     }
     objects
 }
 
-/// One line: what it is, its name, and words that are `key=value` or just `key`.
-struct Line<'a> {
-    words: Vec<(&'a str, &'a str)>,
+/// The observed object of a manifest.
+pub(crate) fn decode(manifest: &Value) -> Object {
+    let text = |field: &str| manifest[field].as_str().unwrap_or_default();
+    let kind = Kind::of_manifest(text("apiVersion"), text("kind")).unwrap();
+    Object::decode(kind, manifest.to_string().as_bytes())
 }
 
-impl<'a> Line<'a> {
-    fn get(&self, key: &str) -> Option<&'a str> {
-        self.words.iter().find(|(word, _)| *word == key).map(|(_, value)| *value)
+/// The manifests of a text.
+pub(crate) fn manifests(cluster: &str) -> Vec<Value> {
+    let given = cluster.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = ["queue root parent=", "queue default"].into_iter().chain(given);
+    lines.enumerate().map(|(n_line, text)| manifest(n_line, text)).collect()
+}
+
+/// One line: what it is, its name, and words that are `key=value` or just `key`.
+struct Line<'a> {
+    words: Vec<(&'a str, String)>,
+}
+
+impl Line<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.words.iter().find(|(word, _)| *word == key).map(|(_, value)| value.as_str())
     }
 
-    /// The words `<prefix><key>=<value>`, as an object.
-    fn map(&self, prefix: &str) -> Value {
-        let words = self.words.iter().filter_map(|(word, value)| Some((word.strip_prefix(prefix)?, *value)));
-        words
-            .map(|(key, value)| (key.to_owned(), Value::from(value)))
-            .collect::<serde_json::Map<_, _>>()
-            .into()
+    fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    fn text(&self, key: &str, default: &str) -> Value {
+        self.get(key).unwrap_or(default).into()
+    }
+
+    fn number(&self, key: &str, default: i32) -> Value {
+        self.get(key).map_or(default, |number| number.parse().unwrap()).into()
+    }
+
+    /// The words `<prefix><key>=<value>`.
+    fn map(&self, prefix: &str) -> Map<String, Value> {
+        let words = self.words.iter().filter_map(|(word, value)| Some((word.strip_prefix(prefix)?, value)));
+        words.map(|(key, value)| (key.to_owned(), Value::from(value.as_str()))).collect()
     }
 
     /// The words that name a resource, with defaults.
-    fn resources(&self, defaults: &[(&str, &str)]) -> Value {
-        let mut amounts = serde_json::Map::new();
-        for (name, amount) in defaults {
-            amounts.insert((*name).to_owned(), Value::from(*amount));
-        }
+    fn resources(&self, defaults: &[(&str, &str)]) -> Map<String, Value> {
         let is_resource = |word: &str| ["cpu", "memory", "pods"].contains(&word) || word.contains('/');
-        for (word, value) in self.words.iter().filter(|(word, _)| is_resource(word) && !word.contains(':')) {
-            amounts.insert((*word).to_owned(), Value::from(*value));
-        }
-        amounts.into()
+        let given = self.words.iter().filter(|(word, _)| is_resource(word) && !word.contains(':'));
+        let given = given.map(|(word, value)| ((*word).to_owned(), Value::from(value.as_str())));
+        let defaults = defaults.iter().map(|(name, amount)| ((*name).to_owned(), Value::from(*amount)));
+        defaults.chain(given).collect()
     }
 }
 
-fn object(n_line: usize, text: &str) -> (Kind, Value) {
+fn manifest(n_line: usize, text: &str) -> Value {
     let mut words = text.split_whitespace();
     let (kind, name) = (words.next().unwrap(), words.next().unwrap());
-    let line = Line { words: words.map(|word| word.split_once('=').unwrap_or((word, "true"))).collect() };
-    let created = Time::from_seconds(NOW - 3600 + i64::try_from(n_line).unwrap());
-    let mut manifest = match kind {
-        "node" => node(&line),
-        "podgroup" => podgroup(&line),
-        "pod" => pod(&line),
-        "class" => json!({ "value": line.get("value").unwrap().parse::<i32>().unwrap() }),
+    let words = words.map(|word| word.split_once('=').unwrap_or((word, "true")));
+    let line = Line { words: words.map(|(key, value)| (key, value.replace('_', " "))).collect() };
+    let (kind, mut manifest) = match kind {
+        "node" => (Kind::Node, node(&line)),
+        "queue" => (Kind::Queue, queue(&line)),
+        "class" => (Kind::PriorityClass, json!({ "metadata": {}, "value": line.number("value", 0) })),
+        "podgroup" => (Kind::PodGroup, podgroup(&line)),
+        "pod" => (Kind::Pod, pod(&line)),
         other => panic!("no such kind: {other}"),
     };
-    let metadata = &mut manifest["metadata"];
-    metadata["name"] = name.into();
-    metadata["uid"] = format!("uid-{name}").into();
-    metadata["resourceVersion"] = "1".into();
-    metadata["creationTimestamp"] =
-        json!(line.get("created").map_or(created, |at| at.parse().map(Time).unwrap()));
-    let kind = match kind {
-        "node" => Kind::Node,
-        "podgroup" => Kind::PodGroup,
-        "pod" => Kind::Pod,
-        _ => Kind::PriorityClass,
-    };
+    let created_at = Time::from_seconds(NOW - 3600 + i64::try_from(n_line).unwrap());
+    manifest["apiVersion"] = kind.info().api_version().into();
+    manifest["kind"] = kind.info().kind.into();
+    manifest["metadata"]["name"] = name.into();
+    manifest["metadata"]["uid"] = format!("uid-{name}").into();
+    manifest["metadata"]["creationTimestamp"] =
+        json!(if line.has("young") { Time::from_seconds(NOW - 10) } else { created_at });
     if matches!(kind, Kind::Pod | Kind::PodGroup) {
-        metadata["namespace"] = line.get("namespace").unwrap_or("default").into();
+        manifest["metadata"]["namespace"] = "default".into();
     }
-    (kind, manifest)
+    manifest
 }
 
 fn node(line: &Line<'_>) -> Value {
-    let taints = line.get("taint").map(|key| json!([{ "key": key, "effect": "NoSchedule" }]));
-    let ready = if line.get("down").is_some() { "False" } else { "True" };
+    let taints: Vec<Value> =
+        line.get("taint").map(|key| json!({ "key": key, "effect": "NoSchedule" })).into_iter().collect();
     json!({
         "metadata": { "labels": line.map("label:") },
-        "spec": { "unschedulable": line.get("cordoned").is_some(), "taints": taints.unwrap_or(json!([])) },
+        "spec": { "unschedulable": line.has("cordoned"), "taints": taints },
         "status": {
             "allocatable": line.resources(&[("cpu", "4"), ("memory", "8Gi"), ("pods", "10")]),
-            "conditions": [{ "type": "Ready", "status": ready }],
+            "conditions": [{ "type": "Ready", "status": if line.has("down") { "False" } else { "True" } }],
         },
     })
 }
 
+fn queue(line: &Line<'_>) -> Value {
+    json!({
+        "metadata": {},
+        "spec": {
+            "weight": line.number("weight", 1),
+            "priority": line.number("priority", 0),
+            "parent": line.text("parent", "root"),
+            "capability": line.map("cap:"),
+            "deserved": line.map("deserved:"),
+            "guarantee": { "resource": line.map("guarantee:") },
+            "dequeueStrategy": if line.has("fifo") { "fifo" } else { "traverse" },
+        },
+        "status": { "state": line.text("state", "Open"), "allocated": line.map("used:") },
+    })
+}
+
 fn podgroup(line: &Line<'_>) -> Value {
-    let tasks = line.words.iter().filter_map(|(word, value)| Some((word.strip_prefix("task:")?, value)));
-    let tasks: serde_json::Map<String, Value> =
-        tasks.map(|(task, min)| (task.to_owned(), min.parse::<i32>().unwrap().into())).collect();
-    let mut status = json!({});
-    if let Some(phase) = line.get("phase") {
-        status["phase"] = phase.into();
+    let tasks = line.map("task:").into_iter().map(|(task, min)| {
+        let min: i32 = min.as_str().unwrap_or_default().parse().unwrap();
+        (task, Value::from(min))
+    });
+    let mut conditions = Vec::new();
+    let long_ago = Time::from_seconds(NOW - 600);
+    if let Some(message) = line.get("unschedulable") {
+        let reason = "NotEnoughResources";
+        conditions.push(json!({ "type": "Unschedulable", "status": "True", "reason": reason, "message": message, "lastTransitionTime": long_ago }));
     }
-    for counter in ["running", "succeeded", "failed"] {
-        if let Some(count) = line.get(counter) {
-            status[counter] = count.parse::<i32>().unwrap().into();
-        }
+    if line.has("scheduled") {
+        let reason = "tasks in gang are ready to be scheduled";
+        conditions.push(json!({ "type": "Scheduled", "status": "True", "reason": reason, "lastTransitionTime": long_ago }));
     }
     json!({
         "metadata": {},
         "spec": {
-            "minMember": line.get("min").unwrap_or("1").parse::<i32>().unwrap(),
-            "minTaskMember": tasks,
+            "minMember": line.number("min", 1),
+            "minTaskMember": tasks.collect::<Map<_, _>>(),
             "minResources": line.map("needs:"),
-            "queue": line.get("queue").unwrap_or("default"),
-            "priorityClassName": line.get("priority").unwrap_or(""),
+            "queue": line.text("queue", "default"),
+            "priorityClassName": line.text("priority", ""),
         },
-        "status": status,
+        "status": {
+            "phase": line.text("phase", ""),
+            "conditions": conditions,
+            "running": line.number("running", 0),
+            "succeeded": line.number("succeeded", 0),
+            "failed": line.number("failed", 0),
+        },
     })
 }
 
@@ -152,22 +204,66 @@ fn pod(line: &Line<'_>) -> Value {
     if let Some(task) = line.get("task") {
         metadata["labels"]["volcano.sh/task-spec"] = task.into();
     }
-    if line.get("deleting").is_some() {
+    if line.has("deleting") {
         metadata["deletionTimestamp"] = json!(Time::from_seconds(NOW + 30));
     }
-    let gates = line.get("gated").map(|_| json!([{ "name": "wait" }]));
-    let tolerations = line.get("tolerates").map(|key| json!([{ "key": key, "operator": "Exists" }]));
+    let gates: Vec<Value> = line.get("gated").map(|_| json!({ "name": "wait" })).into_iter().collect();
+    let tolerations: Vec<Value> =
+        line.get("tolerates").map(|key| json!({ "key": key, "operator": "Exists" })).into_iter().collect();
     json!({
         "metadata": metadata,
         "spec": {
-            "schedulerName": line.get("scheduler").unwrap_or("volcano"),
-            "nodeName": line.get("on").unwrap_or(""),
-            "priorityClassName": line.get("priority").unwrap_or(""),
+            "schedulerName": line.text("scheduler", "volcano"),
+            "nodeName": line.text("on", ""),
+            "priorityClassName": line.text("priority", ""),
             "nodeSelector": line.map("node:"),
-            "schedulingGates": gates.unwrap_or(json!([])),
-            "tolerations": tolerations.unwrap_or(json!([])),
+            "schedulingGates": gates,
+            "tolerations": tolerations,
+            "affinity": {
+                "podAffinity": pod_affinity(line.get("near")),
+                "podAntiAffinity": pod_affinity(line.get("away")),
+            },
             "containers": [{ "name": "main", "resources": { "requests": line.resources(&[("cpu", "1")]) } }],
         },
-        "status": { "phase": line.get("phase").unwrap_or("Pending") },
+        "status": { "phase": line.text("phase", "Pending") },
     })
+}
+
+/// `<label>:<value>@<topology>`.
+fn pod_affinity(demand: Option<&str>) -> Value {
+    let Some(demand) = demand else { return Value::Null };
+    let (label, topology) = demand.split_once('@').unwrap();
+    let (key, value) = label.split_once(':').unwrap();
+    let labels = Map::from_iter([(key.to_owned(), Value::from(value))]);
+    let term = json!({ "labelSelector": { "matchLabels": labels }, "topologyKey": topology });
+    json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] })
+}
+
+/// A plan as tables show it: one line per write.
+fn lines(steps: &[&Step]) -> String {
+    steps.iter().map(|step| line(step) + "\n").collect()
+}
+
+fn line(step: &Step) -> String {
+    let Step::Patch { kind: Kind::PodGroup, key, patch, .. } = step else { return step.to_string() };
+    let Some(status) = patch["status"].as_object() else { return step.to_string() };
+    let mut parts: Vec<String> = Vec::new();
+    for (field, value) in status {
+        match value.as_array() {
+            Some(conditions) => parts.extend(conditions.iter().map(condition)),
+            None => {
+                parts.push(format!("{field}={}", value.as_str().map_or(value.to_string(), str::to_owned)))
+            }
+        }
+    }
+    format!("podgroup {}: {}", key.name, parts.join(", "))
+}
+
+fn condition(condition: &Value) -> String {
+    let text = |field: &str| condition[field].as_str().unwrap_or_default();
+    match (text("status"), text("type")) {
+        ("True", "Scheduled") => "Scheduled".to_owned(),
+        ("True", other) => format!("{other}({}: {})", text("reason"), text("message")),
+        (_, other) => format!("not {other}"),
+    }
 }

@@ -1,0 +1,328 @@
+//! Who gets nodes: gangs as a whole, in the right order.
+
+use expect_test::expect;
+
+use super::fixture::check;
+
+#[test]
+fn a_gang_that_fits_is_bound_as_a_whole() {
+    check(
+        "node one
+         podgroup g min=3 phase=Inqueue
+         pod g-0 of=g
+         pod g-1 of=g
+         pod g-2 of=g",
+        &expect![[r#"
+            bind pod g-0 to one
+            bind pod g-1 to one
+            bind pod g-2 to one
+            podgroup g: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_that_does_not_fit_gets_no_node_at_all() {
+    check(
+        "node one cpu=2
+         podgroup g min=3 phase=Inqueue
+         pod g-0 of=g
+         pod g-1 of=g
+         pod g-2 of=g",
+        &expect![[r#"
+            podgroup g: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_that_does_not_fit_leaves_its_room_to_the_next() {
+    check(
+        "node one cpu=2
+         podgroup large min=3 phase=Inqueue
+         podgroup small min=2 phase=Inqueue
+         pod large-0 of=large
+         pod large-1 of=large
+         pod large-2 of=large
+         pod small-0 of=small
+         pod small-1 of=small",
+        &expect![[r#"
+            podgroup large: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            bind pod small-0 to one
+            bind pod small-1 to one
+            podgroup small: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn pods_beyond_the_minimum_are_bound_as_far_as_there_is_room() {
+    check(
+        "node one cpu=3
+         podgroup g min=2 phase=Inqueue
+         pod g-0 of=g
+         pod g-1 of=g
+         pod g-2 of=g
+         pod g-3 of=g",
+        &expect![[r#"
+            bind pod g-0 to one
+            bind pod g-1 to one
+            bind pod g-2 to one
+            podgroup g: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn every_gang_starts_before_any_grows() {
+    check(
+        "node one cpu=3
+         podgroup a min=1 phase=Inqueue
+         podgroup b min=2 phase=Inqueue
+         pod a-0 of=a
+         pod a-1 of=a
+         pod b-0 of=b
+         pod b-1 of=b",
+        &expect![[r#"
+            bind pod a-0 to one
+            bind pod b-0 to one
+            bind pod b-1 to one
+            podgroup a: Scheduled, phase=Running
+            podgroup b: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn bound_and_succeeded_pods_count_towards_the_minimum_and_failed_ones_do_not() {
+    check(
+        "node one cpu=4
+         podgroup enough min=3 phase=Running scheduled running=1 succeeded=1
+         pod enough-0 of=enough on=one phase=Running
+         pod enough-1 of=enough on=one phase=Succeeded
+         pod enough-2 of=enough
+         podgroup short min=3 phase=Running scheduled running=1 failed=1
+         pod short-0 of=short on=one phase=Running
+         pod short-1 of=short on=one phase=Failed
+         pod short-2 of=short cpu=9",
+        &expect![[r#"
+            podgroup short: not Scheduled, Unschedulable(NotEnoughTasks: pod group is not ready, 1 Failed, 1 Pending, 1 Running; 1 more needed)
+            bind pod enough-2 to one
+        "#]],
+    );
+}
+
+#[test]
+fn each_task_needs_its_minimum() {
+    check(
+        "node one cpu=2
+         podgroup g min=2 task:master=1 task:worker=1 phase=Inqueue
+         pod g-master-0 of=g task=master
+         pod g-worker-0 of=g task=worker
+         pod g-worker-1 of=g task=worker",
+        &expect![[r#"
+            bind pod g-master-0 to one
+            bind pod g-worker-0 to one
+            podgroup g: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_whose_task_finds_no_room_does_not_start_with_others_instead() {
+    check(
+        "node one cpu=4
+         podgroup g min=2 task:master=1 task:worker=1 phase=Inqueue
+         pod g-master-0 of=g task=master cpu=8
+         pod g-worker-0 of=g task=worker
+         pod g-worker-1 of=g task=worker",
+        &expect![[r#"
+            podgroup g: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+        "#]],
+    );
+}
+
+#[test]
+fn task_minimums_beyond_the_gangs_own_do_not_count() {
+    check(
+        "node one cpu=2
+         podgroup g min=2 task:master=1 task:worker=3 phase=Inqueue
+         pod g-master-0 of=g task=master
+         pod g-worker-0 of=g task=worker
+         pod g-worker-1 of=g task=worker
+         pod g-worker-2 of=g task=worker",
+        &expect![[r#"
+            bind pod g-master-0 to one
+            bind pod g-worker-0 to one
+            podgroup g: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn the_higher_priority_goes_first_and_then_the_older() {
+    check(
+        "node one cpu=2
+         class urgent value=100
+         podgroup old min=1 phase=Inqueue
+         podgroup older-but-poor min=1 phase=Inqueue priority=missing
+         podgroup young-and-urgent min=1 phase=Inqueue priority=urgent
+         pod old-0 of=old
+         pod older-but-poor-0 of=older-but-poor
+         pod young-and-urgent-0 of=young-and-urgent",
+        &expect![[r#"
+            podgroup older-but-poor: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            bind pod old-0 to one
+            bind pod young-and-urgent-0 to one
+            podgroup old: Scheduled, phase=Running
+            podgroup young-and-urgent: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_that_was_bound_in_part_is_completed_before_all_others() {
+    check(
+        "node one cpu=3
+         class urgent value=100
+         podgroup urgent min=2 phase=Inqueue priority=urgent
+         podgroup begun min=2 phase=Inqueue
+         pod begun-0 of=begun on=one
+         pod begun-1 of=begun
+         pod urgent-0 of=urgent
+         pod urgent-1 of=urgent",
+        &expect![[r#"
+            podgroup urgent: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            bind pod begun-1 to one
+            podgroup begun: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn within_a_gang_the_pod_with_the_higher_priority_goes_first() {
+    check(
+        "node one cpu=1
+         class urgent value=100
+         podgroup g min=1 phase=Inqueue
+         pod g-0 of=g
+         pod g-1 of=g priority=urgent",
+        &expect![[r#"
+            bind pod g-1 to one
+            podgroup g: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_in_no_gang_is_placed_alone() {
+    check(
+        "node one cpu=2
+         pod a
+         pod b scheduler=default-scheduler
+         pod c scheduler=other
+         pod d",
+        &expect![[r#"
+            bind pod a to one
+            bind pod b to one
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_of_another_scheduler_takes_room_all_the_same() {
+    check(
+        "node one cpu=2
+         pod a scheduler=other on=one phase=Running
+         pod b
+         pod c",
+        &expect![[r#"
+            bind pod b to one
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_whose_podgroup_is_missing_waits_for_it() {
+    check(
+        "node one
+         pod a of=missing",
+        &expect![""],
+    );
+}
+
+#[test]
+fn room_is_free_when_its_pod_ended_and_not_while_it_leaves() {
+    check(
+        "node ended cpu=1
+         node leaving cpu=1
+         pod a on=ended phase=Succeeded
+         pod b on=leaving phase=Running deleting
+         pod c
+         pod d",
+        &expect![[r#"
+            bind pod c to ended
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_is_gated_or_being_deleted_gets_no_node() {
+    check(
+        "node one
+         pod gated gated
+         pod deleting deleting
+         podgroup g min=2 phase=Inqueue
+         pod g-0 of=g
+         pod g-1 of=g gated",
+        &expect![[r#"
+            podgroup g: Unschedulable(NotEnoughTasks: pod group is not ready, 1 Gated, 1 Pending; 1 more needed)
+        "#]],
+    );
+}
+
+#[test]
+fn load_spreads_to_the_emptier_node() {
+    check(
+        "node busy cpu=4
+         node idle cpu=4
+         pod there on=busy phase=Running
+         pod a
+         pod b
+         pod c",
+        &expect![[r#"
+            bind pod a to idle
+            bind pod b to busy
+            bind pod c to idle
+        "#]],
+    );
+}
+
+#[test]
+fn a_node_takes_no_more_pods_than_it_says_and_any_resource_can_run_out() {
+    check(
+        "node one pods=2 cpu=8 nvidia.com/gpu=1
+         pod gpu-a nvidia.com/gpu=1
+         pod gpu-b nvidia.com/gpu=1
+         pod c
+         pod d",
+        &expect![[r#"
+            bind pod c to one
+            bind pod gpu-a to one
+        "#]],
+    );
+}
+
+#[test]
+fn absurd_requests_do_no_harm() {
+    check(
+        "node one cpu=4
+         pod negative cpu=-5
+         pod enormous cpu=9223372036854775807
+         pod usual cpu=4",
+        &expect![[r#"
+            bind pod negative to one
+            bind pod usual to one
+        "#]],
+    );
+}

@@ -1,0 +1,261 @@
+//! Who may use how much, and whose turn it is.
+
+use expect_test::expect;
+
+use super::fixture::{check, check_queues, plan};
+
+#[test]
+fn the_two_queues_that_must_exist_are_made() {
+    expect![[r#"
+        create queue root
+        create queue default
+    "#]]
+    .assert_eq(&plan(&krafla_plan::Objects::default()).to_string());
+}
+
+#[test]
+fn a_queue_says_what_it_and_those_below_it_use() {
+    check_queues(
+        "node one cpu=8
+         queue research used:cpu=1 used:gone/now=3
+         queue vision parent=research
+         podgroup g min=1 queue=vision phase=Inqueue
+         pod g-0 of=g cpu=1500m memory=1Gi
+         pod lone on=one phase=Running",
+        &expect![[r#"
+            patch queue status root {"status":{"allocated":{"cpu":"2500m","memory":"1Gi","pods":"2"}}}
+            patch queue status default {"status":{"allocated":{"cpu":"1","pods":"1"}}}
+            patch queue status research {"status":{"allocated":{"cpu":"1500m","gone/now":null,"memory":"1Gi","pods":"1"}}}
+            patch queue status vision {"status":{"allocated":{"cpu":"1500m","memory":"1Gi","pods":"1"}}}
+        "#]],
+    );
+}
+
+#[test]
+fn a_queue_never_uses_more_than_its_capability() {
+    check(
+        "node one cpu=8
+         queue small cap:cpu=2
+         podgroup too-large min=3 queue=small phase=Inqueue
+         podgroup fits min=1 queue=small phase=Inqueue
+         podgroup pending min=1 queue=small needs:cpu=3
+         pod too-large-0 of=too-large
+         pod too-large-1 of=too-large
+         pod too-large-2 of=too-large
+         pod fits-0 of=fits
+         pod fits-1 of=fits
+         pod fits-2 of=fits",
+        &expect![[r#"
+            podgroup pending: Unschedulable(NotEnoughResources: not admitted: it needs 3 cpu, and not enough is left of queue small's 2), phase=Pending
+            podgroup too-large: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending; queue small may not use more cpu)
+            bind pod fits-0 to one
+            bind pod fits-1 to one
+            podgroup fits: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn the_capability_of_a_parent_binds_its_children_together() {
+    check(
+        "node one cpu=8
+         queue parent cap:cpu=3
+         queue one parent=parent
+         queue two parent=parent
+         podgroup a min=2 queue=one phase=Inqueue
+         podgroup b min=2 queue=two phase=Inqueue
+         pod a-0 of=a
+         pod a-1 of=a
+         pod b-0 of=b
+         pod b-1 of=b",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; queue parent may not use more cpu)
+            bind pod a-0 to one
+            bind pod a-1 to one
+            podgroup a: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_guaranteed_to_a_queue_is_kept_free_for_it() {
+    check(
+        "node one cpu=4
+         queue vip guarantee:cpu=3
+         podgroup a min=1 phase=Inqueue
+         podgroup pending needs:cpu=2
+         pod a-0 of=a
+         pod a-1 of=a",
+        &expect![[r#"
+            podgroup pending: Unschedulable(NotEnoughResources: not admitted: it needs 2 cpu, and not enough is left of queue default's 1), phase=Pending
+            bind pod a-0 to one
+            podgroup a: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn queues_share_by_weight() {
+    check(
+        "node one cpu=4
+         queue heavy weight=3
+         queue light weight=1
+         podgroup a queue=light phase=Inqueue
+         pod a-0 of=a
+         pod a-1 of=a
+         pod a-2 of=a
+         pod a-3 of=a
+         podgroup b queue=heavy phase=Inqueue
+         pod b-0 of=b
+         pod b-1 of=b
+         pod b-2 of=b
+         pod b-3 of=b",
+        &expect![[r#"
+            bind pod a-0 to one
+            bind pod b-0 to one
+            bind pod b-1 to one
+            bind pod b-2 to one
+            podgroup a: Scheduled, phase=Running
+            podgroup b: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn what_one_queue_does_not_want_the_other_may_have() {
+    check(
+        "node one cpu=4
+         queue heavy weight=3
+         queue light weight=1
+         podgroup a queue=light phase=Inqueue
+         pod a-0 of=a
+         pod a-1 of=a
+         pod a-2 of=a",
+        &expect![[r#"
+            bind pod a-0 to one
+            bind pod a-1 to one
+            bind pod a-2 to one
+            podgroup a: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn a_queue_beyond_its_share_waits_for_the_large_gang_of_another() {
+    check(
+        "node one cpu=4
+         queue greedy
+         queue patient
+         podgroup a queue=greedy phase=Running scheduled running=2
+         pod a-0 of=a on=one phase=Running
+         pod a-1 of=a on=one phase=Running
+         podgroup a2 queue=greedy phase=Inqueue
+         pod a2-0 of=a2
+         podgroup b min=3 queue=patient phase=Inqueue
+         pod b-0 of=b
+         pod b-1 of=b
+         pod b-2 of=b",
+        &expect![[r#"
+            podgroup a2: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; queue greedy has its share of cpu, and others wait for it)
+            podgroup b: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_that_can_never_run_keeps_nothing_from_the_others() {
+    check(
+        "node one cpu=4
+         queue dreamer
+         queue worker
+         podgroup b min=1 queue=dreamer phase=Inqueue
+         pod b-0 of=b cpu=64
+         podgroup c min=9 queue=dreamer phase=Inqueue
+         pod c-0 of=c
+         pod c-1 of=c
+         pod c-2 of=c
+         pod c-3 of=c
+         pod c-4 of=c
+         pod c-5 of=c
+         pod c-6 of=c
+         pod c-7 of=c
+         pod c-8 of=c
+         podgroup a queue=worker phase=Inqueue
+         pod a-0 of=a cpu=4",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            podgroup c: Unschedulable(NotEnoughResources: 9/9 tasks in gang unschedulable: pod group is not ready, 9 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            bind pod a-0 to one
+            podgroup a: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn a_queue_below_its_share_gets_its_gangs_in_though_the_cluster_is_full() {
+    check(
+        "node one cpu=4
+         queue greedy
+         queue patient
+         podgroup a queue=greedy phase=Running scheduled running=4
+         pod a-0 of=a on=one phase=Running
+         pod a-1 of=a on=one phase=Running
+         pod a-2 of=a on=one phase=Running
+         pod a-3 of=a on=one phase=Running
+         podgroup more queue=greedy needs:cpu=1
+         podgroup b queue=patient needs:cpu=2",
+        &expect![[r#"
+            podgroup b: phase=Inqueue
+            podgroup more: Unschedulable(NotEnoughResources: not admitted: it needs 1 cpu, and not enough is left of the cluster's 4), phase=Pending
+        "#]],
+    );
+}
+
+#[test]
+fn the_queue_with_the_higher_priority_goes_first() {
+    check(
+        "node one cpu=1
+         queue a
+         queue b priority=5
+         podgroup a queue=a phase=Inqueue
+         pod a-0 of=a
+         podgroup b queue=b phase=Inqueue
+         pod b-0 of=b",
+        &expect![[r#"
+            podgroup a: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            bind pod b-0 to one
+            podgroup b: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn in_a_fifo_queue_nobody_overtakes() {
+    check(
+        "node one cpu=2
+         queue line fifo
+         podgroup first min=1 queue=line phase=Inqueue
+         podgroup second min=1 queue=line phase=Inqueue
+         pod first-0 of=first cpu=3
+         pod second-0 of=second",
+        &expect![[r#"
+            podgroup first: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            podgroup second: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; waits behind default/first in its first in, first out queue)
+        "#]],
+    );
+}
+
+#[test]
+fn queues_that_are_each_others_parents_hang_below_root() {
+    check(
+        "node one
+         queue chicken parent=egg
+         queue egg parent=chicken
+         podgroup g queue=egg phase=Inqueue
+         pod g-0 of=g",
+        &expect![[r#"
+            bind pod g-0 to one
+            podgroup g: Scheduled, phase=Running
+        "#]],
+    );
+}
