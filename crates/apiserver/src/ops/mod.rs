@@ -19,6 +19,8 @@ mod namespaces;
 mod pods;
 mod prepare;
 mod read;
+#[cfg(test)]
+mod tests;
 mod update;
 mod watch;
 

@@ -1,0 +1,120 @@
+//! The server as a stranger sees it: over TLS, byte by byte.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use krafla_apiserver::admit::Admission;
+use krafla_apiserver::store::Store;
+use krafla_apiserver::{Api, RunningServer, ServerConfig, SystemEnv, serve};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+async fn start(data_dir: Option<&std::path::Path>) -> RunningServer {
+    let env = Arc::new(SystemEnv);
+    let api = Api::new(Store::in_memory(), env.clone(), Admission::default());
+    api.bootstrap().await.unwrap();
+    let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
+    let config = ServerConfig { listen, data_dir: data_dir.map(Into::into), pod_access: None };
+    serve(api, env, config).await.unwrap()
+}
+
+async fn connect(server: &RunningServer) -> TlsStream<TcpStream> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(server.ca_pem().as_bytes()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = TcpStream::connect(server.address()).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+}
+
+/// Sends a request and returns the code and the rest of the answer.
+async fn ask(server: &RunningServer, token: &str, method: &str, path: &str, body: &str) -> (u16, String) {
+    let mut stream = connect(server).await;
+    send(&mut stream, token, method, path, body).await;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let code = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    (code, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+}
+
+async fn send(stream: &mut TlsStream<TcpStream>, token: &str, method: &str, path: &str, body: &str) {
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+}
+
+#[tokio::test]
+async fn only_who_has_the_token_is_answered() {
+    let server = start(None).await;
+    assert_eq!(ask(&server, "wrong", "GET", "/version", "").await.0, 401);
+    let (code, version) = ask(&server, server.token(), "GET", "/version", "").await;
+    assert_eq!(code, 200);
+    assert!(version.contains("+krafla"), "{version}");
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn objects_are_made_listed_and_deleted() {
+    let server = start(None).await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let (code, _) = ask(&server, server.token(), "POST", maps, r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#).await;
+    assert_eq!(code, 201);
+    let (code, list) = ask(&server, server.token(), "GET", maps, "").await;
+    assert_eq!(code, 200);
+    assert!(list.contains(r#""kind":"ConfigMapList""#) && list.contains(r#""data":{"k":"v"}"#), "{list}");
+    assert_eq!(ask(&server, server.token(), "DELETE", &format!("{maps}/a"), "").await.0, 200);
+    assert_eq!(ask(&server, server.token(), "GET", &format!("{maps}/a"), "").await.0, 404);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_not_read() {
+    let server = start(None).await;
+    let body = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "x".repeat(3 * 1024 * 1024));
+    let (code, _) = ask(&server, server.token(), "POST", "/api/v1/namespaces/default/configmaps", &body).await;
+    assert_eq!(code, 413);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_watch_tells_what_happens_and_ends_with_the_server() {
+    let server = start(None).await;
+    let mut stream = connect(&server).await;
+    send(&mut stream, server.token(), "GET", "/api/v1/namespaces/default/configmaps?watch=true", "").await;
+    let create = r#"{"metadata":{"name":"a"}}"#;
+    ask(&server, server.token(), "POST", "/api/v1/namespaces/default/configmaps", create).await;
+    let mut lines = BufReader::new(stream).lines();
+    loop {
+        let line = lines.next_line().await.unwrap().expect("the watch goes on");
+        if line.starts_with(r#"{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap""#) {
+            break;
+        }
+    }
+    server.shutdown().await;
+    while let Ok(Some(_)) = lines.next_line().await {}
+}
+
+#[tokio::test]
+async fn certificates_and_token_outlive_the_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = start(Some(dir.path())).await;
+    let (ca, token) = (first.ca_pem().to_owned(), first.token().to_owned());
+    assert!(first.kubeconfig().contains(&token));
+    first.shutdown().await;
+    let second = start(Some(dir.path())).await;
+    assert_eq!((second.ca_pem(), second.token()), (ca.as_str(), token.as_str()));
+    assert_eq!(ask(&second, &token, "GET", "/healthz", "").await, (200, "ok".to_owned()));
+    second.shutdown().await;
+}
