@@ -15,7 +15,7 @@ use std::sync::Arc;
 use krafla_apiserver::admit::{Admission, Volcano};
 use krafla_apiserver::http::write_private;
 use krafla_apiserver::store::Store;
-use krafla_apiserver::{Api, ServerConfig, SystemEnv, serve};
+use krafla_apiserver::{Api, Collector, ServerConfig, SystemEnv, serve};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -47,6 +47,7 @@ async fn run(config: ServerConfig, admission: Admission, kubeconfig: PathBuf) ->
     let api = Api::new(store.clone(), env.clone(), admission);
     api.bootstrap().await?;
     let namespaces = tokio::spawn(api.clone().run_namespaces());
+    let collector = tokio::spawn(Collector::new(api.clone()).run());
     let server = serve(api, env, config).await?;
     write_private(&kubeconfig, &server.kubeconfig())?;
     let dir = kubeconfig.parent().map(PathBuf::from).unwrap_or_default();
@@ -55,6 +56,7 @@ async fn run(config: ServerConfig, admission: Admission, kubeconfig: PathBuf) ->
     println!("listening on https://{}; export KUBECONFIG={}", server.address(), kubeconfig.display());
     tokio::signal::ctrl_c().await?;
     namespaces.abort();
+    collector.abort();
     server.shutdown().await;
     store.close();
     Ok(())

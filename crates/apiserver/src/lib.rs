@@ -15,6 +15,7 @@ mod bootstrap;
 mod codec;
 pub mod env;
 pub mod field;
+pub mod gc;
 pub mod http;
 pub mod kinds;
 pub mod local;
@@ -30,6 +31,7 @@ pub mod store;
 pub mod table;
 
 pub use env::{Env, SystemEnv};
+pub use gc::Collector;
 pub use http::{PodAccess, RunningServer, ServerConfig, serve};
 pub use local::LocalClient;
 pub use ops::Api;

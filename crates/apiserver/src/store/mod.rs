@@ -143,6 +143,11 @@ impl Store {
         Watcher::new(Arc::clone(&self.inner.sequencer), resource.clone(), after)
     }
 
+    /// Waits until something has happened after a revision, to whatever resource.
+    pub async fn changed_after(&self, revision: u64) {
+        self.inner.sequencer.changed_after(revision).await;
+    }
+
     /// Makes all accepted writes durable, and gives the directory free. Reads go on; writes do not.
     pub fn close(&self) {
         self.inner.close();

@@ -127,6 +127,18 @@ impl Sequencer {
         self.bells.of(resource)
     }
 
+    /// Waits until something has happened after a revision, whatever it is.
+    pub(super) async fn changed_after(&self, revision: u64) {
+        loop {
+            // Listen first and look then: what happens in between rings the bell.
+            let rung = self.bells.of_all.notified();
+            if self.visible.load().revision() > revision {
+                return;
+            }
+            rung.await;
+        }
+    }
+
     /// Accepts a write, or says why not.
     pub(super) fn submit(&self, write: Write) -> Result<Submitted, CommitError> {
         let mut pending = self.pending.lock();
@@ -222,17 +234,21 @@ impl Sequencer {
 /// How often an idle store looks for old events.
 const FORGET_EVERY: Duration = Duration::from_secs(30);
 
-/// One bell per watched resource, so that a write wakes only those who watch its resource.
+/// One bell per watched resource, so that a write wakes only those who watch its resource, and one for those who watch
+/// everything.
 #[derive(Debug, Default)]
-struct Bells(Mutex<BTreeMap<ResourceId, Arc<Notify>>>);
+struct Bells {
+    of_each: Mutex<BTreeMap<ResourceId, Arc<Notify>>>,
+    of_all: Notify,
+}
 
 impl Bells {
     fn of(&self, resource: &ResourceId) -> Arc<Notify> {
-        Arc::clone(self.0.lock().entry(resource.clone()).or_default())
+        Arc::clone(self.of_each.lock().entry(resource.clone()).or_default())
     }
 
     fn ring(&self, writes: &[Accepted]) {
-        let bells = self.0.lock();
+        let bells = self.of_each.lock();
         let mut rung: Vec<&ResourceId> = Vec::new();
         for Accepted { resource, .. } in writes {
             if rung.contains(&resource) {
@@ -243,5 +259,6 @@ impl Bells {
                 bell.notify_waiters();
             }
         }
+        self.of_all.notify_waiters();
     }
 }
