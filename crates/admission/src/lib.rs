@@ -15,7 +15,7 @@
 //! behaves like one that did not.
 //!
 //! Where Volcano's own webhooks are known to be wrong, these rules differ; each such case is listed in the tests that
-//! replay the recorded answers (`tests/`).
+//! replay the recorded answers (`tests/admission`).
 
 pub mod cron;
 pub mod cronjob;
@@ -30,6 +30,7 @@ mod path;
 pub mod pod;
 pub mod podgroup;
 pub mod queue;
+mod read;
 
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ use serde_json::Value;
 
 pub use finding::{Finding, Reason, Verdict};
 pub use path::Path;
+
+use read::read;
 
 /// What is asked of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,19 +147,5 @@ pub fn validate(request: Request<'_>, settings: &Settings, cluster: &dyn Cluster
         Kind::VcCronJob => cronjob::validate(request, cluster),
         Kind::Pod => pod::validate(request, settings),
         _ => Verdict::default(),
-    }
-}
-
-/// Reads an object, or says why it cannot be read. Null reads as an empty object, as in Kubernetes.
-fn read<T: serde::de::DeserializeOwned + Default>(object: &Value, verdict: &mut Verdict) -> Option<T> {
-    if object.is_null() {
-        return Some(T::default());
-    }
-    match T::deserialize(object) {
-        Ok(object) => Some(object),
-        Err(error) => {
-            verdict.refuse(&Path::default(), Reason::Invalid, format!("the object cannot be read: {error}"));
-            None
-        }
     }
 }

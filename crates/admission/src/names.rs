@@ -9,9 +9,6 @@ const LABEL_1123: &str = "a lowercase RFC 1123 label must consist of lower case 
 const SUBDOMAIN_1123: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
     '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
-    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
-    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
     and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
     validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
@@ -39,15 +36,6 @@ pub fn dns_subdomain(name: &str) -> Vec<String> {
     let mut wrong = longer_than(name, 253);
     if !name.split('.').all(is_dns_label) {
         wrong.push(SUBDOMAIN_1123.to_owned());
-    }
-    wrong
-}
-
-/// One part of a DNS name that starts with a letter, as Services need it.
-pub fn dns_label_1035(name: &str) -> Vec<String> {
-    let mut wrong = longer_than(name, 63);
-    if !is_dns_label(name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
-        wrong.push(LABEL_1035.to_owned());
     }
     wrong
 }
@@ -181,10 +169,13 @@ mod tests {
     fn names_are_told_apart() {
         type Rule = fn(&str) -> Vec<String>;
         let long = "a".repeat(64);
-        let rows: [(&str, Rule, &[&str], &[&str]); 5] = [
+        let rows: [(&str, Rule, &[&str], &[&str]); 8] = [
             ("label", dns_label, &["a", "0-a"], &["", "A", "a.b", "-a", "a-", &long]),
             ("subdomain", dns_subdomain, &["a.b", "0"], &["", "a..b", ".a", "a_b"]),
-            ("service", dns_label_1035, &["a-1"], &["1a", "a.b", ""]),
+            ("port", port_name, &["http", "a-1"], &["", "1", "-a", "a--b", "A", "abcdefghijklmnop"]),
+            ("variable", environment_variable, &["A", "a.b-c", "_1"], &["", "1A", "A=B", "..", "..a", "é"]),
+            ("key", config_key, &["a.b", "A_1"], &["", "a/b", ".", "..", "..a"]),
+            ("header", http_header, &["X-A"], &["", "X A", "é"]),
             (
                 "qualified",
                 qualified_name,

@@ -103,10 +103,17 @@ fn validate_names(job: &Job, verdict: &mut Verdict) {
         return;
     }
     let makes_service = SERVICE_PLUGINS.iter().any(|plugin| job.spec.plugins.contains_key(*plugin));
-    let wrong = names::dns_label_1035(name);
-    if makes_service && !wrong.is_empty() {
+    if !makes_service {
+        return;
+    }
+    let wrong = names::dns_label(name);
+    if !wrong.is_empty() {
         let message = format!("the plugins make a Service of the job's name: {}", wrong.join("; "));
         verdict.invalid(&path, name.as_str(), message);
+    } else if name.starts_with(|c: char| c.is_ascii_digit()) {
+        let message = "the plugins make a Service of the job's name, and before Kubernetes 1.36 such a name must start \
+            with a letter";
+        verdict.warn(&path, message);
     }
 }
 

@@ -3,10 +3,6 @@
 //! Volcano sends back whole lists as its own types print them: fields that it does not know are lost, quantities are
 //! rewritten, empty objects appear. Here only what was missing is written, so both results are compared without that.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
-
-mod records;
-
 use expect_test::expect;
 use krafla_admission::pod::{GroupSelector, ResourceGroup};
 use krafla_admission::{Settings, default, patch};
@@ -14,7 +10,7 @@ use krafla_api::{Kind, Quantity};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use records::{Environment, recorded, settings};
+use crate::records::{Environment, recorded, settings};
 
 /// Replays a file. `settings` gives the settings of the server that answered a case.
 fn replay(kind: Kind, name: &str, settings: fn(&Value) -> Settings) {

@@ -10,10 +10,6 @@
 //!   unsaid: ...       Volcano says something else
 //! ```
 
-#![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
-
-mod records;
-
 use std::fmt::Write;
 
 use expect_test::{Expect, expect};
@@ -21,7 +17,7 @@ use krafla_admission::{Finding, Operation, Request, Verdict, validate};
 use krafla_api::Kind;
 use serde_json::Value;
 
-use records::{Environment, recorded, settings};
+use crate::records::{Environment, recorded, settings};
 
 /// Replays a file and compares the differences with the ones that are meant.
 fn replay(kind: Kind, name: &str, differences: &Expect) {

@@ -1,0 +1,8 @@
+//! Admission as a whole, against recorded answers of Volcano's own webhooks and beyond them.
+
+#![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod defaults;
+mod jobs;
+mod recorded;
+mod records;
