@@ -1,1 +1,51 @@
-fn main() {}
+//! The krafla program: command line and wiring.
+
+mod cli;
+mod cluster;
+mod manifest;
+mod pod_access;
+mod run;
+mod up;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::run::BadInput;
+
+/// The input is wrong, or krafla can not start: nothing has been done.
+const EXIT_BAD_INPUT: u8 = 2;
+const EXIT_FAILED: u8 = 1;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        // The supervisor is the parent of all containers: it stays small and single-threaded.
+        Command::Supervise(args) => return krafla_node::supervisor::main(args.args),
+        Command::Crds => crds(),
+        Command::Run(args) => block_on(run::run(args)),
+        Command::Up(args) => block_on(up::up(args)).map_err(|error| BadInput(error).into()),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("krafla: {error:#}");
+        let code = if error.is::<BadInput>() { EXIT_BAD_INPUT } else { EXIT_FAILED };
+        ExitCode::from(code)
+    })
+}
+
+fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("KRAFLA_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(work)
+}
+
+/// Prints the CRDs as one YAML document each.
+fn crds() -> Result<ExitCode> {
+    for crd in krafla_api::crd::crds() {
+        println!("---\n{}", serde_saphyr::to_string(&crd)?.trim_end());
+    }
+    Ok(ExitCode::SUCCESS)
+}

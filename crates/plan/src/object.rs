@@ -263,6 +263,10 @@ pub struct Terminated {
     pub exit_code: i32,
     /// When it ended.
     pub finished_at: Option<Time>,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, in a sentence.
+    pub message: String,
 }
 
 /// A node.

@@ -36,10 +36,10 @@ pub async fn apply(client: &dyn Client, plan: &Plan) -> Applied {
     let status = plan.status.as_slice();
     let groups = std::iter::once(status).chain(plan.steps.chunk_by(may_run_beside));
     for group in groups {
-        let mut answers = stream::iter(group)
-            .map(|step| async move { (step, client.write(step).await) })
-            .buffered(WRITES_IN_FLIGHT_MAX);
-        while let Some((step, answer)) = answers.next().await {
+        let writes: Vec<_> = group.iter().map(|step| client.write(step)).collect();
+        let mut answers = stream::iter(writes).buffered(WRITES_IN_FLIGHT_MAX);
+        for step in group {
+            let Some(answer) = answers.next().await else { break };
             applied.writes += 1;
             applied.record(step, answer);
         }

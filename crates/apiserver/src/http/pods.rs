@@ -77,7 +77,7 @@ impl LogOptions {
 }
 
 /// `GET .../pods/NAME/log`.
-pub(super) fn log(
+pub(super) async fn log(
     access: Option<&Arc<dyn PodAccess>>,
     key: &Key,
     pod: &Value,

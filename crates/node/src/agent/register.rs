@@ -71,7 +71,20 @@ pub(super) async fn register(
     if !contains(found.get("status"), &status) {
         client.write(&patch_of(true, json!({ "status": status }))).await?;
     }
+    // A new node is tainted by the server until somebody sees that it is ready. There is nobody else to see it here.
+    if let Some(taints) = without_not_ready(&found) {
+        client.write(&patch_of(false, json!({ "spec": { "taints": taints } }))).await?;
+    }
     Ok(())
+}
+
+/// The node's taints without the one that says it is not ready; nothing if it does not have that.
+fn without_not_ready(node: &Value) -> Option<Vec<Value>> {
+    const NOT_READY: &str = "node.kubernetes.io/not-ready";
+    let taints = node.pointer("/spec/taints")?.as_array()?;
+    let others: Vec<Value> =
+        taints.iter().filter(|taint| taint.get("key") != Some(&NOT_READY.into())).cloned().collect();
+    (others.len() < taints.len()).then_some(others)
 }
 
 fn labels(config: &NodeConfig) -> Value {

@@ -1,0 +1,68 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Volcano batch jobs on any cluster, or on this machine with no cluster at all.
+#[derive(Debug, Parser)]
+#[command(name = "krafla", version, about, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run jobs as ordinary processes of this machine and exit with their result
+    ///
+    /// Starts a cluster inside this process, applies the objects in the files, waits until every Job has ended, and
+    /// removes everything. Exit code 0: all jobs completed; 1: a job failed; 2: the input is wrong.
+    Run(Run),
+    /// Keep a cluster on this machine: API server, controllers, scheduler and node
+    ///
+    /// Prints where its kubeconfig is; use it with kubectl. Stops on Ctrl-C; running jobs go on after the next start
+    /// with the same data directory.
+    Up(Up),
+    /// Print Volcano's CustomResourceDefinitions as YAML
+    Crds,
+    /// The parent process of all containers; started by krafla itself.
+    #[command(hide = true)]
+    Supervise(Supervise),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// YAML or JSON files with one or more objects each; `-` reads from standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Where containers without a workingDir start
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) workdir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Up {
+    /// Where the cluster's state is kept
+    #[arg(long, value_name = "DIR", default_value = ".krafla")]
+    pub(crate) data_dir: PathBuf,
+    /// Where to write the kubeconfig [default: DATA_DIR/kubeconfig]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Where the API server listens; port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0")]
+    pub(crate) listen: SocketAddr,
+    /// Keep all objects in memory only: faster, and gone when krafla stops
+    #[arg(long)]
+    pub(crate) in_memory: bool,
+    /// Where containers without a workingDir start
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) workdir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Supervise {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) args: Vec<std::ffi::OsString>,
+}

@@ -1,0 +1,112 @@
+//! A whole cluster in this process: API server, controllers, scheduler, node.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use krafla_apiserver::admit::{Admission, Volcano};
+use krafla_apiserver::http::write_private;
+use krafla_apiserver::store::Store;
+use krafla_apiserver::{Api, LocalClient, RunningServer, ServerConfig, SystemEnv, serve};
+use krafla_node::{Mode, Node, NodeConfig};
+use krafla_plan::Controller;
+use krafla_runtime::{Client, Engine, SystemClock};
+use krafla_scheduler::Scheduler;
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::pod_access::NodeLogs;
+
+/// How many plans are carried out at once.
+const WORKERS: usize = 8;
+
+/// What a cluster has to know.
+pub(crate) struct Config {
+    /// Where pods' files are kept, and the cluster's state unless it is in memory.
+    pub(crate) data_dir: PathBuf,
+    pub(crate) in_memory: bool,
+    pub(crate) workdir: PathBuf,
+    /// What happens to containers when krafla ends.
+    pub(crate) mode: Mode,
+}
+
+/// A running cluster.
+pub(crate) struct Cluster {
+    pub(crate) client: Arc<dyn Client>,
+    pub(crate) node: Arc<Node>,
+    api: Api,
+    store: Store,
+    tasks: JoinSet<()>,
+    node_task: JoinHandle<()>,
+    stop_node: oneshot::Sender<()>,
+}
+
+impl Cluster {
+    /// Starts everything but HTTP.
+    pub(crate) async fn start(config: Config) -> Result<Cluster> {
+        std::fs::create_dir_all(&config.data_dir)
+            .with_context(|| format!("the data directory {} can not be made", config.data_dir.display()))?;
+        let store = if config.in_memory { Store::in_memory() } else { Store::open(&config.data_dir)? };
+        let api = Api::new(store.clone(), Arc::new(SystemEnv), Admission::default().with(Volcano::default()));
+        api.bootstrap().await.context("the cluster's own objects can not be made")?;
+        let client: Arc<dyn Client> = Arc::new(LocalClient::new(api.clone()));
+
+        let mut tasks = JoinSet::new();
+        tasks.spawn(api.clone().run_namespaces());
+        tasks.spawn(run_controllers(client.clone(), krafla_plan::controllers()));
+        tasks.spawn(run_controllers(client.clone(), vec![Box::new(Scheduler::default())]));
+
+        let (stop_node, stopped) = oneshot::channel();
+        let node = Arc::new(Node::new(client.clone(), node_config(&config)?));
+        let running = node.clone();
+        let node_task = tokio::spawn(async move {
+            running
+                .run(async {
+                    let _ = stopped.await;
+                })
+                .await;
+        });
+        Ok(Cluster { client, node, api, store, tasks, node_task, stop_node })
+    }
+
+    /// Listens for kubectl and others.
+    pub(crate) async fn serve(&self, listen: std::net::SocketAddr, data_dir: &Path) -> Result<RunningServer> {
+        let config = ServerConfig {
+            listen,
+            data_dir: Some(data_dir.to_owned()),
+            pod_access: Some(Arc::new(NodeLogs(self.node.clone()))),
+        };
+        Ok(serve(self.api.clone(), Arc::new(SystemEnv), config).await?)
+    }
+
+    /// Ends everything in order: first what acts, then what keeps.
+    pub(crate) async fn stop(mut self) {
+        self.tasks.shutdown().await;
+        // The receiver is only gone if the node has ended by itself.
+        let _ = self.stop_node.send(());
+        let _ = self.node_task.await;
+        self.store.close();
+    }
+}
+
+/// Writes what `kubectl` needs to reach a server.
+pub(crate) fn write_kubeconfig(server: &RunningServer, path: &Path) -> Result<()> {
+    write_private(path, &server.kubeconfig())
+        .with_context(|| format!("the kubeconfig {} can not be written", path.display()))
+}
+
+async fn run_controllers(client: Arc<dyn Client>, controllers: Vec<Box<dyn Controller>>) {
+    krafla_runtime::run(Engine::new(controllers), client, Arc::new(SystemClock), WORKERS).await;
+}
+
+fn node_config(config: &Config) -> Result<NodeConfig> {
+    let absolute = |path: &Path| {
+        std::path::absolute(path).with_context(|| format!("{} is not a usable path", path.display()))
+    };
+    let program = std::env::current_exe().context("krafla's own program file can not be found")?;
+    let supervisor = vec![program.into_os_string(), OsString::from("supervise")];
+    let root = absolute(&config.data_dir.join("node"))?;
+    std::fs::create_dir_all(&root).with_context(|| format!("{} can not be made", root.display()))?;
+    Ok(NodeConfig::new("localhost", root, absolute(&config.workdir)?, supervisor, config.mode))
+}

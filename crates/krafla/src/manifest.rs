@@ -1,0 +1,134 @@
+//! Manifests: what a user wrote, with the place where it stands, so that every complaint can name it.
+
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use krafla_api::{Kind, Scope};
+use serde_json::Value;
+
+/// A file larger than this is no manifest.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// One object that a user wrote.
+pub(crate) struct Manifest {
+    /// File and document, for messages.
+    pub(crate) place: String,
+    pub(crate) kind: Kind,
+    pub(crate) object: Value,
+}
+
+/// Reads all objects of all files, or says what is wrong with the first that can not be used. Nothing is applied before
+/// everything has been read.
+pub(crate) fn read_all(files: &[impl AsRef<Path>]) -> Result<Vec<Manifest>> {
+    let mut manifests = Vec::new();
+    for file in files {
+        let file = file.as_ref();
+        let name = file.display().to_string();
+        let text = read_text(file).with_context(|| format!("{name}: can not be read"))?;
+        let documents = documents(&text);
+        for (index, document) in documents.iter().enumerate() {
+            let place =
+                if documents.len() == 1 { name.clone() } else { format!("{name}, document {}", index + 1) };
+            let object = krafla_apiserver::schema::yaml::parse(document.as_bytes());
+            let object = object.map_err(|error| anyhow!("{place}: {error}"))?;
+            manifests.push(Manifest::new(place, object.into_value())?);
+        }
+    }
+    if manifests.is_empty() {
+        bail!("no objects found: a manifest needs at least apiVersion, kind and metadata.name");
+    }
+    Ok(manifests)
+}
+
+/// The documents of a YAML stream that say something. JSON is YAML.
+fn documents(text: &str) -> Vec<String> {
+    let mut documents = vec![String::new()];
+    for line in text.lines() {
+        if line == "---" || line.starts_with("--- ") {
+            documents.push(String::new());
+        } else if let Some(document) = documents.last_mut() {
+            document.push_str(line);
+            document.push('\n');
+        }
+    }
+    let says_something = |document: &String| {
+        document.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#'))
+    };
+    documents.into_iter().filter(says_something).collect()
+}
+
+fn read_text(file: &Path) -> Result<String> {
+    let mut text = String::new();
+    let reader: Box<dyn Read> = if file.as_os_str() == "-" {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(file)?)
+    };
+    let n_bytes = reader.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if n_bytes as u64 > FILE_BYTES_MAX {
+        bail!("larger than {} MiB", FILE_BYTES_MAX >> 20);
+    }
+    Ok(text)
+}
+
+impl Manifest {
+    fn new(place: String, mut object: Value) -> Result<Manifest> {
+        let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind_name) = (field("apiVersion"), field("kind"));
+        if api_version.is_empty() || kind_name.is_empty() {
+            bail!(
+                "{place}: apiVersion and kind are required; a Volcano Job has `apiVersion: batch.volcano.sh/v1alpha1` and `kind: Job`"
+            );
+        }
+        let Some(kind) = Kind::of_manifest(api_version, kind_name) else {
+            bail!(
+                "{place}: {api_version} {kind_name} is not a kind that krafla serves{}",
+                suggestion(kind_name)
+            );
+        };
+        if kind.info().scope == Scope::Namespaced {
+            let metadata = object
+                .as_object_mut()
+                .map(|object| object.entry("metadata").or_insert_with(|| Value::Object(Default::default())));
+            let Some(metadata) = metadata.and_then(Value::as_object_mut) else {
+                bail!("{place}: metadata must be a map with at least a name");
+            };
+            metadata.entry("namespace").or_insert_with(|| "default".into());
+        }
+        Ok(Manifest { place, kind, object })
+    }
+}
+
+/// The same kind in another group, if there is one: a frequent slip.
+fn suggestion(kind_name: &str) -> String {
+    let same_name = Kind::ALL.into_iter().find(|kind| kind.info().kind.eq_ignore_ascii_case(kind_name));
+    same_name.map_or_else(String::new, |kind| {
+        format!(
+            "; did you mean `apiVersion: {}` and `kind: {}`?",
+            kind.info().api_version(),
+            kind.info().kind
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_of(text: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("job.yaml");
+        std::fs::write(&file, text).unwrap();
+        let error = read_all(&[&file]).err().map(|error| format!("{error:#}")).unwrap_or_default();
+        error.replace(&dir.path().display().to_string(), "DIR")
+    }
+
+    #[test]
+    fn a_complaint_names_the_file_the_document_and_the_remedy() {
+        expect_test::expect![[r#""#]].assert_eq(&error_of("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: batch/v1alpha1\nkind: job\n"));
+        expect_test::expect![[r#""#]].assert_eq(&error_of("kind: Job\n"));
+        expect_test::expect![[r#""#]].assert_eq(&error_of("a: [\n"));
+        expect_test::expect![[r#""#]].assert_eq(&error_of("# nothing\n"));
+    }
+}

@@ -1,0 +1,38 @@
+//! `krafla up`: a cluster that stays.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use krafla_node::Mode;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli;
+use crate::cluster::{self, Cluster};
+
+/// Keeps a cluster until somebody stops it.
+pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let config = cluster::Config {
+        data_dir: args.data_dir.clone(),
+        in_memory: args.in_memory,
+        workdir: args.workdir,
+        // Objects in memory are gone with krafla, and nothing could take their containers over.
+        mode: if args.in_memory { Mode::EndWithNode } else { Mode::OutliveNode },
+    };
+    let cluster = Cluster::start(config).await?;
+    let server = cluster.serve(args.listen, &args.data_dir).await?;
+    let kubeconfig = args.kubeconfig.unwrap_or_else(|| args.data_dir.join("kubeconfig"));
+    cluster::write_kubeconfig(&server, &kubeconfig)?;
+    println!("ready: https://{}", server.address());
+    println!("use it with: export KUBECONFIG={}", kubeconfig.display());
+
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    println!("stopping");
+    server.shutdown().await;
+    cluster.stop().await;
+    Ok(ExitCode::SUCCESS)
+}

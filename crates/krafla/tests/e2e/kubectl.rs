@@ -1,0 +1,98 @@
+//! `krafla up` and the real kubectl.
+
+use crate::support::{Up, repository_file, text};
+
+const JOB: &str = r#"
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: a}
+spec:
+  minAvailable: 2
+  queue: default
+  tasks:
+    - name: work
+      replicas: 2
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: main, image: any, command: [sh, -c, "echo line from $HOSTNAME; exec tail -f /dev/null"]}]
+"#;
+
+#[test]
+fn get_shows_upstreams_columns() {
+    let up = Up::start();
+    up.apply(JOB);
+    up.wait_for("vcjob/a", "{.status.state.phase}", "Running");
+    up.wait_for("podgroup", "{.status.phase}", "Running");
+    let columns = |kind: &str| {
+        up.kubectl_ok(&["get", kind]).lines().next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(columns("vcjob"), "NAME STATUS MINAVAILABLE RUNNINGS AGE");
+    assert_eq!(columns("podgroup"), "NAME STATUS MINMEMBER RUNNINGS AGE");
+    assert_eq!(columns("pod"), "NAME READY STATUS RESTARTS AGE");
+    let rows = up.kubectl_ok(&["get", "vcjob,podgroup,pod", "--no-headers"]);
+    for row in ["job.batch.volcano.sh/a", "podgroup.scheduling.volcano.sh/a-", "pod/a-work-0", "pod/a-work-1"]
+    {
+        assert!(rows.contains(row), "{row} is missing in:\n{rows}");
+    }
+}
+
+#[test]
+fn logs_show_what_a_pod_printed() {
+    let up = Up::start();
+    up.apply(JOB);
+    up.wait_for("vcjob/a", "{.status.state.phase}", "Running");
+    assert_eq!(up.kubectl_ok(&["logs", "a-work-1", "--tail=1"]), "line from a-work-1\n");
+}
+
+#[test]
+fn deleting_a_job_removes_its_pods_and_podgroup() {
+    let up = Up::start();
+    up.apply(JOB);
+    up.wait_for("vcjob/a", "{.status.state.phase}", "Running");
+    up.kubectl_ok(&["delete", "vcjob", "a", "--cascade=foreground"]);
+    up.kubectl_ok(&["wait", "pods", "--all", "--for=delete", "--timeout=60s"]);
+    assert_eq!(up.kubectl_ok(&["get", "pods,podgroups", "--ignore-not-found"]), "");
+}
+
+#[test]
+fn configmaps_and_pods_are_applied_changed_and_deleted() {
+    let up = Up::start();
+    let config = |value: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata: {{key: {value}}}\n")
+    };
+    assert_eq!(up.apply(&config("one")), "configmap/c created\n");
+    assert_eq!(up.apply(&config("one")), "configmap/c unchanged\n");
+    assert_eq!(up.apply(&config("two")), "configmap/c configured\n");
+    assert_eq!(up.field("configmap/c", "{.data.key}"), "two");
+
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {restartPolicy: Never, containers: [{name: main, image: any, command: [sh, -c, 'exit 7']}]}\n";
+    assert_eq!(up.apply(pod), "pod/p created\n");
+    up.wait_for("pod/p", "{.status.phase}", "Failed");
+    assert_eq!(up.field("pod/p", "{.status.containerStatuses[0].state.terminated.exitCode}"), "7");
+    up.kubectl_ok(&["delete", "pod/p", "configmap/c"]);
+    assert_eq!(up.kubectl_ok(&["get", "pods", "--ignore-not-found"]), "");
+}
+
+#[test]
+fn a_job_with_a_wrong_field_is_refused_with_the_fields_path() {
+    let up = Up::start();
+    let output =
+        up.kubectl_with_input(&["apply", "-f", "-"], &JOB.replace("minAvailable: 2", "minAvailable: -1"));
+    assert!(!output.status.success());
+    assert!(text(&output.stderr).contains("spec.minAvailable"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_examples_complete_under_kubectl() {
+    let up = Up::start();
+    for example in ["hello", "restart"] {
+        up.kubectl_ok(&[
+            "apply",
+            "-f",
+            repository_file(&format!("examples/{example}.yaml")).to_str().unwrap(),
+        ]);
+        up.wait_for(&format!("vcjob/{example}"), "{.status.state.phase}", "Completed");
+    }
+    assert_eq!(up.field("vcjob/restart", "{.status.retryCount}"), "1");
+}

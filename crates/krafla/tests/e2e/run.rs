@@ -1,0 +1,97 @@
+//! `krafla run`: from a file to an exit code.
+
+use crate::support::{krafla, repository_file, text};
+
+fn run_text(manifest: &str) -> (Option<i32>, String, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("job.yaml");
+    std::fs::write(&file, manifest).unwrap();
+    let output = krafla().current_dir(dir.path()).args(["run", "job.yaml"]).output().unwrap();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn job(command: &str, more: &str) -> String {
+    format!(
+        r#"
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {{name: a}}
+spec:
+  minAvailable: 1
+{more}
+  tasks:
+    - name: work
+      replicas: 1
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{{name: main, image: any, command: [sh, -c, '{command}']}}]
+"#
+    )
+}
+
+#[test]
+fn hello_completes_and_exits_with_0() {
+    let output = krafla().arg("run").arg(repository_file("examples/hello.yaml")).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let lines = text(&output.stdout);
+    for word in ["hello", "Pending", "Running", "Completed"] {
+        assert!(lines.contains(word), "{word} is missing in:\n{lines}");
+    }
+}
+
+#[test]
+fn a_job_that_fails_exits_with_1_and_shows_the_pods_last_words() {
+    let (code, stdout, stderr) = run_text(&job("echo out of luck; exit 3", ""));
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains("Failed"), "{stdout}");
+    assert!(stderr.contains("a-work-0") && stderr.contains("exit code 3"), "{stderr}");
+    assert!(stderr.contains("out of luck"), "{stderr}");
+}
+
+#[test]
+fn a_policy_restarts_a_job_until_it_succeeds() {
+    let output = krafla().arg("run").arg(repository_file("examples/restart.yaml")).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let lines = text(&output.stdout);
+    assert!(lines.contains("Restarting") && lines.contains("Completed"), "{lines}");
+}
+
+#[test]
+fn a_command_that_does_not_exist_fails_the_job_and_is_named() {
+    let manifest = job("true", "").replace("[sh, -c, 'true']", "[no-such-command]");
+    let (code, stdout, stderr) = run_text(&manifest);
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert!(stderr.contains("no-such-command"), "{stderr}");
+}
+
+#[test]
+fn bad_input_exits_with_2_and_names_file_field_and_remedy() {
+    let (code, _, stderr) = run_text("apiVersion: batch/v1\nkind: Sparkle\nmetadata: {name: a}\n");
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("job.yaml") && stderr.contains("Sparkle"), "{stderr}");
+
+    let (code, _, stderr) = run_text(&job("true", "  maxRetry: -1"));
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("job.yaml") && stderr.contains("spec.maxRetry"), "{stderr}");
+
+    let (code, _, stderr) = run_text("a: [");
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("job.yaml"), "{stderr}");
+}
+
+#[test]
+fn a_wrong_flag_exits_with_2_and_says_what_there_is() {
+    let output = krafla().args(["run", "--wait", "job.yaml"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--wait"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn crds_are_printed_as_yaml_documents() {
+    let output = krafla().arg("crds").output().unwrap();
+    let yaml = text(&output.stdout);
+    assert!(output.status.success());
+    assert_eq!(yaml.matches("kind: CustomResourceDefinition").count(), 7, "{yaml}");
+    assert!(yaml.contains("name: jobs.batch.volcano.sh"), "{yaml}");
+}

@@ -1,0 +1,153 @@
+//! A krafla cluster for one test, and the real kubectl pointed at it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+/// The krafla binary under test.
+pub(crate) fn krafla() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_krafla"))
+}
+
+/// A file of the repository.
+pub(crate) fn repository_file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
+}
+
+/// kubectl: `KRAFLA_KUBECTL`, or what `scripts/install-tools` built.
+pub(crate) fn kubectl_path() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let named = std::env::var_os("KRAFLA_KUBECTL").map(PathBuf::from);
+        let path = named.unwrap_or_else(|| repository_file("target/tools/bin/kubectl"));
+        assert!(path.exists(), "{} is missing: run scripts/install-tools first", path.display());
+        path
+    })
+}
+
+/// A running `krafla up` with a data directory of its own.
+pub(crate) struct Up {
+    dir: TempDir,
+    child: Child,
+}
+
+impl Up {
+    /// Starts a cluster and waits until it is ready.
+    pub(crate) fn start() -> Up {
+        Up::start_with(&[])
+    }
+
+    /// Starts a cluster with further arguments.
+    pub(crate) fn start_with(args: &[&str]) -> Up {
+        let dir = tempfile::tempdir().unwrap();
+        let child = spawn(dir.path(), args);
+        Up { dir, child }
+    }
+
+    /// Kills krafla without warning, as a power cut would, and starts it again on the same data directory.
+    pub(crate) fn kill_and_restart(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.child = spawn(self.dir.path(), &[]);
+    }
+
+    /// Where the cluster's data is.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// Where tests may put files.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The process.
+    pub(crate) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Runs kubectl against the cluster.
+    pub(crate) fn kubectl(&self, args: &[&str]) -> Output {
+        self.kubectl_with_input(args, "")
+    }
+
+    /// Runs kubectl and returns what it printed; the command must succeed.
+    pub(crate) fn kubectl_ok(&self, args: &[&str]) -> String {
+        stdout_of(args, self.kubectl(args))
+    }
+
+    /// Applies a manifest; it must be accepted.
+    pub(crate) fn apply(&self, manifest: &str) -> String {
+        let args = ["apply", "-f", "-"];
+        stdout_of(&args, self.kubectl_with_input(&args, manifest))
+    }
+
+    /// Runs kubectl with something on its standard input.
+    pub(crate) fn kubectl_with_input(&self, args: &[&str], input: &str) -> Output {
+        let mut child = Command::new(kubectl_path())
+            .args(args)
+            .env("KUBECONFIG", self.dir.path().join("kubeconfig"))
+            .env("HOME", self.dir.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// One field of one object, by JSONPath; empty if it is not set.
+    pub(crate) fn field(&self, object: &str, path: &str) -> String {
+        self.kubectl_ok(&["get", object, "-o", &format!("jsonpath={path}")])
+    }
+
+    /// Waits until a field has a value.
+    pub(crate) fn wait_for(&self, object: &str, path: &str, value: &str) {
+        self.kubectl_ok(&["wait", object, &format!("--for=jsonpath={path}={value}"), "--timeout=60s"]);
+    }
+}
+
+impl Drop for Up {
+    /// Ends the cluster in order, so that nothing of it survives the test.
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts `krafla up` and returns once it says that it is ready.
+fn spawn(dir: &Path, args: &[&str]) -> Child {
+    let mut child = krafla()
+        .args(["up", "--listen", "127.0.0.1:0"])
+        .arg("--data-dir")
+        .arg(dir.join("data"))
+        .arg("--kubeconfig")
+        .arg(dir.join("kubeconfig"))
+        .arg("--workdir")
+        .arg(dir)
+        .args(args)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let is_ready = lines.by_ref().map_while(Result::ok).any(|line| line.starts_with("ready"));
+    assert!(is_ready, "krafla up ended before it was ready: {:?}", child.wait());
+    // Keep reading, so that krafla never waits for somebody to take its lines.
+    std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+    child
+}
+
+fn stdout_of(args: &[&str], output: Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "kubectl {args:?}: {}\n{}", text(&output.stderr), text(&output.stdout));
+    text(&output.stdout)
+}
+
+/// The text that a process wrote to its standard output.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
