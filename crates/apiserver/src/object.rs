@@ -43,6 +43,11 @@ pub fn is_deleting(object: &Value) -> bool {
     !meta(object, "deletionTimestamp").is_empty()
 }
 
+/// What a JSON pointer leads to; null if it leads nowhere.
+pub fn at<'a>(object: &'a Value, pointer: &str) -> &'a Value {
+    object.pointer(pointer).unwrap_or(&Value::Null)
+}
+
 /// A time.
 pub fn time_at(object: &Value, pointer: &str) -> Option<Time> {
     object.pointer(pointer)?.as_str()?.parse().ok().map(Time)

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::field::FieldError;
+use crate::object;
 
 /// An answer other than the object that was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +18,7 @@ pub struct Status {
     /// A sentence for people.
     pub message: String,
     /// What it is about.
-    pub details: Option<Details>,
+    pub details: Option<Box<Details>>,
 }
 
 /// What a [`Status`] is about.
@@ -105,8 +106,12 @@ impl Status {
         Status { code, reason, message: message.into(), details: None }
     }
 
+    fn with(self, details: Details) -> Status {
+        Status { details: Some(Box::new(details)), ..self }
+    }
+
     fn about(self, what: &Qualified<'_>, name: &str) -> Status {
-        Status { details: Some(Details::of(what, name)), ..self }
+        self.with(Details::of(what, name))
     }
 
     fn with_cause(mut self, reason: &str, message: &str, field: &str) -> Status {
@@ -122,8 +127,8 @@ impl Status {
 
     /// There is no such resource, or it does not have that subresource.
     pub fn unknown_resource() -> Status {
-        let status = Status::new(404, "NotFound", "the server could not find the requested resource");
-        Status { details: Some(Details::default()), ..status }
+        Status::new(404, "NotFound", "the server could not find the requested resource")
+            .with(Details::default())
     }
 
     /// An object of that name exists.
@@ -175,7 +180,13 @@ impl Status {
             many => format!("[{}]", many.join(", ")),
         };
         let status = Status::new(422, "Invalid", format!("{kind} \"{name}\" is invalid: {list}"));
-        Status { details: Some(Details { causes, ..Details::of(kind, name) }), ..status }
+        status.with(Details { causes, ..Details::of(kind, name) })
+    }
+
+    /// A patch cannot be applied; upstream does not say why.
+    pub fn patch_refused() -> Status {
+        let message = "the server rejected our request due to an error in our request";
+        Status::new(422, "Invalid", message).with(Details::default())
     }
 
     /// The rules of the cluster do not allow it.
@@ -203,7 +214,7 @@ impl Status {
     /// The resource does not have this verb.
     pub fn method_not_allowed() -> Status {
         let message = "the server does not allow this method on the requested resource";
-        Status { details: Some(Details::default()), ..Status::new(405, "MethodNotAllowed", message) }
+        Status::new(405, "MethodNotAllowed", message).with(Details::default())
     }
 
     /// None of the media types that the client accepts can be offered.
@@ -214,7 +225,7 @@ impl Status {
     /// The client accepts no media type that is known here.
     pub fn nothing_acceptable(offered: &str) -> Status {
         let message = format!("406: Not Acceptable\n\nAvailable representations: {offered}");
-        Status { details: Some(Details::default()), ..Status::new(406, "NotAcceptable", message) }
+        Status::new(406, "NotAcceptable", message).with(Details::default())
     }
 
     /// A single form was asked of a list, or the reverse.
@@ -230,8 +241,7 @@ impl Status {
 
     /// The patch is in a media type that the resource does not know.
     pub fn unsupported_patch_type() -> Status {
-        let status = Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
-        Status { details: Some(Details::default()), ..status }
+        Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type").with(Details::default())
     }
 
     /// The body is larger than the server reads.
@@ -259,7 +269,7 @@ impl Status {
     /// The server has too much to do.
     pub fn too_many_requests(message: &str, retry_after_seconds: u32) -> Status {
         let details = Details { retry_after_seconds, ..Details::default() };
-        Status { details: Some(details), ..Status::new(429, "TooManyRequests", message) }
+        Status::new(429, "TooManyRequests", message).with(details)
     }
 
     /// Something is broken on our side.
@@ -284,10 +294,10 @@ impl Status {
             "message": self.message, "code": self.code,
         });
         if !self.reason.is_empty() {
-            status["reason"] = self.reason.into();
+            object::set(&mut status, "reason", self.reason);
         }
         if let Some(details) = &self.details {
-            status["details"] = details.to_json();
+            object::set(&mut status, "details", details.to_json());
         }
         status
     }

@@ -1,4 +1,5 @@
 //! The server as a stranger sees it: over TLS, byte by byte.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on stops")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -69,7 +70,8 @@ async fn only_who_has_the_token_is_answered() {
 async fn objects_are_made_listed_and_deleted() {
     let server = start(None).await;
     let maps = "/api/v1/namespaces/default/configmaps";
-    let (code, _) = ask(&server, server.token(), "POST", maps, r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#).await;
+    let (code, _) =
+        ask(&server, server.token(), "POST", maps, r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#).await;
     assert_eq!(code, 201);
     let (code, list) = ask(&server, server.token(), "GET", maps, "").await;
     assert_eq!(code, 200);
@@ -83,7 +85,8 @@ async fn objects_are_made_listed_and_deleted() {
 async fn a_body_that_is_too_large_is_not_read() {
     let server = start(None).await;
     let body = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "x".repeat(3 * 1024 * 1024));
-    let (code, _) = ask(&server, server.token(), "POST", "/api/v1/namespaces/default/configmaps", &body).await;
+    let (code, _) =
+        ask(&server, server.token(), "POST", "/api/v1/namespaces/default/configmaps", &body).await;
     assert_eq!(code, 413);
     server.shutdown().await;
 }

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::body::{self, Reply};
+use crate::object::set;
 use crate::registry::{Resource, Subresource, Table, Version};
 
 /// The form of aggregated discovery that a client wants: its content type, and the version of the group.
@@ -73,7 +74,7 @@ fn resource_in_full(resource: &Resource) -> Value {
                 "verbs": subresource.verbs,
             })
         });
-        shown["subresources"] = subresources.collect();
+        set(&mut shown, "subresources", subresources.collect::<Vec<Value>>());
     }
     shown
 }
@@ -82,7 +83,7 @@ fn add_names(shown: &mut Value, resource: &Resource) {
     let names = &resource.names;
     for (field, words) in [("shortNames", &names.short_names), ("categories", &names.categories)] {
         if !words.is_empty() {
-            shown[field] = words.iter().map(|word| Value::from(&**word)).collect();
+            set(shown, field, words.iter().map(|word| Value::from(&**word)).collect::<Vec<Value>>());
         }
     }
 }
@@ -108,8 +109,8 @@ pub(super) fn one_group(table: &Table, name: &str) -> Option<Value> {
         return None;
     }
     let mut shown = group(name, versions);
-    shown["kind"] = "APIGroup".into();
-    shown["apiVersion"] = "v1".into();
+    set(&mut shown, "kind", "APIGroup");
+    set(&mut shown, "apiVersion", "v1");
     Some(shown)
 }
 
@@ -133,7 +134,7 @@ pub(super) fn resources(table: &Table, group: &str, version: &str) -> Option<Val
     let mut list = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
     // The core group's document is older than the habit of saying its version.
     if !group.is_empty() {
-        list["apiVersion"] = "v1".into();
+        set(&mut list, "apiVersion", "v1");
     }
     Some(list)
 }
@@ -146,7 +147,7 @@ fn one_resource(resource: &Resource) -> Value {
     });
     add_names(&mut shown, resource);
     if resource.verbs.contains(&"get") {
-        shown["storageVersionHash"] = storage_hash(resource).into();
+        set(&mut shown, "storageVersionHash", storage_hash(resource));
     }
     shown
 }
@@ -158,10 +159,10 @@ fn one_subresource(resource: &Resource, subresource: &Subresource) -> Value {
         "namespaced": resource.is_namespaced(), "kind": names.kind.as_ref(), "verbs": subresource.verbs,
     });
     if let Some([group, version, kind]) = subresource.body {
-        shown["kind"] = kind.into();
+        set(&mut shown, "kind", kind);
         if *group != *names.group {
-            shown["group"] = group.into();
-            shown["version"] = version.into();
+            set(&mut shown, "group", group);
+            set(&mut shown, "version", version);
         }
     }
     shown

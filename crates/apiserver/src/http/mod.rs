@@ -156,17 +156,17 @@ impl Context {
             Action::Delete => request.delete().await,
             Action::Bind => request.bind().await,
             Action::Evict => request.evict().await,
-            Action::Log => self.log(&request),
+            Action::Log => self.log(&request).await,
             Action::List | Action::DeleteCollection | Action::Review => Err(Status::method_not_allowed()),
         }
     }
 
-    fn log(&self, request: &ObjectRequest<'_>) -> Result<Reply, Status> {
+    async fn log(&self, request: &ObjectRequest<'_>) -> Result<Reply, Status> {
         let key = Key::new(&request.path.namespace, &request.path.name);
         let entry = self.api.get(&request.resource, &key)?;
         let pod =
             serde_json::from_slice(&entry.bytes).map_err(|error| Status::internal(&error.to_string()))?;
-        pods::log(self.pod_access.as_ref(), &key, &pod, &request.query)
+        pods::log(self.pod_access.as_ref(), &key, &pod, &request.query).await
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{HeaderValue, WARNING};
 use krafla_api::Key;
+use krafla_plan::Propagation;
 use serde_json::{Value, json};
 
 use super::accept::Accept;
@@ -57,7 +58,7 @@ impl ObjectRequest<'_> {
     }
 
     fn show(&self, code: u16, bytes: Bytes) -> Result<Reply, Status> {
-        show::object(code, &self.resource, bytes, &self.accept, &self.query, self.context.env.now())
+        show::one(code, &self.resource, bytes, &self.accept, &self.query, self.context.env.now())
     }
 
     fn show_written(&self, answer: Answer) -> Result<Reply, Status> {
@@ -123,13 +124,20 @@ impl ObjectRequest<'_> {
     /// DELETE.
     pub(super) async fn delete(&self) -> Result<Reply, Status> {
         let options = delete_options::decode(&self.content_type, &self.body, &self.query)?;
-        match self.context.api.delete(&self.resource, &self.key(), &options).await? {
+        let keeps_dependents = self.resource.rules.default_propagation() == Some(Propagation::Orphan);
+        let warnings = match options.propagation {
+            None if keeps_dependents => vec![DEPENDENTS_KEPT.to_owned()],
+            _ => Vec::new(),
+        };
+        let deleted = self.context.api.delete(&self.resource, &self.key(), &options).await;
+        let shown = deleted.and_then(|deleted| match deleted {
             Deleted::Gone(answer) if !self.resource.rules.returns_deleted() => {
                 let success = status::deleted(&self.resource.qualified(), &answer.key.name, &answer.uid.0);
                 Ok(body::value(200, &success, self.accept.encoding))
             }
             Deleted::Gone(answer) | Deleted::Marked(answer) => self.show(200, answer.bytes),
-        }
+        });
+        warn(shown, &warnings)
     }
 
     /// POST of a Binding.
@@ -153,6 +161,9 @@ impl ObjectRequest<'_> {
         Ok(body::value(201, &done(), self.accept.encoding))
     }
 }
+
+const DEPENDENTS_KEPT: &str = "child pods are preserved by default when jobs are deleted; set \
+    propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
 fn done() -> Value {
     json!({"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success", "code": 201})

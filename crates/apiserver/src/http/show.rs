@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::accept::{Accept, Encoding, Form};
 use super::body::{self, Reply};
 use super::query::Query;
+use crate::object;
 use crate::ops::Listing;
 use crate::registry::Resource;
 use crate::status::Status;
@@ -27,7 +28,7 @@ pub(super) fn include(query: &Query) -> Result<Include, Status> {
 }
 
 /// One object.
-pub(super) fn object(
+pub(super) fn one(
     code: u16,
     resource: &Resource,
     bytes: Bytes,
@@ -45,7 +46,7 @@ pub(super) fn object(
         Form::Partial(version) => table::partial(&object, version),
         Form::Table(version) => {
             let row = table::row(&resource.columns, &object, include(query)?, version, now);
-            let revision = &object["metadata"]["resourceVersion"];
+            let revision = object::meta(&object, "resourceVersion");
             json!({
                 "kind": "Table", "apiVersion": format!("meta.k8s.io/{version}"),
                 "metadata": {"resourceVersion": revision},
@@ -126,10 +127,10 @@ fn item_printer(resource: &Resource, form: &Form, query: &Query, now: Time) -> R
 fn list_meta(listing: &Listing) -> Value {
     let mut metadata = json!({"resourceVersion": listing.revision.to_string()});
     if let Some(token) = &listing.continue_token {
-        metadata["continue"] = token.as_str().into();
+        object::set(&mut metadata, "continue", token.as_str());
     }
     if let Some(remaining) = listing.remaining {
-        metadata["remainingItemCount"] = remaining.into();
+        object::set(&mut metadata, "remainingItemCount", remaining);
     }
     metadata
 }
@@ -161,7 +162,7 @@ fn retyping(resource: &Resource) -> impl Fn(Bytes) -> Bytes + Send + use<> {
         }
         match parse(&bytes) {
             Ok(mut object) => {
-                crate::object::set(&mut object, "apiVersion", wanted.as_str());
+                object::set(&mut object, "apiVersion", wanted.as_str());
                 object.to_string().into()
             }
             Err(_) => bytes,

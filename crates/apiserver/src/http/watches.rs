@@ -12,6 +12,7 @@ use super::accept::{Accept, Encoding, Form};
 use super::body::{self, CHUNK_BYTES, Reply};
 use super::query::Query;
 use super::{Context, lists, show, stopped};
+use crate::object;
 use crate::ops::{Watch, WatchEvent, WatchOptions};
 use crate::registry::Resource;
 use crate::selector::Filter;
@@ -215,7 +216,7 @@ impl Printer {
         }
         let mut object: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         if let Some(revision) = revision {
-            crate::object::set_meta(&mut object, "resourceVersion", revision.to_string());
+            object::set_meta(&mut object, "resourceVersion", revision.to_string());
         }
         let shown = self.shown(&object);
         crate::store::watch_line(event_type, shown.to_string().as_bytes())
@@ -232,7 +233,7 @@ impl Printer {
                 self.has_shown_columns = true;
                 json!({
                     "kind": "Table", "apiVersion": format!("meta.k8s.io/{version}"),
-                    "metadata": {"resourceVersion": object["metadata"]["resourceVersion"]},
+                    "metadata": {"resourceVersion": object::meta(object, "resourceVersion")},
                     "columnDefinitions": columns, "rows": [row],
                 })
             }
@@ -244,7 +245,7 @@ impl Printer {
         let names = &self.resource.names;
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if is_initial_end {
-            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            object::set(&mut metadata, "annotations", json!({"k8s.io/initial-events-end": "true"}));
         }
         let object =
             json!({"kind": names.kind.as_ref(), "apiVersion": names.api_version(), "metadata": metadata});

@@ -1,25 +1,14 @@
 //! Events.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Rules, default_to};
+use super::Rules;
 use crate::object;
 
 /// Events.
 pub struct Event;
 
 impl Rules for Event {
-    /// The fields that an event always shows, set or not.
-    fn default(&self, object: &mut Value) {
-        let fields = object::fields(object);
-        for time in ["eventTime", "firstTimestamp", "lastTimestamp"] {
-            default_to(fields, time, Value::Null);
-        }
-        default_to(fields, "reportingComponent", "");
-        default_to(fields, "reportingInstance", "");
-        default_to(fields, "source", json!({}));
-    }
-
     fn selectable(&self, object: &Value, field: &str) -> String {
         let first_of = |paths: [&str; 2]| {
             paths

@@ -10,6 +10,7 @@ pub mod config;
 pub mod crd;
 pub mod custom;
 pub mod event;
+pub mod job;
 pub mod namespace;
 pub mod node;
 pub mod pod;
@@ -19,7 +20,8 @@ pub mod volume;
 pub mod workload;
 
 use krafla_api::Time;
-use serde_json::{Map, Value, json};
+use krafla_plan::Propagation;
+use serde_json::{Map, Value};
 
 use crate::field::FieldError;
 use crate::object;
@@ -62,6 +64,11 @@ pub trait Rules: Send + Sync {
         None
     }
 
+    /// What becomes of dependents when nobody says.
+    fn default_propagation(&self) -> Option<Propagation> {
+        None
+    }
+
     /// Whether a deletion answers with the object rather than with a plain success.
     fn returns_deleted(&self) -> bool {
         false
@@ -78,12 +85,12 @@ pub struct Plain;
 
 impl Rules for Plain {}
 
-/// A kind whose new objects have an empty status, whatever the client says.
-pub struct EmptyStatus;
+/// A kind whose new objects have no status yet, whatever the client says.
+pub struct NoStatus;
 
-impl Rules for EmptyStatus {
+impl Rules for NoStatus {
     fn on_create(&self, object: &mut Value, _now: Time) {
-        object::set(object, "status", json!({}));
+        object::remove(object, "status");
     }
 }
 

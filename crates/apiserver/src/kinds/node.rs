@@ -15,13 +15,6 @@ impl Rules for Node {
         if let Some(capacity) = status.get("capacity").cloned() {
             default_to(status, "allocatable", capacity);
         }
-        default_to(status, "daemonEndpoints", json!({"kubeletEndpoint": {"Port": 0}}));
-        default_to(status, "nodeInfo", json!({}));
-        if let Some(info) = status.get_mut("nodeInfo").and_then(Value::as_object_mut) {
-            for field in NODE_INFO {
-                default_to(info, field, "");
-            }
-        }
     }
 
     /// A new node takes no pods until it reports ready.
@@ -51,16 +44,3 @@ impl Rules for Node {
 }
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
-
-const NODE_INFO: [&str; 10] = [
-    "architecture",
-    "bootID",
-    "containerRuntimeVersion",
-    "kernelVersion",
-    "kubeProxyVersion",
-    "kubeletVersion",
-    "machineID",
-    "operatingSystem",
-    "osImage",
-    "systemUUID",
-];

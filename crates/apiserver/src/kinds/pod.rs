@@ -23,14 +23,15 @@ impl Rules for Pod {
         let is_gated =
             object.pointer("/spec/schedulingGates").and_then(Value::as_array).is_some_and(|g| !g.is_empty());
         if is_gated {
-            status["conditions"] = json!([{
+            let condition = json!({
                 "type": "PodScheduled",
                 "status": "False",
                 "reason": "SchedulingGated",
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
                 "lastProbeTime": null,
                 "lastTransitionTime": now,
-            }]);
+            });
+            object::set(&mut status, "conditions", vec![condition]);
         }
         object::set(object, "status", status);
         add_default_tolerations(object::part(object, "spec"));

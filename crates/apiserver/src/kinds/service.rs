@@ -1,7 +1,7 @@
 //! Services.
 
 use krafla_api::Time;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Rules, default_to};
 use crate::object;
@@ -32,7 +32,7 @@ impl Rules for Service {
     }
 
     fn on_create(&self, service: &mut Value, _now: Time) {
-        object::set(service, "status", json!({"loadBalancer": {}}));
+        object::remove(service, "status");
     }
 
     /// The address, once given, stays.

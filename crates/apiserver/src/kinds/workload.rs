@@ -10,10 +10,68 @@ pub struct PodTemplate;
 
 impl Rules for PodTemplate {
     fn default(&self, object: &mut Value) {
-        default_pod_spec(object::fields(
-            object::part(object, "template").entry("spec").or_insert_with(|| json!({})),
-        ));
+        default_template(object::part(object, "template"));
     }
+}
+
+/// Sets of pods that are kept at a number.
+pub enum Replicated {
+    /// A Deployment.
+    Deployment,
+    /// A ReplicaSet or ReplicationController.
+    ReplicaSet,
+    /// A StatefulSet.
+    StatefulSet,
+    /// A DaemonSet.
+    DaemonSet,
+}
+
+impl Rules for Replicated {
+    fn default(&self, object: &mut Value) {
+        let spec = object::part(object, "spec");
+        match self {
+            Replicated::Deployment => {
+                default_to(spec, "replicas", 1);
+                default_to(spec, "progressDeadlineSeconds", 600);
+                default_to(spec, "revisionHistoryLimit", 10);
+                default_strategy(spec, "strategy", json!({"maxSurge": "25%", "maxUnavailable": "25%"}));
+            }
+            Replicated::ReplicaSet => default_to(spec, "replicas", 1),
+            Replicated::StatefulSet => {
+                default_to(spec, "replicas", 1);
+                default_to(spec, "podManagementPolicy", "OrderedReady");
+                default_to(spec, "revisionHistoryLimit", 10);
+                let retained = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
+                default_to(spec, "persistentVolumeClaimRetentionPolicy", retained);
+                default_strategy(spec, "updateStrategy", json!({"partition": 0}));
+            }
+            Replicated::DaemonSet => {
+                default_to(spec, "revisionHistoryLimit", 10);
+                default_strategy(spec, "updateStrategy", json!({"maxSurge": 0, "maxUnavailable": 1}));
+            }
+        }
+        default_template(object::fields(spec.entry("template").or_insert(Value::Null)));
+    }
+
+    fn on_create(&self, object: &mut Value, _now: krafla_api::Time) {
+        object::remove(object, "status");
+    }
+}
+
+fn default_strategy(spec: &mut Map<String, Value>, field: &str, rolling: Value) {
+    let strategy = object::fields(spec.entry(field).or_insert(Value::Null));
+    default_to(strategy, "type", "RollingUpdate");
+    if strategy.get("type").is_some_and(|name| name == "RollingUpdate") {
+        let given = object::fields(strategy.entry("rollingUpdate").or_insert(Value::Null));
+        for (name, value) in rolling.as_object().into_iter().flatten() {
+            default_to(given, name, value.clone());
+        }
+    }
+}
+
+/// Fills in a pod template.
+pub fn default_template(template: &mut Map<String, Value>) {
+    default_pod_spec(object::fields(template.entry("spec").or_insert(Value::Null)));
 }
 
 /// Fills in a pod's spec as kube-apiserver does.

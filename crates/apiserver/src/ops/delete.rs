@@ -88,7 +88,7 @@ impl Api {
     /// The object with everything that says it is to go.
     fn mark(&self, resource: &Resource, old: &Value, options: &DeleteOptions) -> Value {
         let mut new = old.clone();
-        set_propagation(&mut new, options.propagation);
+        set_propagation(&mut new, options.propagation.or_else(|| resource.rules.default_propagation()));
         let grace = resource.rules.grace_seconds(old, options.grace_seconds).unwrap_or(0);
         let left = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
         let was_deleting = object::is_deleting(old);

@@ -126,7 +126,7 @@ fn copy_marks(pod: &mut Value, binding: &Value) {
 fn set_condition(pod: &mut Value, condition: Value) {
     let conditions = object::part(pod, "status").entry("conditions").or_insert_with(|| json!([]));
     let Some(conditions) = conditions.as_array_mut() else { return };
-    match conditions.iter_mut().find(|existing| existing["type"] == condition["type"]) {
+    match conditions.iter_mut().find(|existing| existing.get("type") == condition.get("type")) {
         Some(existing) => *existing = condition,
         None => conditions.push(condition),
     }

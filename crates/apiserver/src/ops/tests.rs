@@ -54,14 +54,16 @@ impl Cluster {
         let namespace = if resource.is_namespaced() { "default" } else { "" };
         let object = crate::codec::normalise(&resource, &object).map_err(Status::bad_request)?;
         let options = WriteOptions::default();
-        let created = self.0.create(&resource, namespace, object, &options).now_or_never().expect("ready at once");
+        let created =
+            self.0.create(&resource, namespace, object, &options).now_or_never().expect("ready at once");
         created.map(|answer| serde_json::from_slice(&answer.bytes).expect("JSON"))
     }
 
     fn patch(&self, kind: Kind, name: &str, part: Part, patch: Value) -> Result<Value, Status> {
         let patch = Patch::Merge(patch);
         let (resource, key, options) = (self.resource(kind), key(kind, name), WriteOptions::default());
-        let patched = self.0.patch(&resource, &key, part, &patch, &options).now_or_never().expect("ready at once");
+        let patched =
+            self.0.patch(&resource, &key, part, &patch, &options).now_or_never().expect("ready at once");
         patched.map(|answer| serde_json::from_slice(&answer.bytes).expect("JSON"))
     }
 
@@ -155,7 +157,8 @@ fn a_write_computed_from_an_old_state_is_refused() {
     let cluster = Cluster::new();
     let old = cluster.create(Kind::ConfigMap, config_map("a")).unwrap();
     cluster.patch(Kind::ConfigMap, "a", Part::Main, json!({"data": {"k": "w"}})).unwrap();
-    let (maps, key, options) = (cluster.resource(Kind::ConfigMap), key(Kind::ConfigMap, "a"), WriteOptions::default());
+    let (maps, key, options) =
+        (cluster.resource(Kind::ConfigMap), key(Kind::ConfigMap, "a"), WriteOptions::default());
     let replaced = cluster.0.update(&maps, &key, Part::Main, old, &options);
     says(
         &replaced.now_or_never().unwrap().unwrap_err(),
@@ -184,10 +187,16 @@ fn status_is_written_through_its_own_path_only() {
     cluster.create(Kind::Pod, pod("p")).unwrap();
     let both = json!({"status": {"phase": "Failed"}, "spec": {"activeDeadlineSeconds": 5}});
     let main = cluster.patch(Kind::Pod, "p", Part::Main, both.clone()).unwrap();
-    assert_eq!((&main["status"]["phase"], &main["spec"]["activeDeadlineSeconds"]), (&json!("Pending"), &json!(5)));
+    assert_eq!(
+        (&main["status"]["phase"], &main["spec"]["activeDeadlineSeconds"]),
+        (&json!("Pending"), &json!(5))
+    );
     let other = json!({"status": {"phase": "Failed"}, "spec": {"activeDeadlineSeconds": 9}});
     let status = cluster.patch(Kind::Pod, "p", Part::Status, other).unwrap();
-    assert_eq!((&status["status"]["phase"], &status["spec"]["activeDeadlineSeconds"]), (&json!("Failed"), &json!(5)));
+    assert_eq!(
+        (&status["status"]["phase"], &status["spec"]["activeDeadlineSeconds"]),
+        (&json!("Failed"), &json!(5))
+    );
 }
 
 #[test]
@@ -197,7 +206,9 @@ fn a_bound_pod_stays_until_its_node_confirms() {
     cluster.bind("p", "n1").unwrap();
     says(
         &cluster.bind("p", "n2").unwrap_err(),
-        expect![[r#"409 Conflict: Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n1""#]],
+        expect![[
+            r#"409 Conflict: Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n1""#
+        ]],
     );
     assert!(matches!(cluster.delete(Kind::Pod, "p", &DeleteOptions::default()), Ok(Deleted::Marked(_))));
     let going = cluster.get(Kind::Pod, "p").unwrap();
@@ -225,7 +236,10 @@ fn a_finalizer_holds_a_deleted_object_until_it_is_taken_away() {
     let mut held = config_map("a");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     cluster.create(Kind::ConfigMap, held).unwrap();
-    assert!(matches!(cluster.delete(Kind::ConfigMap, "a", &DeleteOptions::default()), Ok(Deleted::Marked(_))));
+    assert!(matches!(
+        cluster.delete(Kind::ConfigMap, "a", &DeleteOptions::default()),
+        Ok(Deleted::Marked(_))
+    ));
     assert!(cluster.get(Kind::ConfigMap, "a").is_some());
     let more = json!({"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}});
     says(
@@ -244,7 +258,10 @@ fn what_becomes_of_dependents_is_remembered_as_a_finalizer() {
     cluster.create(Kind::ConfigMap, config_map("a")).unwrap();
     let foreground = DeleteOptions { propagation: Some(Propagation::Foreground), ..DeleteOptions::default() };
     assert!(matches!(cluster.delete(Kind::ConfigMap, "a", &foreground), Ok(Deleted::Marked(_))));
-    assert_eq!(cluster.get(Kind::ConfigMap, "a").unwrap()["metadata"]["finalizers"], json!(["foregroundDeletion"]));
+    assert_eq!(
+        cluster.get(Kind::ConfigMap, "a").unwrap()["metadata"]["finalizers"],
+        json!(["foregroundDeletion"])
+    );
 }
 
 #[test]
@@ -334,7 +351,8 @@ fn a_dry_run_answers_and_stores_nothing() {
     let cluster = Cluster::new();
     let revision = cluster.0.store().revision();
     let (maps, options) = (cluster.resource(Kind::ConfigMap), WriteOptions { dry_run: true, uid: None });
-    let answer = cluster.0.create(&maps, "default", config_map("a"), &options).now_or_never().unwrap().unwrap();
+    let answer =
+        cluster.0.create(&maps, "default", config_map("a"), &options).now_or_never().unwrap().unwrap();
     assert!(answer.is_new && answer.revision == 0);
     assert_eq!(cluster.0.store().revision(), revision);
 }
@@ -343,7 +361,8 @@ fn a_dry_run_answers_and_stores_nothing() {
 fn a_job_is_completed_and_its_faults_are_all_named() {
     let cluster = Cluster::new();
     let task = |name: &str| {
-        let template = json!({"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}});
+        let template =
+            json!({"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}});
         json!({"name": name, "replicas": 1, "template": template})
     };
     let job = |tasks: Value| json!({"metadata": {"name": "j"}, "spec": {"minAvailable": 1, "tasks": tasks}});
@@ -372,7 +391,8 @@ fn a_definition_is_served_as_long_as_it_is_there() {
     });
     cluster.create(Kind::CustomResourceDefinition, definition).unwrap();
     let widgets = cluster.0.registry().find("example.com", "v1", "widgets").unwrap();
-    let widget = crate::codec::normalise(&widgets, &json!({"metadata": {"name": "w"}, "spec": {"odd": 1}})).unwrap();
+    let widget =
+        crate::codec::normalise(&widgets, &json!({"metadata": {"name": "w"}, "spec": {"odd": 1}})).unwrap();
     let options = WriteOptions::default();
     let created = cluster.0.create(&widgets, "default", widget, &options).now_or_never().unwrap().unwrap();
     let created: Value = serde_json::from_slice(&created.bytes).unwrap();

@@ -102,7 +102,7 @@ impl Api {
             let mut new = compute(&old)?;
             check_identity(resource, &entry, &new, options)?;
             self.prepare_changed(resource, part, &mut new, &old)?;
-            match self.put_changed(resource, &entry, new, options).await {
+            match self.put_changed(resource, &entry, [old, new], options).await {
                 Err(CommitError::Stale { .. }) => {}
                 Err(error) => return Err(commit_failed(resource, key, &error)),
                 Ok(answer) => return Ok(answer),
@@ -158,7 +158,7 @@ impl Api {
         &self,
         resource: &Resource,
         entry: &Arc<Entry>,
-        new: Value,
+        [old, new]: [Value; 2],
         options: &WriteOptions,
     ) -> Result<Answer, CommitError> {
         let is_over = is_ready_to_go(&new);
@@ -169,7 +169,8 @@ impl Api {
             object::set_meta(&mut shown, "resourceVersion", entry.revision.to_string());
             Answer::shown(&shown, entry.revision)
         });
-        let draft = self.draft(resource, new);
+        // Watchers see it go as it was last stored, still with what held it.
+        let draft = self.draft(resource, if is_over { old } else { new });
         if !is_over && draft.is_stored_as(entry) {
             return Ok(Answer::stored(entry));
         }

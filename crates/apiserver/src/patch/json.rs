@@ -76,14 +76,9 @@ fn places(pointer: &str) -> Vec<String> {
 /// Applies all operations, or none.
 pub(super) fn apply(mut object: Value, operations: &[Operation]) -> Result<Value, Status> {
     for operation in operations {
-        apply_one(&mut object, operation).ok_or_else(refused)?;
+        apply_one(&mut object, operation).ok_or_else(Status::patch_refused)?;
     }
     Ok(object)
-}
-
-fn refused() -> Status {
-    let status = Status::bad_request("the server rejected our request due to an error in our request");
-    Status { code: 422, reason: "Invalid", details: Some(Default::default()), ..status }
 }
 
 fn apply_one(object: &mut Value, operation: &Operation) -> Option<()> {
@@ -98,7 +93,7 @@ fn apply_one(object: &mut Value, operation: &Operation) -> Option<()> {
         }
         What::Copy(from) => {
             let (parent, last) = parent(object, from)?;
-            let copied = member(parent, last).map(|value| value.clone())?;
+            let copied = member(parent, last)?;
             add(object, path, copied)
         }
         What::Test(expected) => {

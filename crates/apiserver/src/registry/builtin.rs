@@ -8,6 +8,7 @@ use std::sync::Arc;
 use krafla_api::Scope;
 
 use super::{Generation, Names, Resource, Subresource};
+use crate::kinds::workload::Replicated;
 use crate::kinds::{self, Rules};
 use crate::names::NameRule;
 use crate::store::ResourceId;
@@ -101,8 +102,9 @@ fn core() -> Vec<Row> {
             .counted()
             .status()
             .scale()
-            .selectable(&["status.replicas"]),
-        v1("ResourceQuota", "resourcequotas").short("quota").status().rules(kinds::EmptyStatus),
+            .selectable(&["status.replicas"])
+            .rules(Replicated::ReplicaSet),
+        v1("ResourceQuota", "resourcequotas").short("quota").status().rules(kinds::NoStatus),
         v1("Secret", "secrets").selectable(&["type"]).columns(table::SECRET).rules(kinds::config::Secret),
         v1("ServiceAccount", "serviceaccounts")
             .short("sa")
@@ -152,14 +154,14 @@ fn workloads() -> Vec<Row> {
     let apps = |kind, plural| Row::new("apps", "v1", kind, plural);
     vec![
         apps("ControllerRevision", "controllerrevisions"),
-        apps("DaemonSet", "daemonsets").short("ds").in_all().counted().status(),
+        apps("DaemonSet", "daemonsets").short("ds").in_all().counted().status().rules(Replicated::DaemonSet),
         apps("Deployment", "deployments")
             .short("deploy")
             .in_all()
             .counted()
             .status()
             .scale()
-            .rules(kinds::EmptyStatus),
+            .rules(Replicated::Deployment),
         apps("ReplicaSet", "replicasets")
             .short("rs")
             .in_all()
@@ -167,8 +169,14 @@ fn workloads() -> Vec<Row> {
             .status()
             .scale()
             .selectable(&["status.replicas"])
-            .rules(kinds::EmptyStatus),
-        apps("StatefulSet", "statefulsets").short("sts").in_all().counted().status().scale(),
+            .rules(Replicated::ReplicaSet),
+        apps("StatefulSet", "statefulsets")
+            .short("sts")
+            .in_all()
+            .counted()
+            .status()
+            .scale()
+            .rules(Replicated::StatefulSet),
         Row::new("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
             .short("hpa")
             .in_all()
@@ -179,14 +187,14 @@ fn workloads() -> Vec<Row> {
             .counted()
             .status()
             .columns(table::CRON_JOB)
-            .rules(kinds::EmptyStatus),
+            .rules(kinds::job::CronJob),
         Row::new("batch", "v1", "Job", "jobs")
             .in_all()
             .counted()
             .status()
             .selectable(&["status.successful"])
             .columns(table::JOB)
-            .rules(kinds::EmptyStatus),
+            .rules(kinds::job::Job),
         Row::new("coordination.k8s.io", "v1", "Lease", "leases")
             .needs_version()
             .create_on_update()
@@ -206,7 +214,8 @@ fn workloads() -> Vec<Row> {
             .short("pdb")
             .counted()
             .needs_version()
-            .status(),
+            .status()
+            .rules(kinds::NoStatus),
     ]
 }
 

@@ -56,7 +56,7 @@ fn walk<'a>(steps: &[Step], at: &'a Value) -> Option<&'a Value> {
         Step::Where(path, wanted) => {
             let is_wanted = |item: &&Value| match walk(&path.0, item) {
                 Some(Value::String(text)) => text == wanted,
-                Some(other) => other.to_string() == *wanted,
+                Some(other) => wanted == &other.to_string(),
                 None => false,
             };
             at.as_array()?.iter().filter(is_wanted).find_map(|item| walk(rest, item))

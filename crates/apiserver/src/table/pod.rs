@@ -4,7 +4,7 @@ use krafla_api::Time;
 use serde_json::{Value, json};
 
 use super::human::age;
-use crate::object::{self, text_at, time_at};
+use crate::object::{self, at, text_at, time_at};
 
 /// The cells of a pod.
 pub(super) fn cells(pod: &Value, now: Time) -> Vec<Value> {
@@ -86,7 +86,7 @@ impl Summary {
             if is_sidecar {
                 sidecars.count_restarts(status);
             }
-            let (terminated, waiting) = (&status["state"]["terminated"], &status["state"]["waiting"]);
+            let (terminated, waiting) = (at(status, "/state/terminated"), at(status, "/state/waiting"));
             let waits_for = waiting["reason"].as_str().unwrap_or_default();
             if terminated.is_object() && terminated["exitCode"] == 0 {
                 continue;
@@ -112,13 +112,13 @@ impl Summary {
         let mut has_running = false;
         for status in list(pod, "/status/containerStatuses").iter().rev() {
             self.count_restarts(status);
-            let (terminated, waiting) = (&status["state"]["terminated"], &status["state"]["waiting"]);
+            let (terminated, waiting) = (at(status, "/state/terminated"), at(status, "/state/waiting"));
             let waits_for = waiting["reason"].as_str().unwrap_or_default();
             if !waits_for.is_empty() {
                 self.reason = waits_for.to_owned();
             } else if terminated.is_object() {
                 self.reason = ended(terminated);
-            } else if status["ready"] == true && status["state"]["running"].is_object() {
+            } else if status["ready"] == true && at(status, "/state/running").is_object() {
                 has_running = true;
                 self.ready += 1;
             }
