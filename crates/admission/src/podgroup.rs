@@ -1,12 +1,10 @@
 //! PodGroups: their queue and how close in the network their pods must be.
 
+use krafla_api::labels::WANTED_QUEUE;
 use krafla_api::volcano::{NetworkTopologySpec, PodGroup, QueueState};
 use serde_json::Value;
 
 use crate::{Cluster, Operation, Path, Reason, Request, Verdict, read};
-
-/// The annotation by which a namespace names the queue of its pods.
-const NAMESPACE_QUEUE: &str = "scheduling.volcano.sh/queue-name";
 
 /// A gang in the queue `default` goes to the queue of its namespace, if that names one.
 pub fn default(podgroup: &mut Value, cluster: &dyn Cluster) {
@@ -14,7 +12,7 @@ pub fn default(podgroup: &mut Value, cluster: &dyn Cluster) {
         return;
     }
     let namespace = podgroup.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
-    if let Some(name) = cluster.namespace_annotation(namespace, NAMESPACE_QUEUE)
+    if let Some(name) = cluster.namespace_annotation(namespace, WANTED_QUEUE)
         && let Some(queue) = podgroup.pointer_mut("/spec/queue")
     {
         *queue = name.into();

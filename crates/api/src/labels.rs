@@ -36,3 +36,33 @@ pub const JDB_MAX_UNAVAILABLE: &str = "volcano.sh/jdb-max-unavailable";
 pub const JOB_FORWARDING: &str = "volcano.sh/job-forwarding";
 /// Pod annotation: the controller itself removes this pod; its end is no trigger.
 pub const OUT_OF_SYNC: &str = "volcano.sh/controller-out-of-sync";
+/// Job label: what kind of job it is, for people.
+pub const JOB_TYPE: &str = "volcano.sh/job-type";
+/// Pod annotation: the rank that Ascend devices get.
+pub const HCCL_RANK_INDEX: &str = "hccl/rankIndex";
+/// Job label and annotation: `<namespace>.<name>` of the JobTemplate it was made from.
+pub const CREATED_BY_JOB_TEMPLATE: &str = "volcano.sh/createdByJobTemplate";
+/// Job label and annotation: `<namespace>.<name>` of the JobFlow that made it.
+pub const CREATED_BY_JOB_FLOW: &str = "volcano.sh/createdByJobFlow";
+/// Job annotation: when a CronJob's job was due.
+pub const CRONJOB_SCHEDULED_AT: &str = "volcano.sh/cronjob-scheduled-timestamp";
+/// Queue annotation: the queue was closed with the one above it, and opens with it.
+pub const CLOSED_BY_PARENT: &str = "volcano.sh/closed-by-parent";
+/// Queue annotation: the path of queues that leads to it.
+pub const HIERARCHY: &str = "volcano.sh/hierarchy";
+/// Queue annotation: a weight for each part of that path.
+pub const HIERARCHY_WEIGHTS: &str = "volcano.sh/hierarchy-weights";
+/// Pod annotation: the PodGroup's name, as users may write it.
+pub const VOLCANO_GROUP_NAME: &str = "scheduling.volcano.sh/group-name";
+/// Annotation of the owner of pods: how many of them must be placed at once.
+pub const GROUP_MIN_MEMBER: &str = "scheduling.volcano.sh/group-min-member";
+/// Annotation of pods and namespaces: the queue to use.
+pub const WANTED_QUEUE: &str = "scheduling.volcano.sh/queue-name";
+/// Pod annotation, and the scheduling gate that it asks for: wait until the queue has room.
+pub const QUEUE_ALLOCATION_GATE: &str = "scheduling.volcano.sh/queue-allocation-gate";
+/// Pod annotation: `hard` or `soft`.
+pub const NETWORK_TOPOLOGY_MODE: &str = "volcano.sh/network-topology-mode";
+/// Pod annotation: the highest tier whose bounds the pods may not cross.
+pub const NETWORK_TOPOLOGY_HIGHEST_TIER: &str = "volcano.sh/network-topology-highest-tier";
+/// Pod annotation: the administrator's resource group.
+pub const RESOURCE_GROUP: &str = "volcano.sh/resource-group";

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use krafla_api::labels::RESOURCE_GROUP;
 use serde_json::{Map, Value};
 
 use crate::Path;
@@ -56,7 +57,7 @@ impl ResourceGroup {
             GroupSelector::Namespace(names) => names.iter().any(|name| name == metadata.str("namespace")),
             GroupSelector::Annotation(wanted) => is_annotated(wanted),
             GroupSelector::NamedOrAnnotation(wanted) => {
-                is_annotated(wanted) || annotation("volcano.sh/resource-group") == self.name
+                is_annotated(wanted) || annotation(RESOURCE_GROUP) == self.name
             }
             GroupSelector::Nothing => false,
         }

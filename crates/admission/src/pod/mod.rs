@@ -28,14 +28,11 @@ mod volume;
 pub use group::{GroupSelector, ResourceGroup};
 pub(crate) use resources::is_counted;
 
-use krafla_api::labels::{JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE};
+use krafla_api::labels::{JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, QUEUE_ALLOCATION_GATE};
 use serde_json::{Value, json};
 
 use crate::json::At;
 use crate::{Operation, Path, Reason, Request, Settings, Verdict};
-
-/// The annotation by which a pod asks for a gate, and the gate's name.
-const QUEUE_GATE: &str = "scheduling.volcano.sh/queue-allocation-gate";
 
 /// Adds what the administrator's settings say about a new pod.
 pub fn default(pod: &mut Value, settings: &Settings) {
@@ -48,16 +45,16 @@ pub fn default(pod: &mut Value, settings: &Settings) {
 }
 
 fn add_gate(pod: &mut Value) {
-    let wanted = At::new(pod, Path::default()).get("metadata").get("annotations").str(QUEUE_GATE);
+    let wanted = At::new(pod, Path::default()).get("metadata").get("annotations").str(QUEUE_ALLOCATION_GATE);
     if wanted != "true" {
         return;
     }
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let gates = spec.entry("schedulingGates").or_insert_with(|| json!([]));
     if let Some(gates) = gates.as_array_mut()
-        && !gates.iter().any(|gate| gate.get("name") == Some(&QUEUE_GATE.into()))
+        && !gates.iter().any(|gate| gate.get("name") == Some(&QUEUE_ALLOCATION_GATE.into()))
     {
-        gates.push(json!({ "name": QUEUE_GATE }));
+        gates.push(json!({ "name": QUEUE_ALLOCATION_GATE }));
     }
 }
 

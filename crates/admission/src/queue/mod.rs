@@ -4,6 +4,7 @@ mod object;
 mod tree;
 
 use krafla_api::Quantity;
+use krafla_api::labels::{HIERARCHY, HIERARCHY_WEIGHTS};
 use krafla_api::volcano::Queue;
 use serde_json::{Map, Value};
 
@@ -11,8 +12,6 @@ use crate::{Cluster, Operation, Path, Reason, Request, Settings, Verdict, read};
 
 /// The queue above all others.
 const ROOT: &str = "root";
-const HIERARCHY: &str = "volcano.sh/hierarchy";
-const HIERARCHY_WEIGHTS: &str = "volcano.sh/hierarchy-weights";
 
 /// Fills in what a new queue leaves out.
 pub fn default(queue: &mut Value) {

@@ -1,10 +1,9 @@
 //! What is wrong with a queue by itself.
 
+use krafla_api::labels::{HIERARCHY, HIERARCHY_WEIGHTS};
 use krafla_api::volcano::{Queue, QueueState, ResourceList};
 
 use crate::{Cluster, Path, Verdict, pod};
-
-use super::{HIERARCHY, HIERARCHY_WEIGHTS};
 
 pub(super) fn validate(queue: &Queue, is_new: bool, cluster: &dyn Cluster, verdict: &mut Verdict) {
     let path = Path::new("spec");
