@@ -29,36 +29,28 @@ impl ContainerId {
         is_file_name(&self.pod.0) && is_file_name(&self.name)
     }
 
-    /// Where the container's files are, below the directory of all pods.
-    pub fn directory(&self, pods: &Path) -> PathBuf {
-        pods.join(&*self.pod.0).join("containers").join(&self.name)
-    }
-
-    /// What the names of all files of this attempt begin with. It tells apart the containers of all kraflas of a machine,
-    /// even of two with copies of the same data.
+    /// What the names of all files of this attempt begin with, below the directory of all pods. It tells apart the
+    /// containers of all kraflas of a machine, even of two with copies of the same data.
     pub fn place(&self, pods: &Path) -> PathBuf {
-        self.directory(pods).join(self.attempt.to_string())
+        // A container's name has no dots, so the other files of a pod are never mistaken for a container's.
+        pods.join(&*self.pod.0).join(format!("{}.{}", self.name, self.attempt))
     }
 
     /// The container of a place below the directory of all pods; none if it is not one.
     pub fn of_place(pods: &Path, place: &Path) -> Option<ContainerId> {
-        let mut parts = place.strip_prefix(pods).ok()?.iter().map(|part| part.to_str());
-        let (pod, "containers", name, attempt) =
-            (parts.next()??, parts.next()??, parts.next()??, parts.next()??)
-        else {
-            return None;
-        };
+        let (pod, file) = place.strip_prefix(pods).ok()?.to_str()?.split_once('/')?;
+        let (name, attempt) = file.rsplit_once('.')?;
         Some(ContainerId { pod: pod.into(), name: name.to_owned(), attempt: attempt.parse().ok()? })
     }
 
-    /// What this attempt wrote to its standard output and standard error.
+    /// What this attempt wrote to its standard output and standard error; not there until it writes something.
     pub fn log_path(&self, pods: &Path) -> PathBuf {
-        self.directory(pods).join(format!("{}.log", self.attempt))
+        self.place(pods).with_added_extension("log")
     }
 
     /// The durable record of this attempt.
     pub fn record_path(&self, pods: &Path) -> PathBuf {
-        self.directory(pods).join(format!("{}.json", self.attempt))
+        self.place(pods).with_added_extension("json")
     }
 }
 
@@ -144,11 +136,15 @@ mod tests {
         let pods = Path::new("/data/pods");
         let id = ContainerId { pod: "0a1b".into(), name: "main".into(), attempt: 3 };
         let place = id.place(pods);
-        assert_eq!(place, Path::new("/data/pods/0a1b/containers/main/3"));
+        assert_eq!(place, Path::new("/data/pods/0a1b/main.3"));
         assert_eq!(ContainerId::of_place(pods, &place), Some(id));
-        for elsewhere in
-            ["", "/copy/pods/0a1b/containers/main/3", "/data/pods/0a1b", "/data/pods/a/containers/b/x"]
-        {
+        for elsewhere in [
+            "",
+            "/copy/pods/0a1b/main.3",
+            "/data/pods/0a1b",
+            "/data/pods/0a1b/volumes",
+            "/data/pods/a/main.x",
+        ] {
             assert_eq!(ContainerId::of_place(pods, Path::new(elsewhere)), None, "{elsewhere}");
         }
     }

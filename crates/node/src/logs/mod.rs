@@ -1,25 +1,21 @@
 //! What containers wrote, as `kubectl logs` shows it.
 
 mod entry;
+mod segments;
 
-use std::io::{self, SeekFrom};
-use std::path::Path;
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use jiff::Timestamp;
 use krafla_api::{Key, Time};
-use tokio::fs::File;
-use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 use crate::agent::{Node, Shared, View};
 use crate::container::ContainerId;
 use crate::pod::Container;
 use entry::Printer;
-
-/// How much is read and handed on at a time.
-const CHUNK_BYTES: usize = 64 << 10;
+use segments::{CHUNK_BYTES, Segments};
 
 /// The reader's wishes, as in the query of a log request.
 #[derive(Clone, Debug, Default)]
@@ -104,18 +100,16 @@ impl Node {
     ) -> Result<LogStream, LogError> {
         let view = self.find(&Key::new(namespace, pod)).ok_or_else(|| LogError::NoPod(pod.to_owned()))?;
         let id = attempt(&view, choose(&view, container)?, options.previous)?;
-        let path = id.log_path(&self.shared.config.pods());
         let unreadable =
             |error: io::Error| LogError::Unreadable { container: id.name.clone(), error: error.to_string() };
-        let mut file = File::open(&path).await.map_err(unreadable)?;
+        let mut log = Segments::open(id.log_path(&self.shared.config.pods())).await.map_err(unreadable)?;
         if let Some(n_lines) = options.tail_lines {
-            let at = tail_start(&path, n_lines).await.map_err(unreadable)?;
-            file.seek(SeekFrom::Start(at)).await.map_err(unreadable)?;
+            log.seek_tail(n_lines).await.map_err(unreadable)?;
         }
         let printer =
             Printer::new(since(&options, Timestamp::now()), options.timestamps, options.limit_bytes);
         let following = options.follow.then(|| Following::new(self.shared.clone(), id));
-        Ok(stream::unfold(Reader { file, printer, following, rest: Vec::new() }, Reader::next).boxed())
+        Ok(stream::unfold(Reader { log, printer, following, rest: Vec::new() }, Reader::next).boxed())
     }
 }
 
@@ -156,33 +150,9 @@ fn since(options: &LogOptions, now: Timestamp) -> Option<Timestamp> {
     options.since_time.map(|time| time.0).or(ago)
 }
 
-/// Where the last `n_lines` entries of a file begin.
-async fn tail_start(path: &Path, n_lines: u64) -> io::Result<u64> {
-    let mut file = File::open(path).await?;
-    let mut end = file.seek(SeekFrom::End(0)).await?;
-    // The line end of the last entry does not begin another one.
-    let mut n_ends_left = n_lines.saturating_add(1);
-    let mut chunk = vec![0; CHUNK_BYTES];
-    while end > 0 {
-        let begin = end.saturating_sub(CHUNK_BYTES as u64);
-        let length = usize::try_from(end.saturating_sub(begin)).unwrap_or(CHUNK_BYTES);
-        let piece = chunk.get_mut(..length).unwrap_or_default();
-        file.seek(SeekFrom::Start(begin)).await?;
-        file.read_exact(piece).await?;
-        for (position, _) in piece.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n') {
-            n_ends_left = n_ends_left.saturating_sub(1);
-            if n_ends_left == 0 {
-                return Ok(begin.saturating_add(position as u64).saturating_add(1));
-            }
-        }
-        end = begin;
-    }
-    Ok(0)
-}
-
 /// Reads a log file, and goes on as it grows.
 struct Reader {
-    file: File,
+    log: Segments,
     printer: Printer,
     following: Option<Following>,
     /// The beginning of an entry of which the end is still to come.
@@ -221,7 +191,7 @@ impl Reader {
     async fn read_chunk(&mut self) -> io::Result<usize> {
         let begin = self.rest.len();
         self.rest.resize(begin.saturating_add(CHUNK_BYTES), 0);
-        let read = self.file.read(self.rest.get_mut(begin..).unwrap_or_default()).await;
+        let read = self.log.read(self.rest.get_mut(begin..).unwrap_or_default()).await;
         self.rest.truncate(begin.saturating_add(*read.as_ref().unwrap_or(&0)));
         read
     }

@@ -103,12 +103,16 @@ impl Containers {
 
     /// Returns the pid of the new process; none for a pause.
     fn launch(&self, launch: &Launch) -> Result<Option<i32>, String> {
-        let no_files = |error: io::Error| format!("no files for this container: {error}");
-        fs::create_dir_all(launch.id.directory(&self.pods)).map_err(no_files)?;
-        let log = LogFile::create(&launch.id.log_path(&self.pods)).map_err(no_files)?;
+        match fs::create_dir(self.pods.join(&*launch.id.pod.0)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(format!("no directory for this pod: {error}"));
+            }
+            _ => {}
+        }
         if launch.argv.is_empty() {
             return Ok(None);
         }
+        let log = LogFile::new(launch.id.log_path(&self.pods));
         let spawned = spawn(launch, &launch.id.place(&self.pods)).map_err(|error| error.to_string())?;
         let pid = spawned.pid;
         let sink =

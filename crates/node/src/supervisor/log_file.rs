@@ -3,14 +3,18 @@
 //! `P` marks a line that goes on in the next entry of the same stream: an overlong one, or the last one if the
 //! container did not end it. Readers put the parts together again.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
 /// What containerd writes at most into one entry.
 const ENTRY_BYTES_MAX: usize = 16 << 10;
+
+/// A kubelet's defaults: when a file is full, and how many are kept.
+const FILE_BYTES_MAX: u64 = 10 << 20;
+const FILES_MAX: u32 = 5;
 
 /// Which of the two standard streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,72 +33,122 @@ impl Stream {
 }
 
 /// The log of one attempt, open for writing.
+///
+/// There is no file until there is something to write, for many containers write nothing. A full file makes room for a
+/// new one, and the oldest goes, so that no container can fill the disk.
 #[derive(Debug)]
-pub(super) struct LogFile<W = File> {
-    file: W,
-    /// What each stream has written since its last line end.
-    open_lines: [Vec<u8>; 2],
-    /// Entries on their way to the file; kept for its allocation.
-    entries: Vec<u8>,
+pub(super) struct LogFile {
+    path: PathBuf,
+    open: Option<Open>,
+    entries: Entries,
+    file_bytes_max: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    n_bytes: u64,
 }
 
 impl LogFile {
-    pub(super) fn create(path: &Path) -> io::Result<LogFile> {
-        let file = File::options().create(true).append(true).open(path)?;
-        Ok(LogFile::new(file))
-    }
-}
-
-impl<W: Write> LogFile<W> {
-    fn new(file: W) -> Self {
-        LogFile { file, open_lines: [Vec::new(), Vec::new()], entries: Vec::new() }
+    pub(super) fn new(path: PathBuf) -> LogFile {
+        LogFile { path, open: None, entries: Entries::default(), file_bytes_max: FILE_BYTES_MAX }
     }
 
-    /// Takes in what a stream wrote. Returns whether the file grew.
+    /// Takes in what a stream wrote. Returns whether the log grew.
     pub(super) fn write(&mut self, stream: Stream, bytes: &[u8], at: Timestamp) -> io::Result<bool> {
-        let LogFile { open_lines: [stdout, stderr], entries, .. } = self;
-        let open = match stream {
-            Stream::Stdout => stdout,
-            Stream::Stderr => stderr,
-        };
-        let time = format!("{at:.9}");
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let (text, ends) = piece.strip_suffix(b"\n").map_or((piece, false), |text| (text, true));
-            open.extend_from_slice(text);
-            while open.len() > ENTRY_BYTES_MAX {
-                let rest = open.split_off(ENTRY_BYTES_MAX);
-                entry(entries, &time, stream, b'P', open);
-                *open = rest;
-            }
-            if ends {
-                entry(entries, &time, stream, b'F', open);
-                open.clear();
-            }
-        }
+        self.entries.add(stream, bytes, at);
         self.flush()
     }
 
-    /// Writes what was not ended by a line end. Returns whether the file grew.
+    /// Writes what was not ended by a line end. Returns whether the log grew.
     pub(super) fn finish(&mut self, at: Timestamp) -> io::Result<bool> {
-        let LogFile { open_lines: [stdout, stderr], entries, .. } = self;
-        let time = format!("{at:.9}");
-        for (stream, open) in [(Stream::Stdout, stdout), (Stream::Stderr, stderr)] {
-            if !open.is_empty() {
-                entry(entries, &time, stream, b'P', open);
-                open.clear();
-            }
-        }
+        self.entries.finish(at);
         self.flush()
     }
 
     /// One write call per chunk of output, so that a reader sees whole entries.
     fn flush(&mut self) -> io::Result<bool> {
-        if self.entries.is_empty() {
+        let bytes = std::mem::take(&mut self.entries.bytes);
+        if bytes.is_empty() {
             return Ok(false);
         }
-        let outcome = self.file.write_all(&self.entries);
-        self.entries.clear();
-        outcome.map(|()| true)
+        if self.open.as_ref().is_some_and(|open| open.n_bytes >= self.file_bytes_max) {
+            self.open = None;
+            shift(&self.path);
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => {
+                let file = File::options().create(true).append(true).open(&self.path)?;
+                self.open.insert(Open { n_bytes: file.metadata()?.len(), file })
+            }
+        };
+        open.file.write_all(&bytes)?;
+        open.n_bytes = open.n_bytes.saturating_add(bytes.len() as u64);
+        Ok(true)
+    }
+}
+
+/// All files that a log may consist of, from the newest to the oldest.
+pub(crate) fn segments(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let older = (1..FILES_MAX).map(|age| path.with_added_extension(age.to_string()));
+    std::iter::once(path.to_owned()).chain(older)
+}
+
+/// Makes each file the next older one; the oldest goes.
+fn shift(path: &Path) {
+    let mut files: Vec<_> = segments(path).collect();
+    let mut older = files.pop();
+    while let Some(newer) = files.pop() {
+        if let Some(older) = &older {
+            // The newest ones exist; the older ones may not yet.
+            let _ = fs::rename(&newer, older);
+        }
+        older = Some(newer);
+    }
+}
+
+/// Entries on their way to the file.
+#[derive(Debug, Default)]
+struct Entries {
+    /// What each stream has written since its last line end.
+    open_lines: [Vec<u8>; 2],
+    bytes: Vec<u8>,
+}
+
+impl Entries {
+    fn add(&mut self, stream: Stream, output: &[u8], at: Timestamp) {
+        let Entries { open_lines: [stdout, stderr], bytes } = self;
+        let open = match stream {
+            Stream::Stdout => stdout,
+            Stream::Stderr => stderr,
+        };
+        let time = format!("{at:.9}");
+        for piece in output.split_inclusive(|byte| *byte == b'\n') {
+            let (text, ends) = piece.strip_suffix(b"\n").map_or((piece, false), |text| (text, true));
+            open.extend_from_slice(text);
+            while open.len() > ENTRY_BYTES_MAX {
+                let rest = open.split_off(ENTRY_BYTES_MAX);
+                entry(bytes, &time, stream, b'P', open);
+                *open = rest;
+            }
+            if ends {
+                entry(bytes, &time, stream, b'F', open);
+                open.clear();
+            }
+        }
+    }
+
+    fn finish(&mut self, at: Timestamp) {
+        let Entries { open_lines: [stdout, stderr], bytes } = self;
+        let time = format!("{at:.9}");
+        for (stream, open) in [(Stream::Stdout, stdout), (Stream::Stderr, stderr)] {
+            if !open.is_empty() {
+                entry(bytes, &time, stream, b'P', open);
+                open.clear();
+            }
+        }
     }
 }
 
@@ -113,12 +167,12 @@ mod tests {
 
     fn check(chunks: &[(Stream, &str)], expected: Expect) {
         let at = Timestamp::from_second(1_700_000_000).unwrap();
-        let mut log = LogFile::new(Vec::new());
+        let mut entries = Entries::default();
         for (stream, text) in chunks {
-            log.write(*stream, text.as_bytes(), at).unwrap();
+            entries.add(*stream, text.as_bytes(), at);
         }
-        log.finish(at).unwrap();
-        expected.assert_eq(&String::from_utf8(log.file).unwrap());
+        entries.finish(at);
+        expected.assert_eq(&String::from_utf8(entries.bytes).unwrap());
     }
 
     #[test]
@@ -148,12 +202,25 @@ mod tests {
 
     #[test]
     fn an_overlong_line_is_cut_into_parts() {
-        let at = Timestamp::UNIX_EPOCH;
-        let mut log = LogFile::new(Vec::new());
-        log.write(Stdout, &[b'x'; 2 * ENTRY_BYTES_MAX], at).unwrap();
-        log.write(Stdout, b"y\n", at).unwrap();
-        let text = String::from_utf8(log.file).unwrap();
+        let mut entries = Entries::default();
+        entries.add(Stdout, &[b'x'; 2 * ENTRY_BYTES_MAX], Timestamp::UNIX_EPOCH);
+        entries.add(Stdout, b"y\n", Timestamp::UNIX_EPOCH);
+        let text = String::from_utf8(entries.bytes).unwrap();
         let shape: Vec<_> = text.lines().map(|l| (l.split(' ').nth(2).unwrap(), l.len())).collect();
         assert_eq!(shape, [("P", 40 + ENTRY_BYTES_MAX), ("P", 40 + ENTRY_BYTES_MAX), ("F", 41)]);
+    }
+
+    #[test]
+    fn a_full_file_makes_room_and_the_oldest_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("main.0.log");
+        let mut log = LogFile { file_bytes_max: 1, ..LogFile::new(path.clone()) };
+        assert!(!path.exists());
+        for number in 0..7 {
+            log.write(Stdout, format!("{number}\n").as_bytes(), Timestamp::UNIX_EPOCH).unwrap();
+        }
+        let last = |path: PathBuf| fs::read_to_string(path).unwrap().trim().chars().last().unwrap();
+        assert_eq!(segments(&path).map(last).collect::<String>(), "65432");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 5);
     }
 }

@@ -3,8 +3,8 @@
 //! ```text
 //!   krafla ──spawns──> supervisor ──spawns──> container, container, ...
 //!      └───── unix socket ───┘                     │ stdout, stderr
-//!                            ├── <root>/pods/<uid>/containers/<name>/<attempt>.log   <──┘
-//!                            └── <root>/pods/<uid>/containers/<name>/<attempt>.json  start and end
+//!                            ├── <root>/pods/<uid>/<name>.<attempt>.log  <──┘
+//!                            └── <root>/pods/<uid>/<name>.<attempt>.json   start and end
 //! ```
 //!
 //! Krafla may be killed at any moment and loses nothing: containers, their output and how they ended are in the hands
@@ -12,7 +12,7 @@
 //! what happens; what to start and when to restart is decided by the node.
 
 mod containers;
-mod log_file;
+pub(crate) mod log_file;
 mod outbox;
 mod output;
 pub mod protocol;
@@ -123,13 +123,15 @@ fn detach() -> anyhow::Result<()> {
 
 async fn supervise(root: &Path, mode: Mode) -> anyhow::Result<()> {
     let directory = File::open(root).context("the root directory can not be opened")?;
+    let pods = root.join("pods");
+    fs::create_dir_all(&pods).context("the directory of all pods can not be created")?;
     let socket = socket_path(&directory);
     let _ = fs::remove_file(&socket);
     let mut supervisor = Supervisor {
         listener: UnixListener::bind(&socket).context("the socket can not be bound")?,
         child_ended: signal(SignalKind::child())?,
         asked_to_end: signal(SignalKind::terminate())?,
-        containers: Rc::new(Containers::load(root.join("pods"))),
+        containers: Rc::new(Containers::load(pods.clone())),
         node: None,
         sweep_at: None,
     };
@@ -139,7 +141,7 @@ async fn supervise(root: &Path, mode: Mode) -> anyhow::Result<()> {
     supervisor.end_all().await;
     if mode == Mode::EndWithNode {
         // Nobody will ask for the records and logs again, and nobody else may be left to remove them.
-        let _ = fs::remove_dir_all(root.join("pods"));
+        let _ = fs::remove_dir_all(&pods);
     }
     // Before the lock goes: whoever waits for it will make a new socket.
     let _ = fs::remove_file(&socket);
