@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use krafla_apiserver::admit::{Admission, Volcano};
+use krafla_apiserver::gc::Collector;
 use krafla_apiserver::http::write_private;
 use krafla_apiserver::store::Store;
 use krafla_apiserver::{Api, LocalClient, RunningServer, ServerConfig, SystemEnv, serve};
@@ -54,6 +55,7 @@ impl Cluster {
 
         let mut tasks = JoinSet::new();
         tasks.spawn(api.clone().run_namespaces());
+        tasks.spawn(Collector::new(api.clone()).run());
         tasks.spawn(run_controllers(client.clone(), krafla_plan::controllers()));
         tasks.spawn(run_controllers(client.clone(), vec![Box::new(Scheduler::default())]));
 

@@ -126,9 +126,13 @@ mod tests {
 
     #[test]
     fn a_complaint_names_the_file_the_document_and_the_remedy() {
-        expect_test::expect![[r#""#]].assert_eq(&error_of("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: batch/v1alpha1\nkind: job\n"));
-        expect_test::expect![[r#""#]].assert_eq(&error_of("kind: Job\n"));
-        expect_test::expect![[r#""#]].assert_eq(&error_of("a: [\n"));
-        expect_test::expect![[r#""#]].assert_eq(&error_of("# nothing\n"));
+        expect_test::expect!["DIR/job.yaml, document 2: batch/v1alpha1 job is not a kind that krafla serves; did you mean `apiVersion: batch.volcano.sh/v1alpha1` and `kind: Job`?"].assert_eq(&error_of("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: batch/v1alpha1\nkind: job\n"));
+        expect_test::expect!["DIR/job.yaml: apiVersion and kind are required; a Volcano Job has `apiVersion: batch.volcano.sh/v1alpha1` and `kind: Job`"].assert_eq(&error_of("kind: Job\n"));
+        expect_test::expect!["DIR/job.yaml: yaml: unclosed bracket '[' at line 1, column 4"]
+            .assert_eq(&error_of("a: [\n"));
+        expect_test::expect![
+            "no objects found: a manifest needs at least apiVersion, kind and metadata.name"
+        ]
+        .assert_eq(&error_of("# nothing\n"));
     }
 }

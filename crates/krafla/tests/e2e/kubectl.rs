@@ -23,7 +23,7 @@ fn get_shows_upstreams_columns() {
     let up = Up::start();
     up.apply(JOB);
     up.wait_for("vcjob/a", "{.status.state.phase}", "Running");
-    up.wait_for("podgroup", "{.status.phase}", "Running");
+    up.kubectl_ok(&["wait", "podgroup", "--all", "--for=jsonpath={.status.phase}=Running", "--timeout=60s"]);
     let columns = |kind: &str| {
         up.kubectl_ok(&["get", kind]).lines().next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
     };

@@ -7,7 +7,7 @@ use serde_json::json;
 const JOB_COUNT: &str = "krafla.dev/job-count";
 
 /// The controller that counts jobs.
-pub struct JobCount;
+pub(crate) struct JobCount;
 
 impl Controller for JobCount {
     fn name(&self) -> &'static str {
