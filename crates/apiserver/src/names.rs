@@ -7,10 +7,8 @@
 pub enum NameRule {
     /// `a.b-c`, at most 253 characters: most kinds.
     DnsSubdomain,
-    /// `a-b`, at most 63 characters: namespaces.
+    /// `a-b`, at most 63 characters: namespaces and services.
     DnsLabel,
-    /// As a DNS label, and not beginning with a digit: services.
-    DnsLabel1035,
     /// Anything that can stand between two slashes of a URL: roles, events.
     PathSegment,
 }
@@ -21,7 +19,6 @@ impl NameRule {
         match self {
             NameRule::DnsSubdomain => dns_subdomain(name),
             NameRule::DnsLabel => dns_label_without_dots(name),
-            NameRule::DnsLabel1035 => dns_label_1035(name),
             NameRule::PathSegment => path_segment(name),
         }
     }
@@ -31,12 +28,10 @@ impl NameRule {
         match self {
             NameRule::PathSegment => path_segment_prefix(prefix),
             // A trailing dash will be followed by the random part.
-            NameRule::DnsSubdomain | NameRule::DnsLabel | NameRule::DnsLabel1035 => {
-                match prefix.strip_suffix('-') {
-                    Some(stem) if !stem.is_empty() => self.check(&format!("{stem}a")),
-                    _ => self.check(prefix),
-                }
-            }
+            NameRule::DnsSubdomain | NameRule::DnsLabel => match prefix.strip_suffix('-') {
+                Some(stem) if !stem.is_empty() => self.check(&format!("{stem}a")),
+                _ => self.check(prefix),
+            },
         }
     }
 }
@@ -47,9 +42,6 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
     start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
-    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
-    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
     alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -95,18 +87,6 @@ fn dns_label_without_dots(text: &str) -> Vec<String> {
         return vec!["must not contain dots".to_owned()];
     }
     dns_label(text)
-}
-
-/// What is wrong with a DNS label that must begin with a letter.
-pub fn dns_label_1035(text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if text.len() > 63 {
-        wrong.push("must be no more than 63 characters".to_owned());
-    }
-    if !is_dns_label(text) || text.starts_with(|c: char| c.is_ascii_digit()) {
-        wrong.push(LABEL_1035.to_owned());
-    }
-    wrong
 }
 
 fn path_segment(text: &str) -> Vec<String> {
@@ -195,7 +175,6 @@ mod tests {
         assert_eq!(NameRule::DnsLabel.check("a.b"), ["must not contain dots"]);
         assert_eq!(NameRule::PathSegment.check("a/b"), ["may not contain '/'"]);
         assert_eq!(NameRule::PathSegment.check(".."), ["may not be '..'"]);
-        assert!(!NameRule::DnsLabel1035.check("1a").is_empty());
         assert_eq!(qualified_name("/x"), ["prefix part must be non-empty"]);
         assert_eq!(qualified_name("a/").first().map(String::as_str), Some("name part must be non-empty"));
     }

@@ -58,25 +58,36 @@ fn resource_in_full(resource: &Resource) -> Value {
     let names = &resource.names;
     let mut shown = json!({
         "resource": names.plural.as_ref(),
-        "responseKind": {"group": names.group.as_ref(), "version": names.version.as_ref(), "kind": names.kind.as_ref()},
+        "responseKind": response_kind(resource, None),
         "scope": if resource.is_namespaced() { "Namespaced" } else { "Cluster" },
         "singularResource": names.singular.as_ref(),
         "verbs": resource.verbs,
     });
     add_names(&mut shown, resource);
     if !resource.subresources.is_empty() {
-        let subresources = resource.subresources.iter().map(|subresource| {
-            let own = [names.group.as_ref(), names.version.as_ref(), names.kind.as_ref()];
-            let [group, version, kind] = subresource.body.unwrap_or(own);
+        let mut subresources: Vec<&Subresource> = resource.subresources.iter().collect();
+        subresources.sort_by_key(|subresource| subresource.name);
+        let subresources = subresources.into_iter().map(|subresource| {
             json!({
                 "subresource": subresource.name,
-                "responseKind": {"group": group, "version": version, "kind": kind},
+                "responseKind": response_kind(resource, subresource.body),
                 "verbs": subresource.verbs,
             })
         });
         set(&mut shown, "subresources", subresources.collect::<Vec<Value>>());
     }
     shown
+}
+
+/// What kind an answer has. Built-in kinds leave out the group and version in which they are listed anyway.
+fn response_kind(resource: &Resource, body: Option<[&str; 3]>) -> Value {
+    let names = &resource.names;
+    let own = [names.group.as_ref(), names.version.as_ref(), names.kind.as_ref()];
+    let [group, version, kind] = body.unwrap_or(own);
+    if [group, version] == [own[0], own[1]] && !resource.is_custom {
+        return json!({"group": "", "version": "", "kind": kind});
+    }
+    json!({"group": group, "version": version, "kind": kind})
 }
 
 fn add_names(shown: &mut Value, resource: &Resource) {

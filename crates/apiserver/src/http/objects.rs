@@ -131,7 +131,7 @@ impl ObjectRequest<'_> {
         };
         let deleted = self.context.api.delete(&self.resource, &self.key(), &options).await;
         let shown = deleted.and_then(|deleted| match deleted {
-            Deleted::Gone(answer) if !self.resource.rules.returns_deleted() => {
+            Deleted::Gone(answer) if !self.resource.returns_deleted => {
                 let success = status::deleted(&self.resource.qualified(), &answer.key.name, &answer.uid.0);
                 Ok(body::value(200, &success, self.accept.encoding))
             }

@@ -12,6 +12,7 @@ use super::accept::{Accept, Encoding, Form};
 use super::body::{self, CHUNK_BYTES, Reply};
 use super::query::Query;
 use super::{Context, lists, show, stopped};
+use crate::codec;
 use crate::object;
 use crate::ops::{Watch, WatchEvent, WatchOptions};
 use crate::registry::Resource;
@@ -247,8 +248,9 @@ impl Printer {
         if is_initial_end {
             object::set(&mut metadata, "annotations", json!({"k8s.io/initial-events-end": "true"}));
         }
-        let object =
+        let mut object =
             json!({"kind": names.kind.as_ref(), "apiVersion": names.api_version(), "metadata": metadata});
+        codec::complete(&self.resource, &mut object);
         let shown = self.shown(&object);
         format!("{{\"type\":\"BOOKMARK\",\"object\":{shown}}}\n").into()
     }

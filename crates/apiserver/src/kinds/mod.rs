@@ -11,6 +11,7 @@ pub mod crd;
 pub mod custom;
 pub mod event;
 pub mod job;
+pub mod limits;
 pub mod namespace;
 pub mod node;
 pub mod pod;
@@ -67,11 +68,6 @@ pub trait Rules: Send + Sync {
     /// What becomes of dependents when nobody says.
     fn default_propagation(&self) -> Option<Propagation> {
         None
-    }
-
-    /// Whether a deletion answers with the object rather than with a plain success.
-    fn returns_deleted(&self) -> bool {
-        false
     }
 
     /// The value of a selectable field.

@@ -37,10 +37,6 @@ impl Rules for Namespace {
     fn on_update(&self, namespace: &mut Value, old: &Value) {
         super::keep_all_but(namespace, old, &["metadata"]);
     }
-
-    fn returns_deleted(&self) -> bool {
-        true
-    }
 }
 
 /// Whether the namespace is going away.

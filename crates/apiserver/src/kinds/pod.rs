@@ -65,10 +65,6 @@ impl Rules for Pod {
         Some(if seconds < 0 { 1 } else { seconds })
     }
 
-    fn returns_deleted(&self) -> bool {
-        true
-    }
-
     fn selectable(&self, object: &Value, field: &str) -> String {
         match (field, object::text_at(object, field)) {
             ("spec.hostNetwork", text) if text.is_empty() => "false".into(),

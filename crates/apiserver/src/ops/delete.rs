@@ -99,7 +99,7 @@ impl Api {
             object::set_meta(&mut new, "deletionTimestamp", due.to_string());
             object::set_meta(&mut new, "deletionGracePeriodSeconds", grace);
         }
-        if !was_deleting && resource.generation == Generation::Counts {
+        if !was_deleting && resource.generation != Generation::Untouched {
             bump_generation(&mut new);
         }
         if resource.storage.as_str() == "namespaces" {

@@ -49,8 +49,9 @@ fn core() -> Vec<Row> {
             .selectable(&EVENT_FIELDS)
             .columns(table::EVENT)
             .rules(kinds::event::Event),
-        v1("LimitRange", "limitranges").short("limits").create_on_update(),
+        v1("LimitRange", "limitranges").short("limits").create_on_update().rules(kinds::limits::LimitRange),
         v1("Namespace", "namespaces")
+            .returns_deleted()
             .cluster()
             .short("ns")
             .named(NameRule::DnsLabel)
@@ -79,6 +80,7 @@ fn core() -> Vec<Row> {
             .status()
             .rules(kinds::volume::PersistentVolume),
         v1("Pod", "pods")
+            .returns_deleted()
             .short("po")
             .in_all()
             .counted()
@@ -95,7 +97,7 @@ fn core() -> Vec<Row> {
             .selectable(&POD_FIELDS)
             .columns(table::POD)
             .rules(kinds::pod::Pod),
-        v1("PodTemplate", "podtemplates").counted().rules(kinds::workload::PodTemplate),
+        v1("PodTemplate", "podtemplates").returns_deleted().counted().rules(kinds::workload::PodTemplate),
         v1("ReplicationController", "replicationcontrollers")
             .short("rc")
             .in_all()
@@ -104,16 +106,22 @@ fn core() -> Vec<Row> {
             .scale()
             .selectable(&["status.replicas"])
             .rules(Replicated::ReplicaSet),
-        v1("ResourceQuota", "resourcequotas").short("quota").status().rules(kinds::NoStatus),
+        v1("ResourceQuota", "resourcequotas")
+            .returns_deleted()
+            .short("quota")
+            .status()
+            .rules(kinds::NoStatus),
         v1("Secret", "secrets").selectable(&["type"]).columns(table::SECRET).rules(kinds::config::Secret),
         v1("ServiceAccount", "serviceaccounts")
+            .returns_deleted()
             .short("sa")
             .sub("token", Some(["authentication.k8s.io", "v1", "TokenRequest"]), CREATE)
             .columns(table::SERVICE_ACCOUNT),
         v1("Service", "services")
+            .returns_deleted()
             .short("svc")
             .in_all()
-            .named(NameRule::DnsLabel1035)
+            .named(NameRule::DnsLabel)
             .status()
             .sub("proxy", Some(["", "v1", "ServiceProxyOptions"]), PROXY)
             .create_on_update()
@@ -313,6 +321,7 @@ impl Row {
             generation: Generation::Untouched,
             unconditional_update: true,
             create_on_update: false,
+            returns_deleted: false,
             selectable: Vec::new(),
             columns: table::NAME_AND_TIME.into(),
             rules: Arc::new(kinds::Plain),
@@ -397,6 +406,11 @@ impl Row {
 
     fn create_on_update(mut self) -> Row {
         self.resource.create_on_update = true;
+        self
+    }
+
+    fn returns_deleted(mut self) -> Row {
+        self.resource.returns_deleted = true;
         self
     }
 

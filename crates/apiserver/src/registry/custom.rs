@@ -59,6 +59,7 @@ fn resource(definition: &Value, version: &Value, stored: &str) -> Resource {
         generation: Generation::Counts,
         unconditional_update: false,
         create_on_update: false,
+        returns_deleted: false,
         selectable: selectable.map(|path| path.trim_start_matches('.').to_owned()).collect(),
         columns: Columns::of_crd(columns),
         rules: Arc::new(Custom::new(version, compiled.clone())),

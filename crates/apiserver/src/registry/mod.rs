@@ -49,6 +49,8 @@ pub struct Resource {
     pub unconditional_update: bool,
     /// Whether a PUT of a missing object creates it.
     pub create_on_update: bool,
+    /// Whether a deletion answers with the object rather than with a plain success.
+    pub returns_deleted: bool,
     /// The fields besides name and namespace that field selectors know.
     pub selectable: Vec<String>,
     /// The columns of `kubectl get`.

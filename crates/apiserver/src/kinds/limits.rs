@@ -1,0 +1,32 @@
+//! Limit ranges.
+
+use serde_json::{Map, Value, json};
+
+use super::Rules;
+use crate::object;
+
+/// Limit ranges.
+pub struct LimitRange;
+
+impl Rules for LimitRange {
+    /// A container that says nothing gets the most it may have, and asks for as much.
+    fn default(&self, range: &mut Value) {
+        let limits = object::part(range, "spec").get_mut("limits").and_then(Value::as_array_mut);
+        for limit in limits.into_iter().flatten().filter_map(Value::as_object_mut) {
+            if limit.get("type").is_some_and(|kind| kind == "Container") {
+                fill(limit, "default", "max");
+                fill(limit, "defaultRequest", "default");
+                fill(limit, "defaultRequest", "min");
+            }
+        }
+    }
+}
+
+/// Takes over into one list of amounts what only another one has.
+fn fill(limit: &mut Map<String, Value>, into: &str, from: &str) {
+    let Some(amounts) = limit.get(from).and_then(Value::as_object).cloned() else { return };
+    let Value::Object(target) = limit.entry(into).or_insert_with(|| json!({})) else { return };
+    for (resource, amount) in amounts {
+        target.entry(resource).or_insert(amount);
+    }
+}
