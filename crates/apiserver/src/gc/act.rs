@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::facts::Judged;
 use super::graph::Item;
 use super::judge::Verdict;
-use super::{AT_ONCE, Collector, Deed, FOREGROUND, ORPHAN};
+use super::{AT_ONCE, Collector, Deed, FOREGROUND, NOT_FOUND, ORPHAN};
 use crate::ops::{DeleteOptions, Part, WriteOptions};
 use crate::patch::Patch;
 use crate::status::Status;
@@ -51,7 +51,7 @@ impl Collector {
         let orphaned = futures_util::stream::iter(dependents).map(async |dependent| {
             let Some(judged) = self.facts(&dependent) else { return Ok(()) };
             match self.disown(&dependent, &judged, std::slice::from_ref(&item.uid)).await {
-                Err(status) if status.code == 404 => Ok(()),
+                Err(status) if status.code == NOT_FOUND => Ok(()),
                 outcome => outcome,
             }
         });

@@ -34,7 +34,21 @@ pub(super) struct Graph {
 impl Graph {
     /// Takes in an object that was there when the collector began.
     pub(super) fn begin_with(&mut self, resource: &ResourceId, entry: &Entry) {
-        self.change(resource, None, Some(entry));
+        let item = Item::of(resource, entry);
+        entry.meta.owners.iter().for_each(|owner| self.insert(&owner.uid, &item));
+        if is_held(entry) {
+            self.held.insert(item.uid.clone(), item);
+        }
+    }
+
+    /// Looks at what was there when the collector began, if it is held or one of its owners is not alive.
+    pub(super) fn look_for_lost(&mut self, alive: &BTreeSet<Uid>) {
+        self.due.extend(self.held.values().cloned());
+        for (owner, dependents) in &self.dependents {
+            if !alive.contains(owner) || self.held.contains_key(owner) {
+                self.due.extend(dependents.iter().cloned());
+            }
+        }
     }
 
     /// Takes in what happened to an object.
@@ -60,7 +74,7 @@ impl Graph {
                 self.held.remove(&item.uid);
                 self.due_dependents_of(&item.uid);
             }
-            Some(entry) if entry.meta.is_deleting && entry.meta.has_finalizers => {
+            Some(entry) if is_held(entry) => {
                 self.held.insert(item.uid.clone(), item.clone());
                 self.due_dependents_of(&item.uid);
                 self.due.insert(item);
@@ -104,20 +118,15 @@ impl Graph {
         std::mem::take(&mut self.due)
     }
 
-    /// Objects to look at again.
-    pub(super) fn look_again(&mut self, items: impl IntoIterator<Item = Item>) {
-        self.due.extend(items);
+    /// An object to look at.
+    pub(super) fn look_at(&mut self, item: Item) {
+        self.due.insert(item);
     }
+}
 
-    /// Of everything that was there when the collector began, only what has lost an owner or is held needs a look.
-    pub(super) fn settle(&mut self, alive: &BTreeSet<Uid>) {
-        self.due = self.held.values().cloned().collect();
-        for (owner, dependents) in &self.dependents {
-            if !alive.contains(owner) || self.held.contains_key(owner) {
-                self.due.extend(dependents.iter().cloned());
-            }
-        }
-    }
+/// Whether an object is to go, but something holds it.
+fn is_held(entry: &Entry) -> bool {
+    entry.meta.is_deleting && entry.meta.has_finalizers
 }
 
 fn owners(entry: Option<&Entry>) -> &[OwnerMark] {

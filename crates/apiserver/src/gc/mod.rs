@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use krafla_api::Uid;
+use tokio::time::Instant;
 
 use crate::ops::Api;
 use crate::registry::Table;
@@ -50,6 +51,12 @@ const AT_ONCE: usize = 64;
 /// How long to wait after a failure, at first and at most.
 const RETRY_AFTER: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
+/// It is gone, so there is nothing more to do.
+const NOT_FOUND: u16 = 404;
+
+/// It has changed since it was judged.
+const CONFLICT: u16 = 409;
+
 /// Nothing owns events, nothing is owned by them, and there are many.
 const IGNORED: [&str; 2] = ["events", "events.events.k8s.io"];
 
@@ -60,6 +67,8 @@ pub struct Collector {
     feeds: BTreeMap<ResourceId, Watcher>,
     /// What was served when the feeds were last looked over.
     served: Option<Arc<Table>>,
+    /// What was refused, until it is tried again.
+    refused: BTreeSet<Item>,
 }
 
 /// Something that the collector did, or tried to do.
@@ -74,30 +83,35 @@ pub struct Deed {
 impl Collector {
     /// A collector that begins with what is stored.
     pub fn new(api: Api) -> Collector {
-        let mut collector = Collector { api, graph: Graph::default(), feeds: BTreeMap::new(), served: None };
+        let (graph, feeds, served, refused) = Default::default();
+        let mut collector = Collector { api, graph, feeds, served, refused };
         collector.follow_served();
-        let alive: BTreeSet<Uid> =
-            collector.feeds.keys().flat_map(|resource| collector.uids(resource)).collect();
-        collector.graph.settle(&alive);
         collector
     }
 
     /// Collects for as long as it is polled.
     pub async fn run(mut self) {
         let [at_first, at_most] = RETRY_AFTER;
-        let mut retry_after = at_first;
+        let (mut delay, mut retry_at) = (at_first, Instant::now());
+        let store = self.api.store().clone();
         loop {
-            let store = self.api.store().clone();
             let looked_at = store.revision();
-            let failed = self.step().await.into_iter().filter(|deed| !deed.is_done_or_stale()).count();
-            if failed == 0 {
-                retry_after = at_first;
-                if !self.graph.has_due() {
-                    store.changed_after(looked_at).await;
-                }
-            } else {
-                let _waited = tokio::time::timeout(retry_after, store.changed_after(looked_at)).await;
-                retry_after = at_most.min(retry_after * 2);
+            let had_refused = !self.refused.is_empty();
+            self.step().await;
+            if self.graph.has_due() {
+                continue;
+            }
+            if self.refused.is_empty() {
+                delay = at_first;
+                store.changed_after(looked_at).await;
+                continue;
+            }
+            if !had_refused {
+                retry_at = Instant::now() + delay;
+                delay = at_most.min(2 * delay);
+            }
+            if tokio::time::timeout_at(retry_at, store.changed_after(looked_at)).await.is_err() {
+                self.retry();
             }
         }
     }
@@ -111,9 +125,22 @@ impl Collector {
         let collector = &*self;
         let deeds = futures_util::stream::iter(due).map(|item| collector.deal_with(item));
         let deeds: Vec<Deed> = deeds.buffered(AT_ONCE).filter_map(std::future::ready).collect().await;
-        let not_done = deeds.iter().filter(|deed| deed.outcome.is_err()).map(|deed| deed.item.clone());
-        self.graph.look_again(not_done);
+        for Deed { item, outcome, .. } in &deeds {
+            match outcome {
+                Ok(()) => {}
+                Err(status) if status.code == CONFLICT => self.graph.look_at(item.clone()),
+                Err(status) => {
+                    tracing::warn!(object = %item, %status, "could not be collected; another attempt follows");
+                    self.refused.insert(item.clone());
+                }
+            }
+        }
         deeds
+    }
+
+    /// Lets the next step try again what was refused.
+    pub fn retry(&mut self) {
+        std::mem::take(&mut self.refused).into_iter().for_each(|item| self.graph.look_at(item));
     }
 
     async fn deal_with(&self, item: Item) -> Option<Deed> {
@@ -123,12 +150,9 @@ impl Collector {
             return None;
         }
         let outcome = match self.act(&item, &judged, &verdict).await {
-            Err(status) if status.code == 404 => Ok(()),
+            Err(status) if status.code == NOT_FOUND => Ok(()),
             outcome => outcome,
         };
-        if let Err(status) = &outcome {
-            tracing::debug!(object = %item, %status, "could not be collected; another attempt follows");
-        }
         Some(Deed { item, verdict, outcome })
     }
 
@@ -165,6 +189,9 @@ impl Collector {
             }
         }
         self.served = Some(table);
+        // A kind that was unknown before may be that of an owner.
+        let alive: BTreeSet<Uid> = self.feeds.keys().flat_map(|resource| self.uids(resource)).collect();
+        self.graph.look_for_lost(&alive);
     }
 
     fn follow(&mut self, resource: &ResourceId) {
@@ -178,12 +205,5 @@ impl Collector {
     fn uids(&self, resource: &ResourceId) -> Vec<Uid> {
         let entries = self.api.store().snapshot(resource).entries;
         entries.values().map(|entry| entry.uid.clone()).collect()
-    }
-}
-
-impl Deed {
-    /// Whether nothing is wrong: it was done, or the object had changed before it could be.
-    fn is_done_or_stale(&self) -> bool {
-        self.outcome.as_ref().err().is_none_or(|status| status.code == 409)
     }
 }

@@ -11,7 +11,7 @@
 //! PriorityClass, which is cluster-wide.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use expect_test::{Expect, expect};
 use futures_util::FutureExt;
@@ -20,12 +20,12 @@ use krafla_plan::Propagation;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::admit::Admission;
+use crate::admit::{Admission, Operation, Policy, Request};
 use crate::env::{Env, suffix_of, uid_of};
 use crate::ops::{DeleteOptions, Part, WriteOptions};
 use crate::patch::Patch;
 use crate::registry::Resource;
-use crate::store::{self, Change, Draft, Entry, Store};
+use crate::store::{self, Change, Draft, Entry, EventType, Store};
 
 const HOLD: &str = "example.com/hold";
 
@@ -56,7 +56,11 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let api = Api::new(Store::in_memory(), Arc::new(Still::default()), Admission::default());
+        World::with(Admission::default())
+    }
+
+    fn with(admission: Admission) -> World {
+        let api = Api::new(Store::in_memory(), Arc::new(Still::default()), admission);
         now(api.bootstrap()).unwrap();
         let world = World { collector: Collector::new(api.clone()), api };
         world.create(Kind::Namespace, json!({"metadata": {"name": "other"}}));
@@ -436,21 +440,82 @@ fn a_collector_that_falls_behind_begins_again() {
 }
 
 #[test]
-fn objects_of_a_new_kind_are_collected_too() {
+fn a_new_kind_makes_owners_known_and_is_collected_itself() {
     let mut world = World::new();
-    world.collect();
+    world.play("create martians-child of martian");
+    assert_eq!(world.collect(), "", "there may be Martians");
     let definition = json!({
-        "metadata": {"name": "stones.example.com"},
+        "metadata": {"name": "martians.mars.example.com"},
         "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "stones", "singular": "stone", "kind": "Stone", "listKind": "StoneList"},
+            "group": "mars.example.com", "scope": "Namespaced",
+            "names": {"plural": "martians", "singular": "martian", "kind": "Martian", "listKind": "MartianList"},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
         },
     });
     world.create(Kind::CustomResourceDefinition, definition);
-    let stones = world.api.registry().find("example.com", "v1", "stones").unwrap();
+    expect!["delete martians-child"].assert_eq(world.collect().trim());
+
+    let martians = world.api.registry().find("mars.example.com", "v1", "martians").unwrap();
     let owners = json!([world.reference("nobody")]);
-    let stone = json!({"metadata": {"name": "rolling", "ownerReferences": owners}});
-    now(world.api.create(&stones, "default", stone, &WriteOptions::default())).unwrap();
-    expect!["delete stones.example.com default/rolling"].assert_eq(world.collect().trim());
+    let martian = json!({"metadata": {"name": "green", "ownerReferences": owners}});
+    now(world.api.create(&martians, "default", martian, &WriteOptions::default())).unwrap();
+    expect!["delete martians.mars.example.com default/green"].assert_eq(world.collect().trim());
+}
+
+/// A rule that nothing may be deleted, while it holds.
+struct NoDeletion(Arc<AtomicBool>);
+
+impl Policy for NoDeletion {
+    fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Status> {
+        if request.operation == Operation::Delete
+            && object["metadata"]["name"] == "child"
+            && self.0.load(Ordering::Relaxed)
+        {
+            return Err(Status::forbidden(&request.resource.qualified(), "child", "not now"));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_is_refused_is_tried_again() {
+    let holds = Arc::new(AtomicBool::new(true));
+    let mut world = World::with(Admission::default().with(NoDeletion(Arc::clone(&holds))));
+    for line in ["create owner", "create child of owner", "delete owner background"] {
+        world.play(line);
+    }
+    expect![[r#"delete child -> 403: configmaps "child" is forbidden: not now"#]]
+        .assert_eq(world.collect().trim());
+    assert_eq!(world.collect(), "", "not at once");
+    holds.store(false, Ordering::Relaxed);
+    world.collector.retry();
+    expect!["delete child"].assert_eq(world.collect().trim());
+}
+
+#[test]
+fn a_running_collector_is_woken_by_what_happens() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let world = World::new();
+    let maps = world.resource(Kind::ConfigMap).storage.clone();
+    let gone = runtime.block_on(async {
+        let running = tokio::spawn(Collector::new(world.api.clone()).run());
+        // The collector has nothing to do, and sleeps.
+        tokio::task::yield_now().await;
+        let mut events = world.api.store().watch(&maps, world.api.store().revision()).unwrap();
+        for line in
+            ["create owner", "create child of owner", "create grandchild of child", "delete owner background"]
+        {
+            world.play(line);
+        }
+        let mut gone = Vec::new();
+        while gone.len() < 3 {
+            let event = events.next().await.unwrap();
+            if event.event_type == EventType::Deleted {
+                gone.push(event.entry.key.name.to_string());
+            }
+        }
+        running.abort();
+        gone
+    });
+    assert_eq!(gone, ["owner", "child", "grandchild"]);
 }
