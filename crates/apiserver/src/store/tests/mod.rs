@@ -119,3 +119,14 @@ fn an_object_is_not_written_again_as_it_is() {
     assert!(draft("a", 7).is_stored_as(&entry));
     assert!(!draft("a", 8).is_stored_as(&entry));
 }
+
+#[test]
+fn a_fork_goes_its_own_way() {
+    let store = Store::in_memory();
+    let entry = store.commit_now(create("a", 0)).unwrap();
+    let fork = store.fork();
+    let in_fork = fork.commit_now(update("a", entry.revision, 1)).unwrap();
+    let in_store = store.commit_now(delete("a", entry.revision)).unwrap();
+    assert_eq!(in_fork.revision, in_store.revision);
+    assert_eq!((fork.get(&pods(), &entry.key), store.get(&pods(), &entry.key)), (Some(in_fork), None));
+}
