@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use krafla_api::{Time, Uid};
+use krafla_plan::plugin::SshKeyPair;
 
 /// The surroundings.
 pub trait Env: Send + Sync {
@@ -17,6 +18,11 @@ pub trait Env: Send + Sync {
 
     /// Five letters and digits for the end of a generated name.
     fn suffix(&self) -> String;
+
+    /// A key pair that nobody else has.
+    fn ssh_key_pair(&self) -> Result<SshKeyPair, String> {
+        crate::ssh::key_pair()
+    }
 
     /// Whether schedules may name this time zone.
     fn has_time_zone(&self, name: &str) -> bool {

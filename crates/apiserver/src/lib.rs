@@ -26,6 +26,7 @@ pub mod patch;
 pub mod registry;
 pub mod schema;
 pub mod selector;
+mod ssh;
 pub mod status;
 pub mod store;
 pub mod table;

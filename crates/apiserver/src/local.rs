@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use krafla_api::{Key, Kind};
 use krafla_plan::Step;
+use krafla_plan::plugin::SshKeyPair;
 use krafla_runtime::{Client, ClientError, Event, EventType, Listed, Written};
 use serde_json::{Value, json};
 
@@ -41,11 +42,11 @@ impl LocalClient {
     async fn make(&self, step: &Step) -> Result<Written, ClientError> {
         let resource = self.resource(step.kind())?;
         let written = match step {
-            Step::Create { object, .. } => {
-                let namespace = object::namespace(object).to_owned();
-                let refuse = |message| ClientError::Refused { code: 400, message };
-                let object = codec::normalise(&resource, object).map_err(refuse)?;
-                self.api.create(&resource, &namespace, object, &WriteOptions::default()).await
+            Step::Create { object, .. } => self.create(&resource, object).await,
+            Step::CreateGenerated { object, recipe, .. } => {
+                let mut object = object.clone();
+                recipe.fill(&mut object, &self.ssh_key_pair().await?);
+                self.create(&resource, &object).await
             }
             Step::Patch { key, uid, revision, of_status, patch, .. } => {
                 let part = if *of_status { Part::Status } else { Part::Main };
@@ -71,6 +72,23 @@ impl LocalClient {
             }
         };
         written.map(Written::from).map_err(refusal)
+    }
+
+    async fn create(&self, resource: &Resource, object: &Value) -> Result<Answer, Status> {
+        let namespace = object::namespace(object).to_owned();
+        let object = codec::normalise(resource, object).map_err(Status::bad_request)?;
+        self.api.create(resource, &namespace, object, &WriteOptions::default()).await
+    }
+
+    /// Draws a key pair beside the work of others: it takes longer than anything else here.
+    async fn ssh_key_pair(&self) -> Result<SshKeyPair, ClientError> {
+        let api = self.api.clone();
+        let draw = move || api.env().ssh_key_pair();
+        let drawn = match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => runtime.spawn_blocking(draw).await.unwrap_or_else(|error| Err(error.to_string())),
+            Err(_) => draw(),
+        };
+        drawn.map_err(ClientError::Unknown)
     }
 }
 

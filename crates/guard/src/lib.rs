@@ -80,7 +80,7 @@ fn touches_only_its_own(snapshot: &Snapshot<'_>, step: &Step) -> Result<(), Viol
         Violation::new(Property::P6, format!("{step}: the root {} does not exist", snapshot.key))
     })?;
     let is_own = match step {
-        Step::Create { object, .. } => {
+        Step::Create { object, .. } | Step::CreateGenerated { object, .. } => {
             let owners = object.pointer("/metadata/ownerReferences").and_then(serde_json::Value::as_array);
             owners.into_iter().flatten().any(|owner| {
                 owner.get("controller") == Some(&true.into())

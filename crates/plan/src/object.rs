@@ -12,6 +12,7 @@ use krafla_api::volcano::{
 };
 use krafla_api::{Key, Kind, OwnerReference, Time, Uid};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::placement::{Affinity, SchedulingGate, Taint, Toleration};
 
@@ -80,6 +81,8 @@ pub enum Body {
     Node(Box<Node>),
     /// A priority class and its value.
     PriorityClass(i32),
+    /// The data of a ConfigMap or Secret that belongs to a Volcano Job. Nobody else's is kept.
+    Data(Box<Map<String, Value>>),
     /// A kind of which only the metadata matters.
     Other,
     /// The server holds something that is not shaped like its kind. It concerns its own root alone.
@@ -369,11 +372,13 @@ impl Body {
             Kind::Queue => Body::Queue(serde_json::from_slice(json)?),
             Kind::Command => Body::Command(serde_json::from_slice(json)?),
             Kind::Node => Body::Node(serde_json::from_slice(json)?),
+            Kind::ConfigMap | Kind::Secret => match serde_json::from_slice::<Data>(json)? {
+                Data { metadata, data: Some(data) } if metadata.is_of_job() => Body::Data(Box::new(data)),
+                _ => Body::Other,
+            },
             Kind::PriorityClass => Body::PriorityClass(serde_json::from_slice::<Value>(json)?.value),
             Kind::Namespace
             | Kind::Service
-            | Kind::ConfigMap
-            | Kind::Secret
             | Kind::ServiceAccount
             | Kind::PersistentVolume
             | Kind::PersistentVolumeClaim
@@ -384,6 +389,31 @@ impl Body {
             | Kind::VcCronJob
             | Kind::JobFlow
             | Kind::JobTemplate => Body::Other,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Data {
+    metadata: Owners,
+    #[serde(default)]
+    data: Option<Map<String, Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Owners {
+    #[serde(default)]
+    owner_references: Option<Vec<OwnerReference>>,
+}
+
+impl Owners {
+    fn is_of_job(&self) -> bool {
+        let info = Kind::VcJob.info();
+        self.owner_references.iter().flatten().any(|owner| {
+            owner.controller == Some(true)
+                && owner.kind == info.kind
+                && owner.api_version == info.api_version()
         })
     }
 }

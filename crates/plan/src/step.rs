@@ -3,6 +3,8 @@
 use krafla_api::{Key, Kind, Time, Uid};
 use serde_json::Value;
 
+use crate::plugin::Recipe;
+
 /// What should be done for one root.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
@@ -53,6 +55,15 @@ pub enum Step {
         /// The manifest, with its owner reference.
         object: Value,
     },
+    /// Store a new object, a part of which is drawn at random once, when it is stored.
+    CreateGenerated {
+        /// Its kind.
+        kind: Kind,
+        /// The manifest, with its owner reference and without what is drawn.
+        object: Value,
+        /// What is drawn.
+        recipe: Recipe,
+    },
     /// Change the named fields, and no others (JSON merge patch).
     Patch {
         /// The object's kind.
@@ -97,7 +108,10 @@ impl Step {
     /// The kind written to.
     pub fn kind(&self) -> Kind {
         match self {
-            Step::Create { kind, .. } | Step::Patch { kind, .. } | Step::Delete { kind, .. } => *kind,
+            Step::Create { kind, .. }
+            | Step::CreateGenerated { kind, .. }
+            | Step::Patch { kind, .. }
+            | Step::Delete { kind, .. } => *kind,
             Step::Bind { .. } => Kind::Pod,
         }
     }
@@ -155,7 +169,7 @@ impl std::fmt::Display for Plan {
 impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Step::Create { kind, object } => {
+            Step::Create { kind, object } | Step::CreateGenerated { kind, object, .. } => {
                 let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("?");
                 write!(f, "create {} {name}", kind.info().singular)
             }

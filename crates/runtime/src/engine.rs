@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::{Controller, Departed, Object, Plan, Severity, Snapshot};
+use krafla_plan::{Controller, Departed, Note, Object, Plan, Severity, Snapshot};
 
 use crate::apply::Applied;
 use crate::barrier::Barrier;
 use crate::cache::{Cache, Change, OutdatedList};
 use crate::client::{ClientError, Event, Listed};
+use crate::events::Remark;
 use crate::queue::Queue;
 
 /// How long a root waits for its own writes to come back on the watch before that is worth a warning. It goes on waiting:
@@ -79,6 +80,10 @@ pub struct Engine {
     looked_at: BTreeSet<Root>,
     /// Since when a root's counters differ from what is stored.
     counters_since: BTreeMap<Root, Time>,
+    /// What was last said about each root, so that nothing is said twice in a row.
+    last_notes: BTreeMap<Root, Vec<Note>>,
+    /// What is to be said.
+    remarks: Vec<Remark>,
     counts: Counts,
 }
 
@@ -102,6 +107,8 @@ impl Engine {
             departed: BTreeMap::new(),
             looked_at: BTreeSet::new(),
             counters_since: BTreeMap::new(),
+            last_notes: BTreeMap::new(),
+            remarks: Vec::new(),
             counts: Counts::default(),
         }
     }
@@ -140,6 +147,7 @@ impl Engine {
                 if change.is_gone && controller.root() == object.kind {
                     self.looked_at.remove(&root);
                     self.counters_since.remove(&root);
+                    self.last_notes.remove(&root);
                     self.barrier.drop_root(&root);
                 }
                 self.queue.push(root);
@@ -157,11 +165,11 @@ impl Engine {
             return;
         };
         let key = Key::new(&object.meta.key.namespace, &owner.name);
-        let is_root = |controller: &Box<dyn Controller>| {
+        let has_root = self.controllers.iter().any(|controller| {
             let root = self.cache.objects().get(controller.root(), &key);
             root.is_some_and(|root| root.meta.uid == owner.uid)
-        };
-        if self.controllers.iter().any(is_root) {
+        });
+        if has_root {
             let departed = Departed { object: object.clone(), at: now };
             self.departed.entry(owner.uid.clone()).or_default().push(departed);
         }
@@ -205,13 +213,12 @@ impl Engine {
         }));
         let retry = match decided {
             Ok((plan, Ok(()))) => {
-                log_notes(controller.name(), &root.key, &plan);
                 let plan = coalesce_counters(&mut self.counters_since, root, plan, now);
                 if !plan.is_quiet() {
                     self.counts.plans_with_writes += 1;
                     return Some(plan);
                 }
-                self.settle(root, &plan.settled);
+                self.settle(root, &plan, now);
                 plan.wake_at
             }
             Ok((plan, Err(violation))) => {
@@ -243,14 +250,22 @@ impl Engine {
         }
     }
 
-    /// A decision stands: what it made use of is no longer evidence, and the next failure is again the first.
-    fn settle(&mut self, root: &Root, settled: &[Uid]) {
+    /// A decision stands: what it made use of is no longer evidence, what it has to say is said, and the next failure is
+    /// again the first.
+    fn settle(&mut self, root: &Root, plan: &Plan, now: Time) {
         self.queue.forget(root);
         let Some(controller) = self.controllers.get(root.controller) else { return };
         let Some(object) = self.cache.objects().get(controller.root(), &root.key) else { return };
+        if self.last_notes.get(root).map_or(&[][..], Vec::as_slice) != plan.notes {
+            log_notes(controller.name(), &root.key, plan);
+            let remarks =
+                plan.notes.iter().map(|note| Remark { about: object.clone(), note: note.clone(), at: now });
+            self.remarks.extend(remarks);
+            self.last_notes.insert(root.clone(), plan.notes.clone());
+        }
         self.looked_at.insert(root.clone());
         if let Some(departed) = self.departed.get_mut(&object.meta.uid) {
-            departed.retain(|departed| !settled.contains(&departed.object.meta.uid));
+            departed.retain(|departed| !plan.settled.contains(&departed.object.meta.uid));
             if departed.is_empty() {
                 self.departed.remove(&object.meta.uid);
             }
@@ -267,7 +282,7 @@ impl Engine {
                 self.barrier.wrote(&root, applied.expectations, now);
                 match applied.failure {
                     None => {
-                        self.settle(&root, &plan.settled);
+                        self.settle(&root, &plan, now);
                         plan.wake_at
                     }
                     Some(failure) => {
@@ -288,6 +303,11 @@ impl Engine {
             ClientError::Busy { retry_after: Some(after), .. } => at.max(now.after(*after)),
             _ => at,
         }
+    }
+
+    /// What is to be said about roots, since it was last asked for.
+    pub fn take_remarks(&mut self) -> Vec<Remark> {
+        std::mem::take(&mut self.remarks)
     }
 
     /// When the next delayed decision is due.

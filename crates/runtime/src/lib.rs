@@ -18,10 +18,12 @@ mod barrier;
 mod cache;
 pub mod client;
 mod engine;
+mod events;
 mod queue;
 mod run;
 
 pub use barrier::Expectation;
 pub use client::{Client, ClientError, Event, EventType, Listed, Written};
 pub use engine::{Counts, Engine, Outcome, Root, Work};
+pub use events::{Recorder, Remark};
 pub use run::{Clock, SystemClock, run};

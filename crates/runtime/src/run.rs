@@ -6,12 +6,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_util::future::join_all;
 use futures_util::stream::StreamExt;
 use krafla_api::{Kind, Time};
+use krafla_plan::Step;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use crate::apply::apply;
 use crate::client::{Client, ClientError};
 use crate::engine::{Engine, Outcome, Work};
+use crate::events::Recorder;
 
 /// How long to wait after a failed list or a broken watch.
 const WATCH_RETRY: Duration = Duration::from_millis(500);
@@ -39,15 +42,23 @@ struct Shared {
     clock: Arc<dyn Clock>,
     /// Told whenever there may be something to decide.
     news: Notify,
+    /// Told whenever there may be something to say.
+    remarks: Notify,
 }
 
 /// Runs the engine until the future is dropped. `workers` bounds how many plans are carried out at once.
 pub async fn run(engine: Engine, client: Arc<dyn Client>, clock: Arc<dyn Clock>, workers: usize) {
     let kinds: Vec<Kind> = engine.kinds().collect();
-    let shared = Arc::new(Shared { engine: Mutex::new(engine), client, clock, news: Notify::new() });
+    let shared = Arc::new(Shared {
+        engine: Mutex::new(engine),
+        client,
+        clock,
+        news: Notify::new(),
+        remarks: Notify::new(),
+    });
     let watches = join_all(kinds.into_iter().map(|kind| watch(shared.clone(), kind)));
     let workers = join_all((0..workers.max(1)).map(|_| work(shared.clone())));
-    tokio::join!(watches, workers);
+    tokio::join!(watches, workers, say(&shared));
 }
 
 async fn watch(shared: Arc<Shared>, kind: Kind) {
@@ -108,13 +119,41 @@ async fn work(shared: Arc<Shared>) {
         };
         match next {
             Some(work) => carry_out(&shared, work).await,
-            None => match wake_at {
-                Some(at) => {
-                    let delay = at.since(now).max(Duration::from_millis(1));
-                    let _ = tokio::time::timeout(delay, news).await;
-                }
-                None => news.await,
-            },
+            None => {
+                // Plans that write nothing may still have something to say.
+                shared.remarks.notify_one();
+                rest(wake_at, now, news).await;
+            }
+        }
+    }
+}
+
+/// Waits for news, or for the next moment at which something is due.
+async fn rest(wake_at: Option<Time>, now: Time, news: Notified<'_>) {
+    match wake_at {
+        Some(at) => {
+            let delay = at.since(now).max(Duration::from_millis(1));
+            // That the time is over is as good as news.
+            let _ = tokio::time::timeout(delay, news).await;
+        }
+        None => news.await,
+    }
+}
+
+/// Writes Events, beside the work: what is said never holds up what is done, and what can not be said is not tried again.
+async fn say(shared: &Shared) {
+    let mut recorder = Recorder::default();
+    loop {
+        shared.remarks.notified().await;
+        let remarks = shared.engine.lock().take_remarks();
+        for remark in remarks {
+            let step = recorder.record(&remark);
+            match (&step, shared.client.write(&step).await) {
+                (Step::Create { .. }, Ok(written)) => recorder.stored(&written.key, Some(written.uid)),
+                (Step::Patch { key, .. }, Err(_)) => recorder.stored(key, None),
+                (_, Ok(_)) => {}
+                (_, Err(error)) => tracing::debug!(%step, %error, "an event could not be written"),
+            }
         }
     }
 }
@@ -126,4 +165,5 @@ async fn carry_out(shared: &Shared, work: Work) {
     let now = shared.clock.now();
     shared.engine.lock().finished(work, Outcome::Applied(applied), now);
     shared.news.notify_one();
+    shared.remarks.notify_one();
 }

@@ -255,7 +255,7 @@ impl Line {
     /// Somebody else changes the object that the step is about.
     async fn touch(&self, step: &Step) {
         let (kind, key, uid) = match step {
-            Step::Create { .. } => return,
+            Step::Create { .. } | Step::CreateGenerated { .. } => return,
             Step::Patch { kind, key, uid, .. } | Step::Delete { kind, key, uid, .. } => (*kind, key, uid),
             Step::Bind { pod, uid, .. } => (Kind::Pod, pod, uid),
         };

@@ -11,6 +11,7 @@ use super::podgroup::Group;
 use super::pods::Pods;
 use super::volumes::Claim;
 use super::{Job, dependency};
+use crate::plugin::Plugins;
 use crate::{Note, Plan, Propagation, Severity, Snapshot, Step};
 
 /// One plan creates at most this many pods; the next goes on. No job, however large, holds a worker for long.
@@ -36,13 +37,19 @@ pub(super) fn kill(job: &Job<'_>, next: &Next, pods: &Pods<'_>, plan: &mut Plan)
     }));
 }
 
+/// What every new pod is made of, besides its task's template.
+pub(super) struct Parts<'a> {
+    pub(super) next: &'a Next,
+    pub(super) claims: &'a [Claim],
+    pub(super) plugins: &'a Plugins<'a>,
+}
+
 /// Creates the pods that are missing, as soon as the PodGroup is admitted and their tasks' dependencies are met.
 pub(super) fn create(
     job: &Job<'_>,
-    next: &Next,
+    parts: &Parts<'_>,
     pods: &Pods<'_>,
     group: &Group<'_>,
-    claims: &[Claim],
     snapshot: &Snapshot<'_>,
     plan: &mut Plan,
 ) {
@@ -69,7 +76,7 @@ pub(super) fn create(
             }
             room -= 1;
             existing.insert((&task.name, index));
-            let object = build(job, next, task, index, &name, claims);
+            let object = build(job, parts, task, index, &name);
             plan.steps.push(Step::Create { kind: Kind::Pod, object });
         }
     }
@@ -82,24 +89,26 @@ fn name_taken(name: &str) -> Note {
 }
 
 /// The manifest of one pod. The template passes through as it is: a field that this program does not know survives.
-fn build(job: &Job<'_>, next: &Next, task: &TaskSpec, index: i32, name: &str, claims: &[Claim]) -> Value {
+fn build(job: &Job<'_>, parts: &Parts<'_>, task: &TaskSpec, index: i32, name: &str) -> Value {
     let template = &task.template;
     let mut spec = template.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
     fill(&mut spec, "schedulerName", &job.spec.scheduler_name);
     fill(&mut spec, "priorityClassName", &job.spec.priority_class_name);
-    super::volumes::mount(&mut spec, claims);
-    json!({
+    super::volumes::mount(&mut spec, parts.claims);
+    let mut pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": name,
             "namespace": job.namespace(),
             "labels": labels_of(job, task, index),
-            "annotations": annotations_of(job, next, task, index),
+            "annotations": annotations_of(job, parts.next, task, index),
             "ownerReferences": [job.owner_reference()],
         },
         "spec": spec,
-    })
+    });
+    parts.plugins.decorate(task, index, &mut pod);
+    pod
 }
 
 fn fill(spec: &mut Map<String, Value>, field: &str, value: &str) {

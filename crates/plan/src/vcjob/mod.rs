@@ -5,6 +5,7 @@
 //!    |
 //!    +---owns---> Pod <jobname>-<task>-<index>    one per task and index; carries the job's version and retry count
 //!    +---owns---> PersistentVolumeClaim           the volumes that the job asks for
+//!    +---owns---> Service, ConfigMap, ...         what its plugins want
 //!    ^
 //!    +---names--- Command                         what a user wants done to it
 //! ```
@@ -20,6 +21,7 @@ mod dependency;
 mod grow;
 mod intent;
 mod phase;
+mod plugins;
 mod podgroup;
 mod pods;
 mod policy;
@@ -32,11 +34,13 @@ use krafla_api::volcano::{JobPhase, JobSpec, JobStatus, TaskSpec};
 use krafla_api::{Key, Kind, OwnerReference, Time};
 use serde_json::{Value, json};
 
+use self::grow::Parts;
 use self::intent::Intent;
 use self::phase::Next;
 use self::podgroup::Group;
 use self::pods::Pods;
 use crate::object::{Body, Meta, VcJob};
+use crate::plugin::Plugins;
 use crate::{Controller, Note, Object, Objects, Plan, Severity, Snapshot, Step, controlling_keys};
 
 /// The controller of Volcano Jobs.
@@ -59,6 +63,10 @@ impl Controller for JobController {
             Kind::Queue,
             Kind::PersistentVolumeClaim,
             Kind::PriorityClass,
+            Kind::Service,
+            Kind::ConfigMap,
+            Kind::Secret,
+            Kind::NetworkPolicy,
         ]
     }
 
@@ -108,20 +116,22 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     };
     let pods = pods::observe(&job, snapshot);
     let group = podgroup::observe(&job, snapshot);
+    let plugins = plugins::of(&job);
     let mut plan = Plan::nothing();
     let mut next = decide(&job, &pods, &group, snapshot, &mut plan);
     match &next.phase {
         JobPhase::Unset | JobPhase::Pending | JobPhase::Running => {
             grow::kill(&job, &next, &pods, &mut plan);
-            provide(&job, &pods, &group, &mut next, snapshot, &mut plan);
+            provide(&job, &pods, &group, &plugins, &mut next, snapshot, &mut plan);
         }
         JobPhase::Restarting => {
             if pods.has_live_outdated(&next) || next.version > job.status.version {
                 podgroup::remove(&group, &mut plan);
+                plugins::remove(&plugins, false, snapshot, &mut plan);
             }
             grow::kill(&job, &next, &pods, &mut plan);
             if plan.steps.is_empty() {
-                provide(&job, &pods, &group, &mut next, snapshot, &mut plan);
+                provide(&job, &pods, &group, &plugins, &mut next, snapshot, &mut plan);
             }
         }
         JobPhase::Aborting
@@ -132,6 +142,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
         | JobPhase::Terminated
         | JobPhase::Failed => {
             podgroup::remove(&group, &mut plan);
+            plugins::remove(&plugins, next.phase.is_finished(), snapshot, &mut plan);
             grow::kill(&job, &next, &pods, &mut plan);
         }
         JobPhase::Other(phase) => {
@@ -141,7 +152,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
             );
         }
     }
-    status::write(&job, &pods, &next, &mut plan);
+    status::write(&job, &pods, &plugins, &next, &mut plan);
     plan
 }
 
@@ -208,6 +219,7 @@ fn provide(
     job: &Job<'_>,
     pods: &Pods<'_>,
     group: &Group<'_>,
+    plugins: &Plugins<'_>,
     next: &mut Next,
     snapshot: &Snapshot<'_>,
     plan: &mut Plan,
@@ -215,9 +227,11 @@ fn provide(
     let held = job.queue_problem(snapshot).map_or_else(
         || {
             forward(job, plan);
+            plugins::ensure(job, plugins, snapshot, plan)?;
             let claims = volumes::ensure(job, snapshot, plan)?;
             podgroup::ensure(job, group, snapshot, plan);
-            grow::create(job, next, pods, group, &claims, snapshot, plan);
+            let parts = Parts { next, claims: &claims, plugins };
+            grow::create(job, &parts, pods, group, snapshot, plan);
             Ok(())
         },
         Err,
@@ -260,7 +274,8 @@ struct Hold {
 impl Hold {
     const QUEUE_NOT_FOUND: &'static str = "QueueNotFound";
     const PVC_ERROR: &'static str = "PVCError";
-    const REASONS: [&'static str; 2] = [Hold::QUEUE_NOT_FOUND, Hold::PVC_ERROR];
+    const PLUGIN_ERROR: &'static str = "PluginError";
+    const REASONS: [&'static str; 3] = [Hold::QUEUE_NOT_FOUND, Hold::PVC_ERROR, Hold::PLUGIN_ERROR];
 }
 
 /// One job as all its modules see it.

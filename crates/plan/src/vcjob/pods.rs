@@ -160,12 +160,21 @@ impl<'a> Pods<'a> {
         replicas.fold(0, i32::saturating_add)
     }
 
-    /// `status.taskStatusCount`: per task, the pods that stay, by phase.
-    pub(super) fn task_status_count(&self) -> BTreeMap<String, TaskState> {
-        let per_task = self.by_task.keys().filter_map(|task| {
-            let phases = self.counts_of(task)?.staying().into_iter().filter(|(_, n)| *n > 0);
-            let phase = phases.map(|(phase, n)| (phase.as_str().to_owned(), n)).collect();
-            Some(((*task).to_owned(), TaskState { phase }))
+    /// `status.taskStatusCount`: per task, the pods that stay, by phase. While the job runs, one that somebody else removes
+    /// stays counted as what it was until it is gone and its eviction is answered: only this record survives a crash.
+    pub(super) fn task_status_count(&self, job: &Job<'_>, next: &Next) -> BTreeMap<String, TaskState> {
+        let mut by_task = self.by_task.clone();
+        let is_steady = matches!(next.phase, JobPhase::Pending | JobPhase::Running);
+        for pod in self.all.iter().filter(|pod| is_steady && pod.is_being_evicted(job)) {
+            let counts = by_task.entry(pod.task).or_default();
+            let counter = if pod.is_pending() { &mut counts.pending } else { &mut counts.running };
+            *counter = counter.saturating_add(1);
+        }
+        let per_task = by_task.into_iter().filter_map(|(task, counts)| {
+            let phases = counts.staying().into_iter().filter(|(_, n)| *n > 0);
+            let phase: BTreeMap<String, i32> =
+                phases.map(|(phase, n)| (phase.as_str().to_owned(), n)).collect();
+            (!phase.is_empty()).then(|| (task.to_owned(), TaskState { phase }))
         });
         per_task.collect()
     }
@@ -235,6 +244,12 @@ impl<'a> Observed<'a> {
     /// Whether we ourselves set out to remove it: its going is no eviction.
     pub(super) fn is_marked(&self) -> bool {
         self.object.meta.annotations.contains_key(labels::OUT_OF_SYNC)
+    }
+
+    /// Whether somebody else removes a pod that the job wants to run. One that fails while it is removed is cut short.
+    fn is_being_evicted(&self, job: &Job<'_>) -> bool {
+        let is_wanted = self.version >= job.status.version && job.wants(self.task, self.index);
+        self.is_deleting() && is_wanted && !self.is_marked() && !self.has_succeeded()
     }
 
     pub(super) fn has_failed(&self) -> bool {

@@ -9,12 +9,13 @@ use serde_json::{Map, Value, json};
 use super::Job;
 use super::phase::Next;
 use super::pods::Pods;
+use crate::plugin::Plugins;
 use crate::{Plan, Step};
 
 /// Puts the status write into the plan, if there is anything to write.
-pub(super) fn write(job: &Job<'_>, pods: &Pods<'_>, next: &Next, plan: &mut Plan) {
+pub(super) fn write(job: &Job<'_>, pods: &Pods<'_>, plugins: &Plugins<'_>, next: &Next, plan: &mut Plan) {
     let before = job.status;
-    let after = recount(job, pods, next);
+    let after = recount(job, pods, plugins, next);
     let Some(patch) = difference(&json!(before), &json!(after)) else { return };
     // Counters follow the pods and may be a moment late; what decides does not wait.
     let decides = |status: &JobStatus| {
@@ -31,7 +32,7 @@ pub(super) fn write(job: &Job<'_>, pods: &Pods<'_>, next: &Next, plan: &mut Plan
     });
 }
 
-fn recount(job: &Job<'_>, pods: &Pods<'_>, next: &Next) -> JobStatus {
+fn recount(job: &Job<'_>, pods: &Pods<'_>, plugins: &Plugins<'_>, next: &Next) -> JobStatus {
     let mut status = job.status.clone();
     let counts = pods.counts();
     status.pending = counts.pending;
@@ -40,14 +41,14 @@ fn recount(job: &Job<'_>, pods: &Pods<'_>, next: &Next) -> JobStatus {
     status.failed = counts.failed;
     status.terminating = counts.terminating;
     status.unknown = counts.unknown;
-    status.task_status_count = pods.task_status_count();
+    status.task_status_count = pods.task_status_count(job, next);
     status.version = next.version;
     status.retry_count = next.retry_count;
     if next.phase.is_finished() && status.state.phase.is_finished() {
         return status;
     }
     status.min_available = job.spec.min_available;
-    status.controlled_resources = controlled_resources(job, next);
+    status.controlled_resources = controlled_resources(job, plugins, next);
     status.state.reason.clone_from(&next.reason);
     status.state.message.clone_from(&next.message);
     if next.phase != status.state.phase {
@@ -71,7 +72,7 @@ fn change_phase(job: &Job<'_>, status: &mut JobStatus, phase: &JobPhase) {
 
 /// What exists because of the job: its claims, and what its plugins made. Claims stay until the job goes; the rest only while
 /// the job may run.
-fn controlled_resources(job: &Job<'_>, next: &Next) -> BTreeMap<String, String> {
+fn controlled_resources(job: &Job<'_>, plugins: &Plugins<'_>, next: &Next) -> BTreeMap<String, String> {
     let recorded = job.status.controlled_resources.iter().filter(|(key, _)| !key.starts_with("plugin-"));
     let mut controlled: BTreeMap<String, String> =
         recorded.map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -81,8 +82,7 @@ fn controlled_resources(job: &Job<'_>, next: &Next) -> BTreeMap<String, String> 
     }
     let may_run = matches!(next.phase, JobPhase::Pending | JobPhase::Running | JobPhase::Restarting);
     if may_run {
-        let plugins = job.spec.plugins.keys();
-        controlled.extend(plugins.map(|plugin| (format!("plugin-{plugin}"), plugin.clone())));
+        controlled.extend(plugins.controlled_resources());
     }
     controlled
 }

@@ -36,7 +36,7 @@ impl Memory {
     /// A write for this root was answered with success.
     pub(crate) fn learn(&mut self, root: &Root, step: &Step, written: &Written) {
         let sort = match step {
-            Step::Create { .. } => Sort::Created,
+            Step::Create { .. } | Step::CreateGenerated { .. } => Sort::Created,
             Step::Patch { .. } => Sort::Changed,
             Step::Bind { .. } => Sort::Bound,
             Step::Delete { .. } => Sort::Deleted,
@@ -55,14 +55,14 @@ impl Memory {
         is_stored: impl FnOnce(Kind, &Key, &Uid) -> bool,
     ) -> Option<String> {
         let target = match step {
-            Step::Create { object, .. } => (step.kind(), created_key(object)),
+            Step::Create { object, .. } | Step::CreateGenerated { object, .. } => (step.kind(), created_key(object)),
             Step::Patch { key, .. } | Step::Delete { key, .. } | Step::Bind { pod: key, .. } => {
                 (step.kind(), key.clone())
             }
         };
         let last = self.roots.get(root)?.get(&target)?;
         let is_repetition = match step {
-            Step::Create { .. } => last.sort == Sort::Created && is_stored(target.0, &target.1, &last.uid),
+            Step::Create { .. } | Step::CreateGenerated { .. } => last.sort == Sort::Created && is_stored(target.0, &target.1, &last.uid),
             Step::Patch { uid, revision, .. } => {
                 *uid == last.uid && revision.is_some_and(|revision| revision < last.revision)
             }

@@ -9,6 +9,7 @@
 //! gone work-2 Running at=90
 //! command AbortJob
 //! claim data
+//! child configmap a-svc owner=u1
 //! no-queue
 //! first-look
 //! ```
@@ -96,6 +97,11 @@ pub(super) fn parse(text: &str) -> World {
                     Kind::PersistentVolumeClaim,
                     json!({ "metadata": metadata(words[0], "c") }),
                 );
+            }
+            "child" => {
+                let kind = Kind::ALL.into_iter().find(|kind| kind.info().singular == words[0]).unwrap();
+                let owner = value(&words, "owner").unwrap_or("u1");
+                insert(&mut objects, kind, json!({ "metadata": owned(words[1], owner), "data": {} }));
             }
             "no-queue" => has_queue = false,
             "first-look" => is_first_look = true,
@@ -207,6 +213,9 @@ fn new_job(words: &[&str]) -> Value {
     }
     if let Some(min_success) = value(words, "min-success") {
         job["spec"]["minSuccess"] = json!(min_success.parse::<i32>().unwrap());
+    }
+    for plugin in words.iter().filter_map(|word| word.strip_prefix("plugin=")) {
+        job["spec"]["plugins"][plugin] = json!([]);
     }
     if words.contains(&"going") {
         job["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:01:00Z");

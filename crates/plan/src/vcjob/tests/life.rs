@@ -224,6 +224,22 @@ fn a_pod_evicted_while_no_controller_ran_is_missed_at_the_first_look() {
 }
 
 #[test]
+fn a_pod_that_somebody_removes_stays_on_record_until_it_is_gone() {
+    let world = "job phase=Running min=2 policy=PodEvicted:RestartJob
+                 task work replicas=3
+                 group Running
+                 pod work-0 Running
+                 pod work-1 Failed going
+                 pod work-2 Running going marked";
+    check(
+        world,
+        expect![[r#"
+            patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":2}}},"terminating":2}}
+        "#]],
+    );
+}
+
+#[test]
 fn an_eviction_policy_with_a_timeout_keeps_its_evidence_and_replaces_the_pod() {
     check(
         "job phase=Running min=2 policy=PodEvicted:RestartJob@1m
@@ -450,7 +466,9 @@ fn a_job_that_waits_no_longer_does_not_say_so_any_more() {
         "job phase=Pending min=1 reason=QueueNotFound
          task work replicas=1
          group Pending",
-        expect![[r#""#]],
+        expect![[r#"
+            patch job status a {"status":{"state":{"message":null,"reason":null}}}
+        "#]],
     );
 }
 
@@ -494,8 +512,115 @@ fn volcano_b39_a_dependency_that_failed_for_good_fails_the_job() {
          group Running
          pod lead-0 Failed",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Failed"}],"failed":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"0 of 4 pods succeeded, 1 are needed","phase":"Failed","reason":"TooFewSucceeded"},"taskStatusCount":{"lead":{"phase":{"Failed":1}}}}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Failed"}],"failed":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"0 of 4 pods succeeded, the job needs 1","phase":"Failed","reason":"TooFewSucceeded"},"taskStatusCount":{"lead":{"phase":{"Failed":1}}}}}
             delete podgroup a-u1
+        "#]],
+    );
+}
+
+#[test]
+fn what_plugins_want_is_made_before_the_podgroup() {
+    check(
+        "job min=1 plugin=svc plugin=ssh
+         task work replicas=1",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"controlledResources":{"plugin-ssh":"ssh","plugin-svc":"svc"},"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Pending"}}}
+            create configmap a-svc
+            create service a
+            create networkpolicy a
+            create secret a-ssh
+            create podgroup a-u1
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b7_a_restart_of_the_whole_job_keeps_its_ssh_key() {
+    check(
+        "job phase=Running min=1 plugin=svc plugin=ssh policy=PodFailed:RestartJob
+         task work replicas=1
+         group Running
+         child configmap a-svc
+         child service a
+         child networkpolicy a
+         child secret a-ssh
+         pod work-0 Failed",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"controlledResources":{"plugin-ssh":"ssh","plugin-svc":"svc"},"failed":1,"retryCount":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 1","phase":"Restarting","reason":"RestartJob"},"taskStatusCount":{"work":{"phase":{"Failed":1}}},"version":1}}
+            delete podgroup a-u1
+            delete service a
+            delete configmap a-svc
+            delete networkpolicy a
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            note Normal ExecuteAction: RestartJob: pod a-work-0 failed with exit code 1
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b7_a_partial_restart_leaves_what_plugins_made_alone() {
+    check(
+        "job phase=Running min=1 plugin=ssh policy=PodFailed:RestartPod
+         task work replicas=1
+         group Running
+         child secret a-ssh
+         pod work-0 Failed",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"controlledResources":{"plugin-ssh":"ssh"},"failed":1,"retryCount":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 1","phase":"Restarting","reason":"RestartPod"},"taskStatusCount":{"work":{"phase":{"Failed":1}}}}}
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            note Normal ExecuteAction: RestartPod: pod a-work-0 failed with exit code 1
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b24_what_plugins_made_goes_by_ownership_when_the_job_ends() {
+    check(
+        "job phase=Aborting min=1 plugin=svc plugin=ssh
+         task work replicas=1
+         child service a
+         child secret a-ssh
+         child secret other owner=u0",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Aborted"}],"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Aborted"}}}
+            delete service a
+        "#]],
+    );
+    check(
+        "job phase=Terminating min=1 plugin=ssh
+         task work replicas=1
+         child secret a-ssh",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Terminated"}],"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Terminated"}}}
+            delete secret a-ssh
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b34_an_object_of_somebody_else_is_not_taken_over() {
+    check(
+        "job phase=Pending min=1 plugin=svc
+         task work replicas=1
+         child service a owner=u0",
+        expect![[r#"
+            patch job status a {"status":{"controlledResources":{"plugin-svc":"svc"},"state":{"message":"Service a still belongs to Job a; it is waited for until it is gone","reason":"PluginError"}}}
+            create configmap a-svc
+            note Warning PluginError: Service a still belongs to Job a; it is waited for until it is gone
+        "#]],
+    );
+}
+
+#[test]
+fn an_unknown_plugin_is_said_and_holds_the_job() {
+    check(
+        "job min=1 plugin=sparkle
+         task work replicas=1",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"plugin sparkle: there is no such plugin; spec.plugins may name env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow","phase":"Pending","reason":"PluginError"}}}
+            note Warning PluginError: plugin sparkle: there is no such plugin; spec.plugins may name env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow
         "#]],
     );
 }

@@ -100,7 +100,7 @@ fn too_few_successes_fail_the_job() {
          pod work-0 Succeeded
          pod work-1 Failed",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Failed"}],"failed":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"1 of 2 pods succeeded, 2 are needed","phase":"Failed","reason":"TooFewSucceeded"},"succeeded":1,"taskStatusCount":{"work":{"phase":{"Failed":1,"Succeeded":1}}}}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Failed"}],"failed":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"1 of 2 pods succeeded, the job needs 2","phase":"Failed","reason":"TooFewSucceeded"},"succeeded":1,"taskStatusCount":{"work":{"phase":{"Failed":1,"Succeeded":1}}}}}
             delete podgroup a-u1
         "#]],
     );
