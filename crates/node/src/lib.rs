@@ -3,6 +3,7 @@
 //! ```text
 //!   agent        the node: takes pods from the server, one worker each
 //!   decide       what should happen to a pod now: pure
+//!   health       probes, and hooks around a container's life
 //!   materials    environment and volumes: pure, but for writing files
 //!   supervisor   the process that is the parent of all containers, and survives this one
 //!   logs         what containers wrote
@@ -13,6 +14,7 @@
 mod agent;
 pub mod container;
 pub mod decide;
+pub mod health;
 mod logs;
 pub mod materials;
 pub mod pod;

@@ -125,6 +125,13 @@ pub struct Container {
     pub resources: Resources,
     #[serde(deserialize_with = "null_as_default")]
     pub volume_mounts: Vec<VolumeMount>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub ports: Vec<Port>,
+    pub startup_probe: Option<Probe>,
+    pub liveness_probe: Option<Probe>,
+    pub readiness_probe: Option<Probe>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub lifecycle: Lifecycle,
     /// `Always` makes an init container a sidecar.
     pub restart_policy: Option<RestartPolicy>,
 }
@@ -133,6 +140,114 @@ impl Container {
     /// Whether this init container runs beside the containers instead of before them.
     pub fn is_sidecar(&self) -> bool {
         self.restart_policy == Some(RestartPolicy::Always)
+    }
+}
+
+/// A port by its name.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct Port {
+    pub name: String,
+    pub container_port: u16,
+}
+
+/// A check that is made again and again.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct Probe {
+    #[serde(flatten)]
+    pub handler: Handler,
+    pub initial_delay_seconds: u32,
+    pub timeout_seconds: u32,
+    pub period_seconds: u32,
+    pub success_threshold: u32,
+    pub failure_threshold: u32,
+    pub termination_grace_period_seconds: Option<u32>,
+}
+
+/// What is done around a container's life.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct Lifecycle {
+    pub post_start: Option<Handler>,
+    pub pre_stop: Option<Handler>,
+}
+
+/// What a probe or a hook does: one of these.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct Handler {
+    pub exec: Option<ExecAction>,
+    pub http_get: Option<HttpGetAction>,
+    pub tcp_socket: Option<SocketAction>,
+    pub grpc: Option<SocketAction>,
+    pub sleep: Option<SleepAction>,
+}
+
+/// Runs a command as the container would.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct ExecAction {
+    #[serde(deserialize_with = "null_as_default")]
+    pub command: Vec<String>,
+}
+
+/// Asks a web server.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct HttpGetAction {
+    pub path: String,
+    pub port: PortRef,
+    pub host: String,
+    pub scheme: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub http_headers: Vec<HttpHeader>,
+}
+
+/// One header of a request.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct HttpHeader {
+    pub name: String,
+    pub value: String,
+}
+
+/// Connects.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct SocketAction {
+    pub port: PortRef,
+    pub host: String,
+}
+
+/// Waits.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct SleepAction {
+    pub seconds: u32,
+}
+
+/// A port by its number or name.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+#[allow(missing_docs, reason = "the two ways in which Kubernetes writes it")]
+pub enum PortRef {
+    Number(u16),
+    Name(String),
+}
+
+impl Default for PortRef {
+    fn default() -> PortRef {
+        PortRef::Number(0)
     }
 }
 

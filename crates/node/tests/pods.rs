@@ -255,6 +255,18 @@ async fn a_log_that_does_not_exist_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
+async fn a_pod_that_can_not_be_read_fails_and_can_be_deleted() {
+    let machine = machine();
+    let node = machine.start_node();
+    machine.server.create_pod("p", json!({"containers": "none"}));
+    let pod = machine.server.until_phase("p", "Failed").await;
+    assert_eq!(pod["status"]["reason"], "UnexpectedAdmissionError");
+    machine.server.delete_pod("p", None);
+    machine.server.until_gone("p").await;
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_short_pod_costs_few_writes_and_a_finished_one_none() {
     let machine = machine();
     let node = machine.start_node();

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use krafla_api::Key;
 use krafla_runtime::ClientError;
@@ -19,9 +20,9 @@ use crate::pod::{Container, Pod};
 use crate::supervisor::protocol::Launch;
 
 /// Why a container can not be started: the reason and message of a waiting container.
-pub(super) struct Problem {
-    pub(super) reason: &'static str,
-    pub(super) message: String,
+pub(crate) struct Problem {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
 }
 
 impl From<Missing> for Problem {
@@ -31,23 +32,24 @@ impl From<Missing> for Problem {
 }
 
 /// What everything that a pod's containers need is gathered for.
-pub(super) struct Context<'a> {
-    pub(super) shared: &'a Shared,
-    pub(super) pod: &'a Pod,
-    pub(super) address: Ipv4Addr,
+#[derive(Clone)]
+pub(crate) struct Context {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) pod: Arc<Pod>,
+    pub(crate) address: Ipv4Addr,
 }
 
-impl Context<'_> {
+impl Context {
     /// Makes all volumes of the pod. Doing it again changes nothing.
-    pub(super) async fn make_volumes(&self) -> Result<(), Problem> {
+    pub(crate) async fn make_volumes(&self) -> Result<(), Problem> {
         if self.pod.spec.volumes.is_empty() {
             return Ok(());
         }
-        let sources = self.fetch(references::of_volumes(self.pod)).await?;
+        let sources = self.fetch(references::of_volumes(&self.pod)).await?;
         let (of_pod, of_claims) = (self.volumes_of_pod(), self.shared.config.claims());
         let places = Places { of_pod: &of_pod, of_claims: &of_claims };
         let not_mounted = |message: String| Problem { reason: "ContainerCreating", message };
-        let volumes = volumes::desired(self.pod, places, &self.facts(), &sources)
+        let volumes = volumes::desired(&self.pod, places, &self.facts(), &sources)
             .map_err(|missing| not_mounted(format!("a volume can not be made: {missing}")))?;
         let write = move || {
             for volume in &volumes {
@@ -61,14 +63,14 @@ impl Context<'_> {
     }
 
     /// How to start one of the pod's containers.
-    pub(super) async fn launch(&self, id: ContainerId, backoff_seconds: u32) -> Result<Launch, Problem> {
+    pub(crate) async fn launch(&self, id: ContainerId, backoff_seconds: u32) -> Result<Launch, Problem> {
         let container =
             self.pod.all_containers().find(|container| container.name == id.name).ok_or_else(|| Problem {
                 reason: "CreateContainerError",
                 message: format!("the pod has no container {:?}", id.name),
             })?;
         let sources = self.fetch(references::of_environment(container)).await?;
-        let variables = variables(self.pod, container, &self.facts(), &sources)?;
+        let variables = variables(&self.pod, container, &self.facts(), &sources)?;
         let argv = command_line(container, &variables);
         let env = self.environment(container, variables);
         let working_dir = match container.working_dir.as_str() {

@@ -12,6 +12,7 @@ mod addresses;
 mod launch;
 mod link;
 mod pods;
+mod refuse;
 mod register;
 mod worker;
 
@@ -27,14 +28,15 @@ use futures_util::{FutureExt, StreamExt};
 use krafla_api::{Key, Kind, Quantity, Uid};
 use krafla_runtime::{Client, ClientError, Clock, Event, EventType, SystemClock};
 use parking_lot::Mutex;
-use serde::Deserialize;
 use tokio::process::Child;
 use tokio::task::JoinSet;
 
 use addresses::Addresses;
+pub(crate) use launch::Context;
 pub(crate) use link::Link;
 pub(crate) use pods::View;
 use pods::{Pods, Taken};
+use refuse::Glance;
 use worker::Worker;
 
 use crate::pod::Pod;
@@ -222,16 +224,27 @@ impl Node {
         if glance.spec.node_name != self.shared.config.name {
             return None;
         }
-        let uid = glance.metadata.uid;
+        let uid = glance.metadata.uid.clone();
         match serde_json::from_slice::<Pod>(json) {
             Ok(pod) => {
                 if self.shared.pods.insert(pod) == Taken::New {
                     self.employ(&uid, workers);
                 }
             }
-            Err(error) => tracing::error!(pod = glance.metadata.name, %error, "this pod can not be read"),
+            Err(error) => self.refuse(glance, error.to_string(), workers),
         }
         Some(uid)
+    }
+
+    fn refuse(&self, pod: Glance, why: String, workers: &mut JoinSet<()>) {
+        tracing::error!(pod = %pod.key(), why, "this pod can not be read");
+        let shared = self.shared.clone();
+        workers.spawn(async move {
+            // If this fails, the next list or change of the pod leads here again.
+            if let Err(error) = refuse::refuse(shared.client.as_ref(), &pod, &why).await {
+                tracing::warn!(pod = %pod.key(), %error, "this pod can not be refused");
+            }
+        });
     }
 
     fn employ(&self, uid: &Uid, workers: &mut JoinSet<()>) {
@@ -267,33 +280,6 @@ impl Node {
     /// What is known of a pod, by its name.
     pub(crate) fn find(&self, key: &Key) -> Option<View> {
         self.shared.pods.find(key)
-    }
-}
-
-/// The little that tells whether a pod concerns this node; most pods of a big cluster do not.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Glance {
-    metadata: GlanceMetadata,
-    spec: GlanceSpec,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct GlanceMetadata {
-    name: String,
-    uid: Uid,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct GlanceSpec {
-    node_name: String,
-}
-
-impl Glance {
-    fn at(json: &[u8]) -> Option<Glance> {
-        serde_json::from_slice(json).ok()
     }
 }
 

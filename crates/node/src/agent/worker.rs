@@ -6,17 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::{Kind, Time, Uid};
-use krafla_plan::{Propagation, Step};
+use krafla_plan::{Note, Propagation, Severity, Step};
 use krafla_runtime::ClientError;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
 use super::Shared;
 use super::addresses::HOST;
-use super::launch;
+use super::launch::{Context, Problem};
 use super::pods::View;
 use crate::container::ContainerId;
 use crate::decide::{Action, Decision, Next, Sight, Trouble, decide};
+use crate::health::Watch;
 use crate::pod::Pod;
 use crate::status::PodStatus;
 use crate::supervisor::protocol::Request;
@@ -40,6 +41,9 @@ pub(super) struct Worker {
     n_tries: BTreeMap<String, u32>,
     has_volumes: bool,
     is_confirmed: bool,
+    watch: Watch,
+    /// What was said already.
+    notes: Vec<Note>,
     /// When to try a write again that failed, and how often it has failed.
     retry_at: Option<Time>,
     n_failed_writes: u32,
@@ -59,6 +63,8 @@ impl Worker {
             n_tries: BTreeMap::new(),
             has_volumes: false,
             is_confirmed: false,
+            watch: Watch::new(view.wake.clone()),
+            notes: Vec::new(),
             retry_at: None,
             n_failed_writes: 0,
         }
@@ -68,14 +74,21 @@ impl Worker {
     pub(super) async fn run(mut self) {
         while let Some(mut view) = self.shared.pods.view(&self.uid) {
             self.take_in(&mut view);
+            let context = self.context(&view);
+            let running =
+                view.attempts.all_running().map(|record| (record.id.name.as_str(), record)).collect();
+            self.watch.update(&context, &running);
             let now = self.shared.clock.now();
             let decision = self.decide(&view, now);
-            let has_new_trouble = self.carry_out(&view, &decision.actions).await;
+            let has_new_trouble = self.carry_out(&context, &decision.actions, now).await;
             if has_new_trouble {
                 continue;
             }
-            if !decision.is_passing() && !view.is_gone {
-                self.report(&view.pod, &decision.status).await;
+            if !view.is_gone {
+                if !decision.is_passing() {
+                    self.report(&view.pod, &decision.status).await;
+                }
+                self.say(&view.pod, decision.notes).await;
             }
             match decision.next {
                 Next::Wait => {}
@@ -99,12 +112,19 @@ impl Worker {
         view.attempts.recover(&view.pod, &self.status, self.shared.clock.now().0);
     }
 
+    fn context(&self, view: &View) -> Context {
+        Context { shared: self.shared.clone(), pod: view.pod.clone(), address: view.address }
+    }
+
     fn decide(&self, view: &View, now: Time) -> Decision {
+        let (health, pre_stops) = self.watch.found();
         decide(&Sight {
             pod: &view.pod,
             before: &self.status,
             attempts: &view.attempts,
             troubles: &self.troubles,
+            health: &health,
+            pre_stops: &pre_stops,
             is_gone: view.is_gone,
             host_ip: &HOST.to_string(),
             pod_ip: &view.address.to_string(),
@@ -113,7 +133,7 @@ impl Worker {
     }
 
     /// Returns whether a container could not be started: then there is something new to report.
-    async fn carry_out(&mut self, view: &View, actions: &[Action]) -> bool {
+    async fn carry_out(&mut self, context: &Context, actions: &[Action], now: Time) -> bool {
         let pod = self.uid.clone();
         let id = |name: &str, attempt| ContainerId { pod: pod.clone(), name: name.to_owned(), attempt };
         let mut has_new_trouble = false;
@@ -122,12 +142,16 @@ impl Worker {
                 Action::Stop { container, attempt, how } => {
                     self.shared.link.send(Request::Stop { id: id(container, *attempt), how: *how });
                 }
+                Action::PreStop { container, attempt, grace_seconds } => {
+                    let grace = Duration::from_secs((*grace_seconds).into());
+                    self.watch.begin_pre_stop(context, &id(container, *attempt), grace, now);
+                }
                 Action::Start { container, attempt, backoff_seconds } => {
                     let id = id(container, *attempt);
                     if self.asked.contains(&id) {
                         continue;
                     }
-                    match self.launch(view, &id, *backoff_seconds).await {
+                    match self.launch(context, &id, *backoff_seconds).await {
                         Ok(request) => {
                             self.shared.link.send(request);
                             self.asked.insert(id);
@@ -147,11 +171,10 @@ impl Worker {
 
     async fn launch(
         &mut self,
-        view: &View,
+        context: &Context,
         id: &ContainerId,
         backoff_seconds: u32,
-    ) -> Result<Request, launch::Problem> {
-        let context = launch::Context { shared: &self.shared, pod: &view.pod, address: view.address };
+    ) -> Result<Request, Problem> {
         if !self.has_volumes {
             context.make_volumes().await?;
             self.has_volumes = true;
@@ -160,12 +183,24 @@ impl Worker {
         Ok(Request::Start(Box::new(launch)))
     }
 
-    fn trouble(&mut self, container: &str, problem: launch::Problem) {
+    fn trouble(&mut self, container: &str, problem: Problem) {
         let n_tries = self.n_tries.entry(container.to_owned()).or_default();
         let retry_at = self.shared.clock.now().after(backoff(*n_tries));
         *n_tries = n_tries.saturating_add(1);
-        let launch::Problem { reason, message } = problem;
+        let Problem { reason, message } = problem;
         self.troubles.insert(container.to_owned(), Trouble { reason, message, retry_at });
+    }
+
+    /// Makes events of the notes that are new. An event that can not be written is lost: it is only for people.
+    async fn say(&mut self, pod: &Pod, notes: Vec<Note>) {
+        for note in notes.iter().filter(|note| !self.notes.contains(note)) {
+            let event = event(pod, note, &self.shared.config.name, self.shared.clock.now());
+            let step = Step::Create { kind: Kind::Event, object: event };
+            if let Err(error) = self.shared.client.write(&step).await {
+                tracing::debug!(pod = %pod.key(), %error, "event could not be written");
+            }
+        }
+        self.notes = notes;
     }
 
     /// Writes the status, if it is not what the server has.
@@ -274,6 +309,30 @@ impl Worker {
 
 fn backoff(n_failed: u32) -> Duration {
     RETRY_FIRST.saturating_mul(2_u32.saturating_pow(n_failed)).min(RETRY_LONGEST)
+}
+
+/// An event of a kubelet about a pod.
+fn event(pod: &Pod, note: &Note, node: &str, now: Time) -> Value {
+    let metadata = &pod.metadata;
+    let event_type = match note.severity {
+        Severity::Normal => "Normal",
+        Severity::Warning => "Warning",
+    };
+    serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": format!("{}.{:x}", metadata.name, now.0.as_nanosecond()), "namespace": metadata.namespace},
+        "involvedObject": {
+            "apiVersion": "v1", "kind": "Pod",
+            "namespace": metadata.namespace, "name": metadata.name, "uid": metadata.uid,
+        },
+        "type": event_type,
+        "reason": note.reason,
+        "message": note.message,
+        "firstTimestamp": now, "lastTimestamp": now, "count": 1,
+        "source": {"component": "kubelet", "host": node},
+        "reportingComponent": "kubelet", "reportingInstance": node,
+    })
 }
 
 /// The fields of a status that differ, as a merge patch; none if there are none.

@@ -11,6 +11,7 @@
 
 mod attempts;
 mod backoff;
+mod notes;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -19,10 +20,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use krafla_api::Time;
+use krafla_plan::Note;
 
 pub use attempts::Attempts;
 
 use crate::container::{End, Record};
+use crate::health::{Health, PreStop};
 use crate::pod::{Container, Pod, RestartPolicy};
 use crate::status::PodStatus;
 use crate::supervisor::protocol::Stop;
@@ -38,6 +41,10 @@ pub struct Sight<'a> {
     pub attempts: &'a Attempts,
     /// Why containers can not be started, by name.
     pub troubles: &'a BTreeMap<String, Trouble>,
+    /// Whether containers that run are well, by name; those that are not listed have no probes and hooks.
+    pub health: &'a BTreeMap<String, Health>,
+    /// Hooks before the end that have begun, by name.
+    pub pre_stops: &'a BTreeMap<String, PreStop>,
     /// Whether the pod is no more, so that nobody reads a status.
     pub is_gone: bool,
     /// The address of this machine.
@@ -46,6 +53,12 @@ pub struct Sight<'a> {
     pub pod_ip: &'a str,
     /// The moment of the decision.
     pub now: Time,
+}
+
+impl Sight<'_> {
+    fn health(&self, container: &Container) -> Health {
+        self.health.get(&container.name).cloned().unwrap_or_else(|| Health::at_start(container))
+    }
 }
 
 /// Why a container can not be started at the moment.
@@ -66,6 +79,8 @@ pub struct Decision {
     pub actions: Vec<Action>,
     /// What to report.
     pub status: PodStatus,
+    /// What a person should know, for as long as it is so.
+    pub notes: Vec<Note>,
     /// What becomes of the pod after that.
     pub next: Next,
     /// When to look again even if nothing happens.
@@ -91,6 +106,15 @@ pub enum Action {
         attempt: u32,
         /// How long to wait before the next attempt if this one fails.
         backoff_seconds: u32,
+    },
+    /// Run the hook before the end of a container.
+    PreStop {
+        /// Its name.
+        container: String,
+        /// Which attempt.
+        attempt: u32,
+        /// How long the hook and the end may take.
+        grace_seconds: u32,
     },
     /// Make a container end.
     Stop {
@@ -131,7 +155,14 @@ pub fn decide(sight: &Sight<'_>) -> Decision {
         (true, false) if sight.pod.is_deleting() => Next::ConfirmDeletion,
         _ => Next::Wait,
     };
-    Decision { actions: todo.actions, status: report::status(sight, &fate), next, wake_at: todo.wake_at }
+    let status = report::status(sight, &fate);
+    Decision {
+        notes: notes::notes(sight, &fate, &status),
+        actions: todo.actions,
+        status,
+        next,
+        wake_at: todo.wake_at,
+    }
 }
 
 /// Whether a pod's containers shall run.
@@ -231,17 +262,25 @@ fn is_passed(sight: &Sight<'_>, container: &Container) -> bool {
     match sight.attempts.latest(&container.name) {
         None => false,
         // A sidecar that fails later on does not hold up the others: it had its start.
+        Some(record) if container.is_sidecar() && record.is_running() => sight.health(container).is_started,
         Some(record) if container.is_sidecar() => record.started_at.is_some(),
         Some(record) => record.end.as_ref().is_some_and(|end| end.exit_code == 0),
     }
 }
 
-/// Starts a container if it has never run, or starts it again if it has ended and may be and its back-off is over.
+/// Starts a container if it has never run, stops it if it is not well, and starts it again if it has ended and may be and
+/// its back-off is over.
 fn keep_going(sight: &Sight<'_>, container: &Container, is_init: bool, todo: &mut Todo) {
     let name = &container.name;
     let (attempt, backoff_seconds, due) = match sight.attempts.latest(name) {
         None => (0, 0, sight.now),
-        Some(Record { end: None, .. }) => return,
+        Some(record @ Record { end: None, .. }) => {
+            if let Some(failure) = sight.health(container).failure {
+                let grace_seconds = failure.grace_seconds.unwrap_or(sight.pod.grace_seconds());
+                stop(sight, container, record, grace_seconds, todo);
+            }
+            return;
+        }
         Some(record @ Record { end: Some(end), .. }) => {
             if !may_restart(sight.pod, container, is_init, end) {
                 return;
@@ -260,30 +299,49 @@ fn keep_going(sight: &Sight<'_>, container: &Container, is_init: bool, todo: &mu
 
 /// Stops what runs. Sidecars serve the containers until the end, and each other in the order of their start.
 fn wind_down(sight: &Sight<'_>, todo: &mut Todo) {
-    let running = |containers: &[Container]| -> Vec<Record> {
-        containers.iter().filter_map(|container| sight.attempts.running(&container.name)).cloned().collect()
-    };
-    let mut first = running(&sight.pod.spec.containers);
+    let running = |container: &&Container| sight.attempts.running(&container.name).is_some();
+    let mut first: Vec<_> = sight.pod.spec.containers.iter().filter(running).collect();
     if first.is_empty() {
-        let init = running(&sight.pod.spec.init_containers);
-        first.extend(init.into_iter().next_back());
+        first.extend(sight.pod.spec.init_containers.iter().rfind(running));
     }
-    for record in &first {
-        stop(sight, record, todo);
+    for container in first {
+        if let Some(record) = sight.attempts.running(&container.name) {
+            stop(sight, container, record, sight.pod.grace_seconds(), todo);
+        }
     }
 }
 
-/// SIGTERM, the pod's grace period, SIGKILL.
-fn stop(sight: &Sight<'_>, record: &Record, todo: &mut Todo) {
-    let how = match record.stopping_at {
-        None => Stop::Terminate,
-        Some(stopping_at) => {
-            let kill_at = Time(stopping_at).after(Duration::from_secs(sight.pod.grace_seconds().into()));
+/// How long a container has after SIGTERM, even if its hook has used up all of its grace period.
+const AFTER_HOOK: Duration = Duration::from_secs(2);
+
+/// The hook, SIGTERM, and SIGKILL once the grace period is over, which the hook is a part of.
+fn stop(sight: &Sight<'_>, container: &Container, record: &Record, grace_seconds: u32, todo: &mut Todo) {
+    let grace = Duration::from_secs(grace_seconds.into());
+    let hook = sight.pre_stops.get(&container.name);
+    let (container, attempt) = (record.id.name.clone(), record.id.attempt);
+    let how = match (record.stopping_at, hook) {
+        (None, None) if has_pre_stop(sight, &container) => {
+            return todo.actions.push(Action::PreStop { container, attempt, grace_seconds });
+        }
+        (None, Some(hook)) if !hook.is_done && hook.begun_at.after(grace) > sight.now => {
+            return todo.wake_at(hook.begun_at.after(grace));
+        }
+        (None, _) => Stop::Terminate,
+        (Some(stopping_at), hook) => {
+            let kill_at = match hook {
+                Some(hook) => hook.begun_at.after(grace).max(Time(stopping_at).after(AFTER_HOOK)),
+                None => Time(stopping_at).after(grace),
+            };
             if kill_at > sight.now {
                 return todo.wake_at(kill_at);
             }
             Stop::Kill
         }
     };
-    todo.actions.push(Action::Stop { container: record.id.name.clone(), attempt: record.id.attempt, how });
+    todo.actions.push(Action::Stop { container, attempt, how });
+}
+
+fn has_pre_stop(sight: &Sight<'_>, container: &str) -> bool {
+    let mut containers = sight.pod.all_containers();
+    containers.any(|known| known.name == container && known.lifecycle.pre_stop.is_some())
 }

@@ -105,7 +105,9 @@ fn container_status(sight: &Sight<'_>, fate: &Fate, container: &Container, is_in
     match &record.end {
         None => {
             status.state.running = Some(Running { started_at: record.started_at.map(Time) });
-            (status.ready, status.started) = (true, Some(true));
+            let health = sight.health(container);
+            status.ready = health.is_started && health.is_ready;
+            status.started = Some(health.is_started);
         }
         Some(end) => {
             let restarts = *fate == Fate::Live && may_restart(sight.pod, container, is_init, end);

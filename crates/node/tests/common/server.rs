@@ -56,6 +56,18 @@ impl Server {
         self.0.state.lock().objects.get(&(Kind::Pod, Key::new("default", name))).cloned()
     }
 
+    /// The event with a reason.
+    pub(crate) fn event(&self, reason: &str) -> Value {
+        let state = self.0.state.lock();
+        let events =
+            state.objects.iter().filter(|((kind, _), _)| *kind == Kind::Event).map(|(_, event)| event);
+        events
+            .clone()
+            .find(|event| event["reason"] == reason)
+            .cloned()
+            .unwrap_or_else(|| panic!("no event {reason}"))
+    }
+
     /// How many status writes there were.
     pub(crate) fn n_status_writes(&self) -> usize {
         self.0.state.lock().n_status_writes
@@ -150,7 +162,9 @@ impl Inner {
 
     fn write(&self, step: &Step) -> Result<Written, ClientError> {
         match step {
-            Step::Create { kind, object } => self.create(*kind, object.clone()),
+            Step::Create { kind, object } | Step::CreateGenerated { kind, object, .. } => {
+                self.create(*kind, object.clone())
+            }
             Step::Patch { kind, key, uid, revision, of_status, patch } => {
                 let mut state = self.state.lock();
                 let mut object = checked(&state, *kind, key, uid, *revision)?;

@@ -8,6 +8,8 @@ use krafla_api::Time;
 
 use super::super::*;
 use crate::container::{Cause, ContainerId};
+use crate::health::Failure;
+use crate::pod::{Handler, Probe};
 use crate::status::{ContainerStatus, Phase};
 
 /// Decides for the described pod and compares the printed decision.
@@ -28,6 +30,8 @@ struct World {
     pod: Pod,
     attempts: Attempts,
     troubles: BTreeMap<String, Trouble>,
+    health: BTreeMap<String, Health>,
+    pre_stops: BTreeMap<String, PreStop>,
     is_gone: bool,
     now: i64,
 }
@@ -51,6 +55,8 @@ impl World {
             before: &self.pod.status,
             attempts: &self.attempts,
             troubles: &self.troubles,
+            health: &self.health,
+            pre_stops: &self.pre_stops,
             is_gone: self.is_gone,
             host_ip: "127.0.0.1",
             pod_ip: "127.64.0.1",
@@ -86,6 +92,31 @@ impl World {
                 let retry_at = Time::from_seconds(number(at));
                 let trouble = Trouble { reason: "CreateContainerConfigError", message, retry_at };
                 self.troubles.insert((*name).to_owned(), trouble);
+            }
+            ["probes", name] => {
+                let container = spec.containers.iter_mut().find(|container| container.name == *name).unwrap();
+                container.startup_probe = Some(Probe::default());
+                container.readiness_probe = Some(Probe::default());
+                container.liveness_probe = Some(Probe::default());
+            }
+            ["hook", name] => {
+                let container = spec.containers.iter_mut().find(|container| container.name == *name).unwrap();
+                container.lifecycle.pre_stop = Some(Handler::default());
+            }
+            ["hook", name, "begun", at, rest @ ..] => {
+                let hook = PreStop { begun_at: Time::from_seconds(number(at)), is_done: *rest == ["done"] };
+                self.pre_stops.insert((*name).to_owned(), hook);
+            }
+            ["health", name, words @ ..] => {
+                let failure =
+                    Failure { message: "Liveness probe failed: no".to_owned(), grace_seconds: Some(5) };
+                let health = Health {
+                    is_started: words.contains(&"started"),
+                    is_ready: words.contains(&"ready"),
+                    unready: String::new(),
+                    failure: words.contains(&"failed").then_some(failure),
+                };
+                self.health.insert((*name).to_owned(), health);
             }
             [attempt, rest @ ..] => self.attempts.insert(record(attempt, rest)),
             [] => {}
@@ -137,6 +168,7 @@ fn print(decision: &Decision) -> String {
             Action::Start { container, attempt, backoff_seconds } => {
                 format!("start {container} #{attempt} backoff {backoff_seconds}")
             }
+            Action::PreStop { container, attempt, .. } => format!("pre-stop {container} #{attempt}"),
             Action::Stop { container, attempt, how: Stop::Terminate } => {
                 format!("terminate {container} #{attempt}")
             }
@@ -148,6 +180,9 @@ fn print(decision: &Decision) -> String {
         if status.reason.is_empty() { "" } else { &format!(" {}: {}", status.reason, status.message) };
     lines.push(format!("{:?}{reason}", status.phase));
     lines.extend(status.init_container_statuses.iter().chain(&status.container_statuses).map(container));
+    lines.extend(
+        decision.notes.iter().map(|note| format!("{:?} {}: {}", note.severity, note.reason, note.message)),
+    );
     match decision.next {
         Next::Wait => {}
         Next::ConfirmDeletion => lines.push("then confirm the deletion".to_owned()),

@@ -151,6 +151,7 @@ fn a_first_failure_is_forgiven_and_further_ones_wait_longer_and_longer() {
         expect![[r#"
             Running
             main: waiting CrashLoopBackOff (back-off 10s restarting failed container=main pod=p_ns(u)), was Error 1, restarts 1
+            Warning BackOff: Back-off restarting failed container main in pod p_ns(u)
             wake at 15
         "#]],
     );
@@ -167,6 +168,7 @@ fn a_first_failure_is_forgiven_and_further_ones_wait_longer_and_longer() {
         expect![[r#"
             Running
             main: waiting CrashLoopBackOff (back-off 5m0s restarting failed container=main pod=p_ns(u)), was Completed 0, restarts 9
+            Warning BackOff: Back-off restarting failed container main in pod p_ns(u)
             wake at 801
         "#]],
     );
@@ -191,6 +193,7 @@ fn a_command_that_does_not_exist_fails_the_pod() {
         expect![[r#"
             Failed
             main: StartError 128 (no such command)
+            Warning Failed: Error: no such command
         "#]],
     );
     check(
@@ -198,6 +201,8 @@ fn a_command_that_does_not_exist_fails_the_pod() {
         expect![[r#"
             Running
             main: waiting CrashLoopBackOff (back-off 10s restarting failed container=main pod=p_ns(u)), was StartError 128 (no such command), restarts 1
+            Warning BackOff: Back-off restarting failed container main in pod p_ns(u)
+            Warning Failed: Error: no such command
             wake at 14
         "#]],
     );
@@ -210,6 +215,7 @@ fn what_a_container_lacks_is_said_and_tried_again() {
         expect![[r#"
             Pending
             main: waiting CreateContainerConfigError (configmap "c" not found)
+            Warning Failed: configmap "c" not found
             wake at 7
         "#]],
     );
@@ -219,6 +225,7 @@ fn what_a_container_lacks_is_said_and_tried_again() {
             start main #0
             Pending
             main: waiting CreateContainerConfigError (configmap "c" not found)
+            Warning Failed: configmap "c" not found
         "#]],
     );
 }
@@ -231,6 +238,7 @@ fn a_deleted_pod_is_terminated_then_killed_then_confirmed() {
             terminate main #0
             Running
             main: running, ready
+            Normal Killing: Stopping container main
         "#]],
     );
     check(
@@ -238,6 +246,7 @@ fn a_deleted_pod_is_terminated_then_killed_then_confirmed() {
         expect![[r#"
             Running
             main: running, ready
+            Normal Killing: Stopping container main
             wake at 100
         "#]],
     );
@@ -247,6 +256,7 @@ fn a_deleted_pod_is_terminated_then_killed_then_confirmed() {
             kill main #0
             Running
             main: running, ready
+            Normal Killing: Stopping container main
         "#]],
     );
     check(
@@ -287,6 +297,7 @@ fn what_is_left_of_a_pod_that_is_no_more_is_stopped_and_removed() {
             terminate main #0
             Running
             main: running, ready
+            Normal Killing: Stopping container main
         "#]],
     );
     check(
@@ -326,6 +337,7 @@ fn a_pod_past_its_deadline_is_stopped_and_fails() {
             terminate main #0
             Running
             main: running, ready
+            Normal Killing: Stopping container main
         "#]],
     );
     check(
@@ -467,5 +479,132 @@ fn the_status_reads_like_a_kubelets() {
                 }
               ]
             }"#]],
+    );
+}
+
+#[test]
+fn a_container_with_probes_is_ready_when_they_say_so() {
+    check(
+        "container main, probes main, now 5, main/0 1..",
+        expect![[r#"
+        Running
+        main: running
+    "#]],
+    );
+    check(
+        "container main, probes main, now 5, main/0 1.., health main started",
+        expect![[r#"
+        Running
+        main: running
+    "#]],
+    );
+    check(
+        "container main, probes main, now 5, main/0 1.., health main started ready",
+        expect![[r#"
+        Running
+        main: running, ready
+    "#]],
+    );
+}
+
+#[test]
+fn a_container_that_is_not_well_is_stopped_with_the_grace_of_its_probe() {
+    check(
+        "container main, probes main, now 5, main/0 1.., health main started ready failed",
+        expect![[r#"
+        terminate main #0
+        Running
+        main: running, ready
+        Warning Unhealthy: Liveness probe failed: no
+        Normal Killing: Container main is not well, will be stopped
+    "#]],
+    );
+    check(
+        "container main, probes main, now 6, main/0 1.. stopping 5, health main started failed",
+        expect![[r#"
+            Running
+            main: running
+            Warning Unhealthy: Liveness probe failed: no
+            Normal Killing: Container main is not well, will be stopped
+            wake at 10
+        "#]],
+    );
+    check(
+        "container main, probes main, now 10, main/0 1.. stopping 5, health main started failed",
+        expect![[r#"
+            kill main #0
+            Running
+            main: running
+            Warning Unhealthy: Liveness probe failed: no
+            Normal Killing: Container main is not well, will be stopped
+        "#]],
+    );
+}
+
+#[test]
+fn the_hook_before_the_end_is_a_part_of_the_grace_period() {
+    let pod = "container main, hook main, grace 30, deleting 130, main/0 1..";
+    check(
+        &format!("{pod}, now 100"),
+        expect![[r#"
+        pre-stop main #0
+        Running
+        main: running, ready
+        Normal Killing: Stopping container main
+    "#]],
+    );
+    check(
+        &format!("{pod}, now 110, hook main begun 100"),
+        expect![[r#"
+        Running
+        main: running, ready
+        Normal Killing: Stopping container main
+        wake at 130
+    "#]],
+    );
+    check(
+        &format!("{pod}, now 110, hook main begun 100 done"),
+        expect![[r#"
+        terminate main #0
+        Running
+        main: running, ready
+        Normal Killing: Stopping container main
+    "#]],
+    );
+    check(
+        &format!("{pod} stopping 110, now 111, hook main begun 100 done"),
+        expect![[r#"
+        Running
+        main: running, ready
+        Normal Killing: Stopping container main
+        wake at 130
+    "#]],
+    );
+    check(
+        &format!("{pod}, now 130, hook main begun 100"),
+        expect![[r#"
+        terminate main #0
+        Running
+        main: running, ready
+        Normal Killing: Stopping container main
+    "#]],
+    );
+    check(
+        &format!("{pod} stopping 130, now 130, hook main begun 100"),
+        expect![[r#"
+        Running
+        main: running, ready
+        Normal Killing: Stopping container main
+        wake at 132
+    "#]],
+    );
+    check(
+        &format!("{pod} stopping 130, now 132, hook main begun 100"),
+        expect![[r#"
+        kill main #0
+        Running
+        main: running, ready
+        Normal Killing: Stopping container main
+    "#]],
     );
 }

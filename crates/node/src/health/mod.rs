@@ -1,0 +1,248 @@
+//! Whether a running container is well: its hook after the start, then its startup, readiness and liveness probes.
+//!
+//! One task per attempt asks; what it learns goes into [`Health`], by which is decided.
+
+mod handler;
+mod tally;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use krafla_api::Time;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::agent::Context;
+use crate::container::{ContainerId, Record};
+use crate::pod::{Container, Probe};
+use handler::carry_out;
+use tally::{Tally, Verdict, period, timeout};
+
+/// Whether a running container is well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// Its hook after the start is done, and its startup probe has succeeded.
+    pub is_started: bool,
+    /// Its readiness probe says that it is ready.
+    pub is_ready: bool,
+    /// Why it is not ready, for people.
+    pub unready: String,
+    /// Why it must be stopped.
+    pub failure: Option<Failure>,
+}
+
+/// Why a running container must be stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// `Liveness probe failed: ...`
+    pub message: String,
+    /// How long it has to end by itself, if that differs from the pod's grace period.
+    pub grace_seconds: Option<u32>,
+}
+
+impl Health {
+    /// A container that has just started.
+    pub fn at_start(container: &Container) -> Health {
+        Health {
+            is_started: container.startup_probe.is_none() && container.lifecycle.post_start.is_none(),
+            is_ready: container.readiness_probe.is_none(),
+            unready: String::new(),
+            failure: None,
+        }
+    }
+}
+
+/// A hook before the end of a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreStop {
+    /// When it began: the grace period counts from then.
+    pub begun_at: Time,
+    /// Whether it is done, well or not.
+    pub is_done: bool,
+}
+
+/// What is known of the health of a pod's containers, and the tasks that find it out.
+pub(crate) struct Watch {
+    found: Arc<Mutex<Found>>,
+    tasks: BTreeMap<ContainerId, JoinHandle<()>>,
+    wake: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Found {
+    health: BTreeMap<ContainerId, Health>,
+    pre_stops: BTreeMap<ContainerId, PreStop>,
+}
+
+impl Watch {
+    pub(crate) fn new(wake: Arc<Notify>) -> Watch {
+        Watch { found: Arc::default(), tasks: BTreeMap::new(), wake }
+    }
+
+    /// Begins to watch those that run, and forgets those that do not.
+    pub(crate) fn update(&mut self, context: &Context, running: &BTreeMap<&str, &Record>) {
+        let is_running =
+            |id: &ContainerId| running.get(id.name.as_str()).is_some_and(|record| record.id == *id);
+        self.tasks.retain(|id, task| {
+            let stays = is_running(id);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        {
+            let mut found = self.found.lock();
+            found.health.retain(|id, _| is_running(id));
+            found.pre_stops.retain(|id, _| is_running(id));
+        }
+        for container in context.pod.all_containers().filter(|container| is_watched(container)) {
+            let Some(record) = running.get(container.name.as_str()) else { continue };
+            self.tasks.entry(record.id.clone()).or_insert_with(|| {
+                let report =
+                    Report { id: record.id.clone(), found: self.found.clone(), wake: self.wake.clone() };
+                report.set(|_| {}, container);
+                let started_at = record.started_at.unwrap_or(Timestamp::UNIX_EPOCH);
+                tokio::spawn(watch(context.clone(), container.clone(), started_at, report))
+            });
+        }
+    }
+
+    /// Runs the hook before the end of a container, once.
+    pub(crate) fn begin_pre_stop(&mut self, context: &Context, id: &ContainerId, grace: Duration, now: Time) {
+        let container = context.pod.all_containers().find(|container| container.name == id.name).cloned();
+        let Some((container, handler)) = container.and_then(|c| Some((c.clone(), c.lifecycle.pre_stop?)))
+        else {
+            return;
+        };
+        if self.found.lock().pre_stops.contains_key(id) {
+            return;
+        }
+        self.found.lock().pre_stops.insert(id.clone(), PreStop { begun_at: now, is_done: false });
+        let (found, wake, id, context) = (self.found.clone(), self.wake.clone(), id.clone(), context.clone());
+        tokio::spawn(async move {
+            if let Err(error) = carry_out(&context, &id, &container, &handler, grace).await {
+                tracing::info!(container = %id, error, "preStop hook failed");
+            }
+            if let Some(hook) = found.lock().pre_stops.get_mut(&id) {
+                hook.is_done = true;
+            }
+            wake.notify_one();
+        });
+    }
+
+    /// What is known of the containers that run, by name.
+    pub(crate) fn found(&self) -> (BTreeMap<String, Health>, BTreeMap<String, PreStop>) {
+        let found = self.found.lock();
+        let health = found.health.iter().map(|(id, health)| (id.name.clone(), health.clone()));
+        let pre_stops = found.pre_stops.iter().map(|(id, hook)| (id.name.clone(), *hook));
+        (health.collect(), pre_stops.collect())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.tasks.values().for_each(JoinHandle::abort);
+    }
+}
+
+fn is_watched(container: &Container) -> bool {
+    let probes = [&container.startup_probe, &container.readiness_probe, &container.liveness_probe];
+    container.lifecycle.post_start.is_some() || probes.into_iter().any(Option::is_some)
+}
+
+/// Where a task writes down what it has found out.
+#[derive(Clone)]
+struct Report {
+    id: ContainerId,
+    found: Arc<Mutex<Found>>,
+    wake: Arc<Notify>,
+}
+
+impl Report {
+    fn set(&self, change: impl FnOnce(&mut Health), container: &Container) {
+        let mut found = self.found.lock();
+        let health = found.health.entry(self.id.clone()).or_insert_with(|| Health::at_start(container));
+        let before = health.clone();
+        change(health);
+        if *health != before {
+            self.wake.notify_one();
+        }
+    }
+}
+
+async fn watch(context: Context, container: Container, started_at: Timestamp, report: Report) {
+    let asker = Asker { context: &context, container: &container, id: &report.id, started_at };
+    let fail = |message: String, grace_seconds| {
+        report.set(|health| health.failure = Some(Failure { message, grace_seconds }), &container);
+    };
+    if let Some(hook) = &container.lifecycle.post_start {
+        // It has no time-out of its own: the pod's deletion ends it.
+        if let Err(error) = carry_out(&context, &report.id, &container, hook, Duration::MAX).await {
+            return fail(format!("PostStartHook failed: {error}"), None);
+        }
+    }
+    if let Some(probe) = &container.startup_probe {
+        let (verdict, message) = asker.ask(probe, |verdict, _| Some(verdict)).await;
+        if verdict == Verdict::Bad {
+            return fail(format!("Startup probe failed: {message}"), probe.termination_grace_period_seconds);
+        }
+    }
+    report.set(|health| health.is_started = true, &container);
+
+    let readiness = async {
+        let Some(probe) = &container.readiness_probe else { return };
+        let tell = |verdict, message: &str| -> Option<std::convert::Infallible> {
+            let (is_ready, unready) = match verdict {
+                Verdict::Good => (true, String::new()),
+                Verdict::Bad => (false, format!("Readiness probe failed: {message}")),
+            };
+            // What is not ready stays so for the first reason that was found.
+            let say = |health: &mut Health| {
+                if health.is_ready != is_ready || (!is_ready && health.unready.is_empty()) {
+                    (health.is_ready, health.unready) = (is_ready, unready);
+                }
+            };
+            report.set(say, &container);
+            None
+        };
+        asker.ask(probe, tell).await;
+    };
+    let liveness = async {
+        let Some(probe) = &container.liveness_probe else { return };
+        let (Verdict::Good | Verdict::Bad, message) =
+            asker.ask(probe, |verdict, _| (verdict == Verdict::Bad).then_some(verdict)).await;
+        fail(format!("Liveness probe failed: {message}"), probe.termination_grace_period_seconds);
+    };
+    tokio::join!(readiness, liveness);
+}
+
+struct Asker<'a> {
+    context: &'a Context,
+    container: &'a Container,
+    id: &'a ContainerId,
+    started_at: Timestamp,
+}
+
+impl Asker<'_> {
+    /// Asks again and again, and tells each verdict to `end`, until that returns something. The text is the last error.
+    async fn ask<T>(&self, probe: &Probe, end: impl Fn(Verdict, &str) -> Option<T>) -> (T, String) {
+        let first_at = Time(self.started_at).after(Duration::from_secs(probe.initial_delay_seconds.into()));
+        tokio::time::sleep(first_at.since(Time(Timestamp::now()))).await;
+        let mut tally = Tally::default();
+        let mut rhythm = tokio::time::interval(period(probe));
+        rhythm.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            rhythm.tick().await;
+            let answer =
+                carry_out(self.context, self.id, self.container, &probe.handler, timeout(probe)).await;
+            let message = answer.as_ref().err().cloned().unwrap_or_default();
+            let verdict = tally.count(answer.is_ok(), probe);
+            if let Some(end) = verdict.and_then(|verdict| end(verdict, &message)) {
+                return (end, message);
+            }
+        }
+    }
+}

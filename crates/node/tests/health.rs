@@ -1,0 +1,106 @@
+//! Probes, and hooks around a container's life, with real processes.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
+
+mod common;
+
+use common::{Machine, open_gate, sh};
+use krafla_node::Mode;
+use serde_json::{Value, json};
+
+fn machine() -> Machine {
+    Machine::new(Mode::EndWithNode)
+}
+
+fn exec(script: &str) -> Value {
+    json!({"exec": {"command": ["sh", "-c", script]}})
+}
+
+/// A container that sleeps, with something added.
+fn sleeper(addition: Value) -> Value {
+    let mut container = sh("main", "echo up >> starts; exec sleep 1000");
+    container.as_object_mut().unwrap().extend(addition.as_object().unwrap().clone());
+    json!({"containers": [container], "terminationGracePeriodSeconds": 5})
+}
+
+fn main_status(pod: &Value) -> Value {
+    pod["status"]["containerStatuses"][0].clone()
+}
+
+#[tokio::test]
+async fn a_pod_is_ready_when_its_probe_succeeds() {
+    let machine = machine();
+    let node = machine.start_node();
+    let mut probe = exec("test -e ready");
+    probe["periodSeconds"] = json!(1);
+    machine.server.create_pod("p", sleeper(json!({"readinessProbe": probe})));
+    let pod = machine.server.until("p", |pod| main_status(pod)["state"]["running"].is_object()).await;
+    assert_eq!((&main_status(&pod)["ready"], &main_status(&pod)["started"]), (&json!(false), &json!(true)));
+    std::fs::write(machine.workdir().join("ready"), "").unwrap();
+    let ready = |pod: &Value| {
+        let conditions = pod["status"]["conditions"].as_array().unwrap();
+        conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    };
+    machine.server.until("p", ready).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_container_that_is_not_alive_is_started_again() {
+    let machine = machine();
+    let node = machine.start_node();
+    let mut probe = exec("echo I am dead; test $(wc -l < starts) = 2");
+    probe["failureThreshold"] = json!(1);
+    machine.server.create_pod("p", sleeper(json!({"livenessProbe": probe})));
+    let pod = machine.server.until("p", |pod| main_status(pod)["restartCount"] == 1).await;
+    assert_eq!(main_status(&pod)["lastState"]["terminated"]["exitCode"], 143);
+    let event = machine.server.event("Unhealthy");
+    assert_eq!(event["message"], "Liveness probe failed: exit code 1: I am dead");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_container_has_started_when_its_startup_probe_and_its_hook_say_so() {
+    let machine = machine();
+    let gate = machine.make_gate("gate");
+    let node = machine.start_node();
+    let hook = json!({"postStart": exec("read x < gate")});
+    let mut probe = exec("true");
+    probe["periodSeconds"] = json!(1);
+    machine.server.create_pod("p", sleeper(json!({"lifecycle": hook, "startupProbe": probe})));
+    let pod = machine.server.until("p", |pod| main_status(pod)["state"]["running"].is_object()).await;
+    assert_eq!(main_status(&pod)["started"], false);
+    open_gate(&gate).await;
+    let pod = machine.server.until("p", |pod| main_status(pod)["started"] == true).await;
+    assert_eq!(main_status(&pod)["ready"], true);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_failed_hook_after_the_start_stops_the_container() {
+    let machine = machine();
+    let node = machine.start_node();
+    let mut pod = sleeper(json!({"lifecycle": {"postStart": exec("echo no; exit 3")}}));
+    pod["restartPolicy"] = json!("Never");
+    machine.server.create_pod("p", pod);
+    machine.server.until_phase("p", "Failed").await;
+    assert_eq!(machine.server.event("Unhealthy")["message"], "PostStartHook failed: exit code 3: no");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn the_hook_before_the_end_runs_while_the_container_does() {
+    let machine = machine();
+    let node = machine.start_node();
+    let script =
+        "trap 'echo end >> order; exit 0' TERM; echo $$ > pid; echo up; while :; do sleep 0.05; done";
+    let mut container = sh("main", script);
+    container["lifecycle"] = json!({"preStop": exec("kill -0 $(cat pid) && echo hook >> order")});
+    machine.server.create_pod("p", json!({"containers": [container]}));
+    machine.server.until_phase("p", "Running").await;
+    node.until_output("p").await;
+    machine.server.delete_pod("p", None);
+    machine.server.until_gone("p").await;
+    assert_eq!(machine.read("order"), "hook\nend\n");
+    node.stop().await;
+}
