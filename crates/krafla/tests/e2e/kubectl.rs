@@ -96,3 +96,51 @@ fn the_examples_complete_under_kubectl() {
     }
     assert_eq!(up.field("vcjob/restart", "{.status.retryCount}"), "1");
 }
+
+#[test]
+fn plugins_give_a_job_its_hosts_and_its_ssh_key() {
+    let up = Up::start();
+    let job = JOB.replace("  queue: default\n", "  queue: default\n  plugins: {env: [], svc: [], ssh: []}\n");
+    up.apply(
+        &job.replace("echo line from $HOSTNAME", "echo $VC_TASK_INDEX of $VC_WORK_NUM in $VC_WORK_HOSTS"),
+    );
+    up.wait_for("vcjob/a", "{.status.state.phase}", "Running");
+    assert_eq!(up.kubectl_ok(&["logs", "a-work-1"]), "1 of 2 in a-work-0.a,a-work-1.a\n");
+    assert_eq!(up.field("service/a", "{.spec.clusterIP}"), "None");
+    let key = up.field("secret/a-ssh", "{.data.id_rsa}");
+    assert!(key.len() > 1000, "a private key of 2048 bits: {key}");
+    up.kubectl_ok(&["delete", "vcjob", "a"]);
+    up.kubectl_ok(&["wait", "configmap/a-svc", "service/a", "secret/a-ssh", "--for=delete", "--timeout=60s"]);
+}
+
+#[test]
+fn a_job_can_be_suspended_and_resumed_by_commands() {
+    let up = Up::start();
+    up.apply(JOB);
+    up.wait_for("vcjob/a", "{.status.state.phase}", "Running");
+    let uid = up.field("vcjob/a", "{.metadata.uid}");
+    let command = |action: &str| {
+        format!(
+            "apiVersion: bus.volcano.sh/v1alpha1\nkind: Command\nmetadata: {{generateName: a-}}\naction: {action}\n\
+             target: {{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: a, uid: {uid}}}\n"
+        )
+    };
+    for (action, phase) in [("AbortJob", "Aborted"), ("ResumeJob", "Running")] {
+        let output = up.kubectl_with_input(&["create", "-f", "-"], &command(action));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        up.wait_for("vcjob/a", "{.status.state.phase}", phase);
+        assert_eq!(up.kubectl_ok(&["get", "commands", "--ignore-not-found"]), "", "{action} is used up");
+    }
+    let events = up.kubectl_ok(&["get", "events", "-o", "jsonpath={.items[*].reason}"]);
+    assert!(events.contains("CommandIssued") && events.contains("ExecuteAction"), "{events}");
+}
+
+#[test]
+fn describe_tells_why_a_job_waits() {
+    let up = Up::start();
+    let greedy = JOB.replace("name: main, ", "name: main, resources: {requests: {cpu: 1000}}, ");
+    up.apply(&greedy);
+    up.kubectl_ok(&["wait", "podgroup", "--all", "--for=condition=Unschedulable", "--timeout=60s"]);
+    let why = up.kubectl_ok(&["describe", "podgroup"]);
+    assert!(why.contains("cpu"), "{why}");
+}
