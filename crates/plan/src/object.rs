@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use krafla_api::meta::null_as_default;
 use krafla_api::volcano::{
     CommandFields, JobSpec, JobStatus, PodGroupSpec, PodGroupStatus, QueueSpec, QueueStatus, ResourceList,
 };
 use krafla_api::{Key, Kind, OwnerReference, Time, Uid};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::placement::{Affinity, SchedulingGate, Taint, Toleration};
@@ -189,6 +190,31 @@ pub struct PodStatus {
     pub container_statuses: Vec<ContainerStatus>,
     /// Each init container's state.
     pub init_container_statuses: Vec<ContainerStatus>,
+    /// What the scheduler says of it: the `PodScheduled` condition. No decision reads the others.
+    #[serde(rename = "conditions", deserialize_with = "pod_scheduled")]
+    pub scheduled: Option<Box<PodCondition>>,
+}
+
+/// A pod's condition.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodCondition {
+    /// What it is about.
+    #[serde(rename = "type")]
+    pub condition_type: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// When that last changed.
+    pub last_transition_time: Option<Time>,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, for people.
+    pub message: String,
+}
+
+fn pod_scheduled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<PodCondition>>, D::Error> {
+    let conditions: Vec<PodCondition> = null_as_default(deserializer)?;
+    Ok(conditions.into_iter().find(|condition| condition.condition_type == "PodScheduled").map(Box::new))
 }
 
 /// A pod's phase. A phase newer than this program reads as Unknown.
@@ -222,7 +248,7 @@ impl PodPhase {
 }
 
 impl<'de> Deserialize<'de> for PodPhase {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
         Ok(match text.as_ref() {
             "" | "Pending" => PodPhase::Pending,

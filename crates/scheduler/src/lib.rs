@@ -22,6 +22,7 @@ mod fit;
 mod gang;
 mod neighbours;
 mod node;
+mod pod;
 mod podgroup;
 mod queue;
 mod queue_status;
@@ -84,6 +85,7 @@ fn writes(cluster: &Cluster<'_>, now: Time) -> Vec<Step> {
     let (placed, others): (Vec<_>, Vec<_>) = gangs.iter().partition(|gang| gets_nodes(gang));
     let mut steps: Vec<Step> = queues.iter().filter_map(queue_status::creation).collect();
     steps.extend(others.iter().filter_map(|gang| podgroup::status_patch(gang, now)));
+    steps.extend(others.iter().filter_map(|gang| pod::status_patch(gang, now)));
     steps.extend(placed.iter().flat_map(|gang| bindings(cluster, gang)));
     steps.extend(placed.iter().filter_map(|gang| podgroup::status_patch(gang, now)));
     steps.extend(queues.iter().filter_map(|queue| queue_status::status_patch(queue, names)));

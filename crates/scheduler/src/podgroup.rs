@@ -16,6 +16,7 @@ use krafla_plan::Step;
 use serde_json::{Map, Value, json};
 
 use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, State, WhyNot};
+use crate::pod::without_numbers;
 
 /// The condition that says why a gang waits.
 const UNSCHEDULABLE: &str = "Unschedulable";
@@ -115,14 +116,13 @@ fn unsay(conditions: &mut [PodGroupCondition], of_type: &str, now: Time) {
     }
 }
 
-/// Whether a message says something new. How many nodes are short of what changes with every pod that comes or goes
-/// anywhere; if that alone were news, every waiting gang would be written each time.
+/// Whether a message says something new. What it says of the nodes, behind the semicolon, is compared without numbers.
 fn is_news(old: &str, new: &str) -> bool {
-    let split = |message: &str| {
+    let parts = |message: &str| {
         let (gang, nodes) = message.split_once("; ").unwrap_or((message, ""));
-        (gang.to_owned(), nodes.replace(|c: char| c.is_ascii_digit(), ""))
+        (gang.to_owned(), without_numbers(nodes))
     };
-    split(old) != split(new)
+    parts(old) != parts(new)
 }
 
 /// The fields that differ, as a merge patch. A counter at zero is not written by Volcano, so here it is removed.

@@ -30,9 +30,9 @@ pub(crate) fn creation(queue: &Queue<'_>) -> Option<Step> {
     Some(Step::Create { kind: Kind::Queue, object })
 }
 
-/// The write that brings `status.allocated` up to date, if it is not.
+/// The write that brings `status.allocated` up to date, if it is not. `root` has the whole cluster, which is no news.
 pub(crate) fn status_patch(queue: &Queue<'_>, names: &Names) -> Option<Step> {
-    let object = queue.object?;
+    let object = queue.object.filter(|_| queue.name != ROOT)?;
     let observed = &object.as_queue()?.status.allocated;
     let allocated = difference(observed, &names.list(&queue.allocated))?;
     let Object { kind, meta, .. } = object;

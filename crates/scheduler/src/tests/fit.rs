@@ -14,6 +14,7 @@ fn a_closed_node_takes_no_new_pods() {
          pod g-0 of=g",
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/2 nodes are available: 1 node(s) were not ready, 1 node(s) were unschedulable)
+            pod a: not PodScheduled(Unschedulable: 0/2 nodes are available: 1 node(s) were not ready, 1 node(s) were unschedulable)
         "#]],
     );
 }
@@ -26,6 +27,8 @@ fn a_taint_keeps_pods_away_that_do_not_tolerate_it() {
          pod b tolerates=gpu
          pod c tolerates=other",
         &expect![[r#"
+            pod a: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 node(s) had untolerated taint(s))
+            pod c: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 node(s) had untolerated taint(s))
             bind pod b to tainted
         "#]],
     );
@@ -39,6 +42,7 @@ fn a_node_selector_is_met_by_labels() {
          pod a node:disk=ssd
          pod b node:disk=hdd",
         &expect![[r#"
+            pod b: not PodScheduled(Unschedulable: 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector)
             bind pod a to two
         "#]],
     );
@@ -112,6 +116,7 @@ fn pods_that_want_company_follow_it() {
          pod cache near=app:web@zone
          pod lost near=app:nothing@zone",
         &expect![[r#"
+            pod lost: not PodScheduled(Unschedulable: 0/2 nodes are available: 2 node(s) didn't match pod affinity rules)
             bind pod cache to b
         "#]],
     );

@@ -7,7 +7,7 @@
 //!   podgroup <name> [min=1] [phase=Inqueue] [queue=default] [priority=<class>] [task:<name>=<n>] [needs:<resource>=<n>]
 //!            [running=<n>] [succeeded=<n>] [failed=<n>] [unschedulable=<message>] [scheduled]
 //!   pod <name> [of=<podgroup>] [task=<name>] [cpu=1] [<resource>=<n>] [on=<node>] [phase=Running] [priority=<class>]
-//!       [deleting] [gated] [scheduler=volcano] [label:<key>=<value>] [node:<label>=<value>] [tolerates=<key>]
+//!       [deleting] [gated] [unschedulable=<message>] [scheduler=volcano] [label:<key>=<value>] [node:<label>=<value>] [tolerates=<key>]
 //!       [near=<label>:<value>@<topology>] [away=<label>:<value>@<topology>]
 //! ```
 //!
@@ -225,8 +225,21 @@ fn pod(line: &Line<'_>) -> Value {
             },
             "containers": [{ "name": "main", "resources": { "requests": line.resources(&[("cpu", "1")]) } }],
         },
-        "status": { "phase": line.text("phase", "Pending") },
+        "status": { "phase": line.text("phase", "Pending"), "conditions": pod_conditions(line) },
     })
+}
+
+fn pod_conditions(line: &Line<'_>) -> Vec<Value> {
+    let told = line.get("unschedulable").map(|message| {
+        json!({
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": message,
+            "lastTransitionTime": Time::from_seconds(NOW - 600),
+        })
+    });
+    told.into_iter().collect()
 }
 
 /// `<label>:<value>@<topology>`.
@@ -245,7 +258,9 @@ fn lines(steps: &[&Step]) -> String {
 }
 
 fn line(step: &Step) -> String {
-    let Step::Patch { kind: Kind::PodGroup, key, patch, .. } = step else { return step.to_string() };
+    let Step::Patch { kind: kind @ (Kind::Pod | Kind::PodGroup), key, patch, .. } = step else {
+        return step.to_string();
+    };
     let Some(status) = patch["status"].as_object() else { return step.to_string() };
     let mut parts: Vec<String> = Vec::new();
     for (field, value) in status {
@@ -256,7 +271,7 @@ fn line(step: &Step) -> String {
             }
         }
     }
-    format!("podgroup {}: {}", key.name, parts.join(", "))
+    format!("{} {}: {}", kind.info().singular, key.name, parts.join(", "))
 }
 
 fn condition(condition: &Value) -> String {
@@ -264,6 +279,7 @@ fn condition(condition: &Value) -> String {
     match (text("status"), text("type")) {
         ("True", "Scheduled") => "Scheduled".to_owned(),
         ("True", other) => format!("{other}({}: {})", text("reason"), text("message")),
+        ("False", "PodScheduled") => format!("not PodScheduled({}: {})", text("reason"), text("message")),
         (_, other) => format!("not {other}"),
     }
 }

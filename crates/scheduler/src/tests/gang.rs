@@ -223,6 +223,7 @@ fn a_pod_in_no_gang_is_placed_alone() {
          pod c scheduler=other
          pod d",
         &expect![[r#"
+            pod d: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
             bind pod a to one
             bind pod b to one
         "#]],
@@ -237,6 +238,7 @@ fn a_pod_of_another_scheduler_takes_room_all_the_same() {
          pod b
          pod c",
         &expect![[r#"
+            pod c: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
             bind pod b to one
         "#]],
     );
@@ -261,6 +263,7 @@ fn room_is_free_when_its_pod_ended_and_not_while_it_leaves() {
          pod c
          pod d",
         &expect![[r#"
+            pod d: not PodScheduled(Unschedulable: 0/2 nodes are available: 2 Insufficient cpu)
             bind pod c to ended
         "#]],
     );
@@ -307,6 +310,8 @@ fn a_node_takes_no_more_pods_than_it_says_and_any_resource_can_run_out() {
          pod c
          pod d",
         &expect![[r#"
+            pod d: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Too many pods)
+            pod gpu-b: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu)
             bind pod c to one
             bind pod gpu-a to one
         "#]],
@@ -321,8 +326,23 @@ fn absurd_requests_do_no_harm() {
          pod enormous cpu=9223372036854775807
          pod usual cpu=4",
         &expect![[r#"
+            pod enormous: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
             bind pod negative to one
             bind pod usual to one
+        "#]],
+    );
+}
+
+#[test]
+fn a_lone_pod_says_why_it_waits_and_does_not_repeat_itself() {
+    check(
+        "node one cpu=1
+         pod told cpu=2 unschedulable=0/7_nodes_are_available:_7_Insufficient_cpu
+         pod told-otherwise cpu=2 unschedulable=0/7_nodes_are_available:_7_Insufficient_memory
+         pod untold cpu=2",
+        &expect![[r#"
+            pod told-otherwise: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
+            pod untold: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
 }

@@ -23,7 +23,6 @@ fn a_queue_says_what_it_and_those_below_it_use() {
          pod g-0 of=g cpu=1500m memory=1Gi
          pod lone on=one phase=Running",
         &expect![[r#"
-            patch queue status root {"status":{"allocated":{"cpu":"2500m","memory":"1Gi","pods":"2"}}}
             patch queue status default {"status":{"allocated":{"cpu":"1","pods":"1"}}}
             patch queue status research {"status":{"allocated":{"cpu":"1500m","gone/now":null,"memory":"1Gi","pods":"1"}}}
             patch queue status vision {"status":{"allocated":{"cpu":"1500m","memory":"1Gi","pods":"1"}}}
