@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Volcano batch jobs on any cluster, or on this machine with no cluster at all.
 #[derive(Debug, Parser)]
@@ -18,7 +18,8 @@ pub(crate) enum Command {
     /// Run jobs as ordinary processes of this machine and exit with their result
     ///
     /// Starts a cluster inside this process, applies the objects in the files, waits until every Job has ended, and
-    /// removes everything. Exit code 0: all jobs completed; 1: a job failed; 2: the input is wrong.
+    /// removes everything. Exit code 0: all jobs completed; 1: a job failed; 2: the input is wrong; 130: interrupted.
+    /// Ctrl-C ends the jobs in order; a second one ends them at once.
     Run(Run),
     /// Keep a cluster on this machine: API server, controllers, scheduler and node
     ///
@@ -34,9 +35,15 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// YAML or JSON files with one or more objects each; `-` reads from standard input
+    /// YAML or JSON files with one or more objects each, or directories of them; `-` reads from standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Print what all pods write, each line with its pod's name
+    #[arg(long)]
+    pub(crate) logs: bool,
+    /// Print the final status of all jobs to standard output, and progress to standard error
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) output: Option<Output>,
     /// Where containers without a workingDir start
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) workdir: PathBuf,
@@ -65,4 +72,11 @@ pub(crate) struct Up {
 pub(crate) struct Supervise {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<std::ffi::OsString>,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// One JSON document.
+    Json,
 }

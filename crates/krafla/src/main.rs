@@ -4,6 +4,7 @@ mod cli;
 mod cluster;
 mod manifest;
 mod pod_access;
+mod pod_logs;
 mod run;
 mod up;
 

@@ -1,7 +1,7 @@
 //! Manifests: what a user wrote, with the place where it stands, so that every complaint can name it.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use krafla_api::{Kind, Scope};
@@ -22,8 +22,7 @@ pub(crate) struct Manifest {
 /// everything has been read.
 pub(crate) fn read_all(files: &[impl AsRef<Path>]) -> Result<Vec<Manifest>> {
     let mut manifests = Vec::new();
-    for file in files {
-        let file = file.as_ref();
+    for file in files.iter().map(|file| expand(file.as_ref())).collect::<Result<Vec<_>>>()?.iter().flatten() {
         let name = file.display().to_string();
         let text = read_text(file).with_context(|| format!("{name}: can not be read"))?;
         let documents = documents(&text);
@@ -39,6 +38,22 @@ pub(crate) fn read_all(files: &[impl AsRef<Path>]) -> Result<Vec<Manifest>> {
         bail!("no objects found: a manifest needs at least apiVersion, kind and metadata.name");
     }
     Ok(manifests)
+}
+
+/// A directory stands for the manifests in it, in order of their names.
+fn expand(path: &Path) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = std::fs::read_dir(path).with_context(|| format!("{}: can not be read", path.display()))?;
+    let is_manifest = |file: &PathBuf| {
+        let extension = file.extension().and_then(|extension| extension.to_str());
+        matches!(extension, Some("yaml" | "yml" | "json"))
+    };
+    let mut files: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_manifest).collect();
+    files.sort();
+    Ok(files)
 }
 
 /// The documents of a YAML stream that say something. JSON is YAML.
@@ -114,25 +129,50 @@ fn suggestion(kind_name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::{Expect, expect};
+
     use super::*;
 
-    fn error_of(text: &str) -> String {
+    /// What is said about a file with this text.
+    fn check(text: &str, expected: Expect) {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("job.yaml");
         std::fs::write(&file, text).unwrap();
-        let error = read_all(&[&file]).err().map(|error| format!("{error:#}")).unwrap_or_default();
-        error.replace(&dir.path().display().to_string(), "DIR")
+        let error = read_all(&[&file]).err().map(|error| format!("{error:#}\n")).unwrap_or_default();
+        expected.assert_eq(&error.replace(&format!("{}/", dir.path().display()), ""));
     }
 
     #[test]
     fn a_complaint_names_the_file_the_document_and_the_remedy() {
-        expect_test::expect!["DIR/job.yaml, document 2: batch/v1alpha1 job is not a kind that krafla serves; did you mean `apiVersion: batch.volcano.sh/v1alpha1` and `kind: Job`?"].assert_eq(&error_of("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: batch/v1alpha1\nkind: job\n"));
-        expect_test::expect!["DIR/job.yaml: apiVersion and kind are required; a Volcano Job has `apiVersion: batch.volcano.sh/v1alpha1` and `kind: Job`"].assert_eq(&error_of("kind: Job\n"));
-        expect_test::expect!["DIR/job.yaml: yaml: unclosed bracket '[' at line 1, column 4"]
-            .assert_eq(&error_of("a: [\n"));
-        expect_test::expect![
-            "no objects found: a manifest needs at least apiVersion, kind and metadata.name"
-        ]
-        .assert_eq(&error_of("# nothing\n"));
+        check(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: batch/v1alpha1\nkind: job\n",
+            expect![[r#"
+                job.yaml, document 2: batch/v1alpha1 job is not a kind that krafla serves; did you mean `apiVersion: batch.volcano.sh/v1alpha1` and `kind: Job`?
+            "#]],
+        );
+        check(
+            "kind: Job\n",
+            expect![[r#"
+            job.yaml: apiVersion and kind are required; a Volcano Job has `apiVersion: batch.volcano.sh/v1alpha1` and `kind: Job`
+        "#]],
+        );
+        check(
+            "apiVersion: v1\nkind: Pod\nmetadata: 7\n",
+            expect![[r#"
+            job.yaml: metadata must be a map with at least a name
+        "#]],
+        );
+        check(
+            "a: [\n",
+            expect![[r#"
+            job.yaml: yaml: unclosed bracket '[' at line 1, column 4
+        "#]],
+        );
+        check(
+            "# nothing\n",
+            expect![[r#"
+            no objects found: a manifest needs at least apiVersion, kind and metadata.name
+        "#]],
+        );
     }
 }

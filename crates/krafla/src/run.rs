@@ -8,20 +8,19 @@ use anyhow::{Context, Result, anyhow};
 use futures_util::StreamExt;
 use krafla_api::volcano::JobPhase;
 use krafla_api::{Key, Kind};
-use krafla_node::{LogOptions, Mode};
-use krafla_plan::object::{PodPhase, Terminated};
-use krafla_plan::{Object, Step};
+use krafla_node::Mode;
+use krafla_plan::{Object, Propagation, Step};
 use krafla_runtime::{ClientError, EventType};
-use tokio::signal::unix::{SignalKind, signal};
+use serde_json::json;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::cli;
+use crate::cli::{self, Output};
 use crate::cluster::{self, Cluster};
 use crate::manifest::{self, Manifest};
+use crate::pod_logs;
 
-/// How many of a failed pod's last lines are shown.
-const LAST_LINES: u64 = 10;
-/// How many failed pods are shown.
-const FAILED_PODS_SHOWN_MAX: usize = 5;
+/// What shells report of a program that Ctrl-C ended.
+const EXIT_INTERRUPTED: u8 = 130;
 
 /// What the user did wrong: exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -43,79 +42,161 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
         mode: Mode::EndWithNode,
     };
     let cluster = Cluster::start(config).await?;
+    let mut run = Run { cluster: &cluster, jobs: BTreeMap::new(), started, output: args.output };
     let outcome = tokio::select! {
-        outcome = run_jobs(&cluster, manifests, started) => outcome,
-        _ = interrupt.recv() => Err(anyhow!("interrupted")),
-        _ = terminate.recv() => Err(anyhow!("terminated")),
+        outcome = run.to_the_end(manifests, args.logs) => outcome,
+        () = any(&mut interrupt, &mut terminate) => Ok(ExitCode::from(EXIT_INTERRUPTED)),
     };
+    if outcome.as_ref().is_ok_and(|code| *code == ExitCode::from(EXIT_INTERRUPTED)) {
+        run.say("interrupted: ending all jobs; once more ends them at once");
+        tokio::select! {
+            () = run.end_jobs() => {}
+            () = any(&mut interrupt, &mut terminate) => {}
+        }
+    }
     cluster.stop().await;
     outcome
 }
 
-async fn run_jobs(cluster: &Cluster, manifests: Vec<Manifest>, started: Instant) -> Result<ExitCode> {
-    let revision = cluster.client.list(Kind::VcJob).await?.revision;
-    let mut jobs = BTreeMap::new();
-    for manifest in manifests {
-        let key = create(cluster, &manifest).await?;
-        if manifest.kind == Kind::VcJob {
-            jobs.insert(key, JobPhase::Unset);
-        }
-    }
-    if jobs.is_empty() {
-        return Err(BadInput(anyhow!("there is no Job in the files, so there is nothing to wait for")).into());
-    }
-    follow(cluster, &mut jobs, revision, started).await?;
-    let failed: Vec<&Key> =
-        jobs.iter().filter(|(_, phase)| **phase != JobPhase::Completed).map(|(key, _)| key).collect();
-    for key in &failed {
-        explain(cluster, key).await?;
-    }
-    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
-}
-
-async fn create(cluster: &Cluster, manifest: &Manifest) -> Result<Key> {
-    let step = Step::Create { kind: manifest.kind, object: manifest.object.clone() };
-    match cluster.client.write(&step).await {
-        Ok(written) => {
-            println!("{}/{} created", manifest.kind.info().singular, written.key.name);
-            Ok(written.key)
-        }
-        Err(ClientError::Refused { message, .. } | ClientError::AlreadyExists(message)) => {
-            Err(BadInput(anyhow!("{}: {message}", manifest.place)).into())
-        }
-        Err(error) => Err(error.into()),
+async fn any(one: &mut Signal, other: &mut Signal) {
+    tokio::select! {
+        _ = one.recv() => {}
+        _ = other.recv() => {}
     }
 }
 
-/// Prints each job's way until all have ended.
-async fn follow(
-    cluster: &Cluster,
-    jobs: &mut BTreeMap<Key, JobPhase>,
-    revision: u64,
+struct Run<'a> {
+    cluster: &'a Cluster,
+    /// Each job as it was last seen.
+    jobs: BTreeMap<Key, Option<Object>>,
     started: Instant,
-) -> Result<()> {
-    let mut events = cluster.client.watch(Kind::VcJob, revision);
-    while jobs.values().any(|phase| !is_ended(phase)) {
-        let event = events.next().await.ok_or_else(|| anyhow!("the watch of jobs ended"))??;
-        if event.event_type == EventType::Bookmark {
-            continue;
+    output: Option<Output>,
+}
+
+impl Run<'_> {
+    async fn to_the_end(&mut self, manifests: Vec<Manifest>, follows_logs: bool) -> Result<ExitCode> {
+        let revision = self.cluster.client.list(Kind::VcJob).await?.revision;
+        for manifest in manifests {
+            let key = self.create(&manifest).await?;
+            if manifest.kind == Kind::VcJob {
+                self.jobs.insert(key, None);
+            }
         }
-        let object = Object::decode(Kind::VcJob, &event.object);
-        let (Some(seen), Some(job)) = (jobs.get_mut(&object.meta.key), object.as_vcjob()) else { continue };
-        let phase = &job.status.state.phase;
-        if phase != seen {
-            println!("{}", line(&object, started));
-            *seen = phase.clone();
+        if self.jobs.is_empty() {
+            return Err(
+                BadInput(anyhow!("there is no Job in the files, so there is nothing to wait for")).into()
+            );
+        }
+        let keys: Vec<Key> = self.jobs.keys().cloned().collect();
+        let logs = pod_logs::Follower::start(self.cluster, follows_logs.then_some(keys), revision);
+        self.follow(revision).await?;
+        logs.finish().await;
+        let failed: Vec<&Key> = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| phase(job) != JobPhase::Completed)
+            .map(|(key, _)| key)
+            .collect();
+        for key in &failed {
+            pod_logs::explain(self.cluster, key).await?;
+        }
+        if self.output == Some(Output::Json) {
+            println!("{:#}", self.result());
+        }
+        Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    }
+
+    async fn create(&self, manifest: &Manifest) -> Result<Key> {
+        let step = Step::Create { kind: manifest.kind, object: manifest.object.clone() };
+        match self.cluster.client.write(&step).await {
+            Ok(written) => {
+                self.say(&format!("{}/{} created", manifest.kind.info().singular, written.key.name));
+                Ok(written.key)
+            }
+            Err(ClientError::Refused { message, .. } | ClientError::AlreadyExists(message)) => {
+                Err(BadInput(anyhow!("{}: {message}", manifest.place)).into())
+            }
+            Err(error) => Err(error.into()),
         }
     }
-    Ok(())
+
+    /// Prints each job's way until all have ended.
+    async fn follow(&mut self, revision: u64) -> Result<()> {
+        let mut events = self.cluster.client.watch(Kind::VcJob, revision);
+        while self.jobs.values().any(|job| !is_ended(&phase(job))) {
+            let event = events.next().await.ok_or_else(|| anyhow!("the watch of jobs ended"))??;
+            if event.event_type == EventType::Bookmark {
+                continue;
+            }
+            let object = Object::decode(Kind::VcJob, &event.object);
+            let Some(seen) = self.jobs.get_mut(&object.meta.key) else { continue };
+            if event.event_type == EventType::Deleted {
+                return Err(anyhow!("job {} was deleted before it ended", object.meta.key.name));
+            }
+            let before = phase(seen);
+            let now = seen.insert(object);
+            if before != phase_of(now) {
+                let line = line(now, self.started);
+                self.say(&line);
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes all jobs and waits until their pods have ended.
+    async fn end_jobs(&self) {
+        for (key, job) in &self.jobs {
+            let Some(job) = job else { continue };
+            let step = Step::Delete {
+                kind: Kind::VcJob,
+                key: key.clone(),
+                uid: job.meta.uid.clone(),
+                propagation: Propagation::Foreground,
+                grace_seconds: None,
+            };
+            // A job that is gone already has ended.
+            let _ = self.cluster.client.write(&step).await;
+        }
+        let Ok(listed) = self.cluster.client.list(Kind::VcJob).await else { return };
+        let mut left = listed.items.len();
+        let mut events = self.cluster.client.watch(Kind::VcJob, listed.revision);
+        while left > 0 {
+            let Some(Ok(event)) = events.next().await else { return };
+            left -= usize::from(event.event_type == EventType::Deleted);
+        }
+    }
+
+    /// A line of progress: beside the result, not in it.
+    fn say(&self, line: &str) {
+        match self.output {
+            None => println!("{line}"),
+            Some(Output::Json) => eprintln!("{line}"),
+        }
+    }
+
+    fn result(&self) -> serde_json::Value {
+        let jobs = self.jobs.values().flatten().filter_map(|object| {
+            let status = &object.as_vcjob()?.status;
+            let (key, phase) = (&object.meta.key, &status.state.phase);
+            Some(json!({ "namespace": key.namespace.as_ref(), "name": key.name.as_ref(), "phase": phase, "status": status }))
+        });
+        json!({ "jobs": jobs.collect::<Vec<_>>(), "seconds": self.started.elapsed().as_secs_f64() })
+    }
+}
+
+fn phase(job: &Option<Object>) -> JobPhase {
+    job.as_ref().map_or(JobPhase::Unset, phase_of)
+}
+
+fn phase_of(job: &Object) -> JobPhase {
+    job.as_vcjob().map_or(JobPhase::Unset, |job| job.status.state.phase.clone())
 }
 
 fn is_ended(phase: &JobPhase) -> bool {
     phase.is_finished() || *phase == JobPhase::Aborted
 }
 
-/// One line about a job: its phase, its pods, the time, and why.
+/// One line about a job: its phase, its pods, why, and the time.
 fn line(object: &Object, started: Instant) -> String {
     let Some(job) = object.as_vcjob() else { return String::new() };
     let status = &job.status;
@@ -135,58 +216,4 @@ fn line(object: &Object, started: Instant) -> String {
         }
     }
     format!("{line} ({:.2} s)", started.elapsed().as_secs_f64())
-}
-
-/// Shows how the pods of a failed job ended.
-async fn explain(cluster: &Cluster, job: &Key) -> Result<()> {
-    let pods = cluster.client.list(Kind::Pod).await?;
-    let pods = pods.items.iter().map(|pod| Object::decode(Kind::Pod, pod));
-    let is_of_job = |pod: &Object| {
-        pod.meta.key.namespace == job.namespace
-            && pod.meta.owners.iter().any(|owner| *owner.name == *job.name)
-    };
-    let failed = pods.filter(|pod| {
-        is_of_job(pod) && pod.as_pod().is_some_and(|body| body.status.phase == PodPhase::Failed)
-    });
-    for pod in failed.take(FAILED_PODS_SHOWN_MAX) {
-        let Some(body) = pod.as_pod() else { continue };
-        for container in &body.status.container_statuses {
-            let Some(end) = container.state.terminated.as_ref().filter(|end| end.exit_code != 0) else {
-                continue;
-            };
-            eprintln!(
-                "pod {}, container {}: exit code {}{}",
-                pod.meta.key.name,
-                container.name,
-                end.exit_code,
-                detail(end)
-            );
-            show_last_lines(cluster, &pod.meta.key, &container.name).await;
-        }
-    }
-    Ok(())
-}
-
-async fn show_last_lines(cluster: &Cluster, pod: &Key, container: &str) {
-    let options = LogOptions { tail_lines: Some(LAST_LINES), ..LogOptions::default() };
-    // A container that never started has no log, and its exit reason has been told.
-    let Ok(mut log) = cluster.node.logs(&pod.namespace, &pod.name, Some(container), options).await else {
-        return;
-    };
-    let mut text = Vec::new();
-    while let Some(Ok(chunk)) = log.next().await {
-        text.extend_from_slice(&chunk);
-    }
-    for line in String::from_utf8_lossy(&text).lines() {
-        eprintln!("  {line}");
-    }
-}
-
-/// Why a container ended, where its exit code does not say it all.
-fn detail(end: &Terminated) -> String {
-    match (end.reason.as_str(), end.message.as_str()) {
-        ("" | "Error", "") => String::new(),
-        (reason, "") => format!(" ({reason})"),
-        (_, message) => format!(": {message}"),
-    }
 }

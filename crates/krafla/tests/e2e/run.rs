@@ -1,5 +1,8 @@
 //! `krafla run`: from a file to an exit code.
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
 use crate::support::{krafla, repository_file, text};
 
 fn run_text(manifest: &str) -> (Option<i32>, String, String) {
@@ -94,4 +97,44 @@ fn crds_are_printed_as_yaml_documents() {
     assert!(output.status.success());
     assert_eq!(yaml.matches("kind: CustomResourceDefinition").count(), 7, "{yaml}");
     assert!(yaml.contains("name: jobs.batch.volcano.sh"), "{yaml}");
+}
+
+#[test]
+fn logs_are_printed_with_their_pods_names() {
+    let output =
+        krafla().args(["run", "--logs"]).arg(repository_file("examples/hello.yaml")).output().unwrap();
+    let lines = text(&output.stdout);
+    for pod in ["hello-greeter-0", "hello-greeter-1"] {
+        assert!(lines.contains(&format!("[{pod}] hello from {pod}")), "{lines}");
+    }
+}
+
+#[test]
+fn the_result_can_be_read_by_a_program() {
+    let hello = repository_file("examples/hello.yaml");
+    let output = krafla().args(["run", "--output", "json"]).arg(hello).output().unwrap();
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["jobs"][0]["name"], "hello");
+    assert_eq!(result["jobs"][0]["phase"], "Completed");
+    assert_eq!(result["jobs"][0]["status"]["succeeded"], 2);
+    assert!(text(&output.stderr).contains("hello: Completed"), "progress goes beside the result");
+}
+
+#[test]
+fn an_interrupted_run_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let marker = dir.path().join("marker");
+    let manifest = job(&format!("touch {0}; exec tail -f {0}", marker.display()), "");
+    std::fs::write(dir.path().join("job.yaml"), manifest).unwrap();
+    let mut run =
+        krafla().current_dir(dir.path()).args(["run", "job.yaml"]).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut lines = lines.skip_while(|line| !line.contains("Running"));
+    assert!(lines.next().is_some(), "the job runs");
+    let interrupt = Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    lines.for_each(drop);
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    let left = Command::new("pgrep").arg("-f").arg(&marker).output().unwrap();
+    assert_eq!(text(&left.stdout), "", "the container is gone");
 }
