@@ -3,3 +3,4 @@
 mod determinism;
 mod mutants;
 mod scenarios;
+mod writes;
