@@ -132,6 +132,7 @@ pub struct Container {
     pub readiness_probe: Option<Probe>,
     #[serde(deserialize_with = "null_as_default")]
     pub lifecycle: Lifecycle,
+    pub termination_message_policy: String,
     /// `Always` makes an init container a sidecar.
     pub restart_policy: Option<RestartPolicy>,
 }

@@ -54,7 +54,7 @@ async fn a_container_that_is_not_alive_is_started_again() {
     machine.server.create_pod("p", sleeper(json!({"livenessProbe": probe})));
     let pod = machine.server.until("p", |pod| main_status(pod)["restartCount"] == 1).await;
     assert_eq!(main_status(&pod)["lastState"]["terminated"]["exitCode"], 143);
-    let event = machine.server.event("Unhealthy");
+    let event = machine.server.until_event("Unhealthy").await;
     assert_eq!(event["message"], "Liveness probe failed: exit code 1: I am dead");
     node.stop().await;
 }
@@ -84,7 +84,10 @@ async fn a_failed_hook_after_the_start_stops_the_container() {
     pod["restartPolicy"] = json!("Never");
     machine.server.create_pod("p", pod);
     machine.server.until_phase("p", "Failed").await;
-    assert_eq!(machine.server.event("Unhealthy")["message"], "PostStartHook failed: exit code 3: no");
+    assert_eq!(
+        machine.server.until_event("Unhealthy").await["message"],
+        "PostStartHook failed: exit code 3: no"
+    );
     node.stop().await;
 }
 

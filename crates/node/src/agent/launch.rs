@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use krafla_api::Key;
@@ -10,13 +10,14 @@ use krafla_runtime::ClientError;
 
 use super::Shared;
 use super::addresses::HOST;
-use crate::container::{ContainerId, is_file_name};
+use crate::container::ContainerId;
 use crate::materials::environment::{command_line, variables};
 use crate::materials::fields::Facts;
 use crate::materials::references::{self, Reference};
 use crate::materials::sources::{Missing, Sources, decode};
 use crate::materials::volumes::{self, Places};
 use crate::pod::{Container, Pod};
+use crate::supervisor::last_words::MESSAGE_EXTENSION;
 use crate::supervisor::protocol::Launch;
 
 /// Why a container can not be started: the reason and message of a waiting container.
@@ -72,26 +73,36 @@ impl Context {
         let sources = self.fetch(references::of_environment(container)).await?;
         let variables = variables(&self.pod, container, &self.facts(), &sources)?;
         let argv = command_line(container, &variables);
-        let env = self.environment(container, variables);
+        let message = id.place(&self.shared.config.pods()).with_added_extension(MESSAGE_EXTENSION);
+        let env = self.environment(container, &message, variables);
         let working_dir = match container.working_dir.as_str() {
             "" => self.shared.config.workdir.clone(),
             named => self.shared.config.workdir.join(named),
         };
-        let grace_seconds = self.pod.grace_seconds();
-        Ok(Launch { id, argv, env: env.into_iter().collect(), working_dir, backoff_seconds, grace_seconds })
+        Ok(Launch {
+            sandbox: self.sandbox(container, &working_dir).await?,
+            id,
+            argv,
+            env: env.into_iter().collect(),
+            working_dir,
+            explains_by_log: container.termination_message_policy == "FallbackToLogsOnError",
+            backoff_seconds,
+            grace_seconds: self.pod.grace_seconds(),
+        })
     }
 
     /// What the process inherits from krafla, what it is told of its pod, and what the manifest says, in this order.
     fn environment(
         &self,
         container: &Container,
+        message: &Path,
         variables: BTreeMap<String, String>,
     ) -> BTreeMap<String, String> {
         let mut environment: BTreeMap<_, _> = self.shared.config.env.iter().cloned().collect();
         environment.insert("HOSTNAME".to_owned(), self.pod.hostname().to_owned());
+        environment.insert("KRAFLA_TERMINATION_MESSAGE".to_owned(), message.display().to_string());
         for mount in &container.volume_mounts {
-            if let Some(path) = self.volume_path(&mount.name) {
-                let path = path.join(&mount.sub_path);
+            if let Some(path) = self.source_of(mount) {
                 environment.insert(volume_variable(&mount.name), path.display().to_string());
             }
         }
@@ -99,21 +110,12 @@ impl Context {
         environment
     }
 
-    fn volume_path(&self, name: &str) -> Option<PathBuf> {
-        let volume = self.pod.spec.volumes.iter().find(|volume| volume.name == name)?;
-        if let Some(host) = &volume.host_path {
-            return Some(PathBuf::from(&host.path));
-        }
-        if let Some(claim) = &volume.persistent_volume_claim {
-            return Some(
-                self.shared.config.claims().join(&self.pod.metadata.namespace).join(&claim.claim_name),
-            );
-        }
-        is_file_name(name).then(|| self.volumes_of_pod().join(name))
+    pub(super) fn directory(&self) -> PathBuf {
+        self.shared.config.pods().join(&*self.pod.metadata.uid.0)
     }
 
-    fn volumes_of_pod(&self) -> PathBuf {
-        self.shared.config.pods().join(&*self.pod.metadata.uid.0).join("volumes")
+    pub(super) fn volumes_of_pod(&self) -> PathBuf {
+        self.directory().join("volumes")
     }
 
     fn facts(&self) -> Facts {
@@ -145,7 +147,7 @@ impl Context {
 }
 
 /// `KRAFLA_VOLUME_DATA_1` for `data-1`.
-fn volume_variable(name: &str) -> String {
+pub(super) fn volume_variable(name: &str) -> String {
     let letters = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
     format!("KRAFLA_VOLUME_{}", letters.collect::<String>())
 }

@@ -9,11 +9,14 @@
 //! ```
 
 mod addresses;
+mod hosts;
+mod isolation;
 mod launch;
 mod link;
 mod pods;
 mod refuse;
 mod register;
+mod sandbox;
 mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +35,8 @@ use tokio::process::Child;
 use tokio::task::JoinSet;
 
 use addresses::Addresses;
+use hosts::Hosts;
+use isolation::Isolation;
 pub(crate) use launch::Context;
 pub(crate) use link::Link;
 pub(crate) use pods::View;
@@ -66,6 +71,9 @@ pub struct NodeConfig {
     pub env: Vec<(String, String)>,
     /// How many pods the node takes.
     pub pods_max: u32,
+    /// Whether containers may have a view of the file system of their own, if this machine allows it. Without it volumes
+    /// are not at their mountPath, and pods do not know each other's names.
+    pub isolation: bool,
     /// What the node has, where that is not to be what the machine has.
     pub capacity: BTreeMap<String, Quantity>,
 }
@@ -90,6 +98,7 @@ impl NodeConfig {
             mode,
             env: env.collect(),
             pods_max: PODS_MAX,
+            isolation: true,
             capacity: BTreeMap::new(),
         }
     }
@@ -110,6 +119,8 @@ pub(crate) struct Shared {
     clock: Arc<dyn Clock>,
     pub(crate) pods: Pods,
     pub(crate) link: Link,
+    hosts: Hosts,
+    isolation: Isolation,
     capacity: BTreeMap<String, Quantity>,
 }
 
@@ -126,7 +137,10 @@ impl Node {
         capacity.extend(config.capacity.clone());
         let pods = Pods::new(Addresses::beginning_at(config.root.as_os_str().as_encoded_bytes()));
         let (link, requests) = Link::new();
-        let shared = Shared { config, client, clock: Arc::new(SystemClock), pods, link, capacity };
+        let hosts = Hosts::new(config.root.join("hosts"));
+        let isolation = Isolation::default();
+        let clock = Arc::new(SystemClock);
+        let shared = Shared { config, client, clock, pods, link, hosts, isolation, capacity };
         Node { shared: Arc::new(shared), requests: Mutex::new(Some(requests)) }
     }
 
@@ -141,6 +155,7 @@ impl Node {
         tokio::select! {
             () = shared.link.run(&shared.config, &shared.pods, requests, &child) => {}
             () = self.look_after_pods() => {}
+            () = shared.hosts.run(&shared.pods) => {}
             () = shutdown => {}
         }
         // The connection is closed by now, which is what the supervisor ends the containers on.
@@ -227,7 +242,9 @@ impl Node {
         let uid = glance.metadata.uid.clone();
         match serde_json::from_slice::<Pod>(json) {
             Ok(pod) => {
-                if self.shared.pods.insert(pod) == Taken::New {
+                let pod = Arc::new(pod);
+                if self.shared.pods.insert(pod.clone()) == Taken::New {
+                    self.shared.hosts.changed(&pod);
                     self.employ(&uid, workers);
                 }
             }

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::addresses::Addresses;
+use super::hosts::Group;
 use crate::container::{Cause, ContainerId, End, Record};
 use crate::decide::Attempts;
 use crate::pod::Pod;
@@ -75,7 +76,7 @@ impl Pods {
     }
 
     /// Takes in a pod as the server has it.
-    pub(crate) fn insert(&self, pod: Pod) -> Taken {
+    pub(crate) fn insert(&self, pod: Arc<Pod>) -> Taken {
         let mut state = self.state.lock();
         let state = &mut *state;
         let entry = state.entries.entry(pod.metadata.uid.clone()).or_default();
@@ -86,7 +87,7 @@ impl Pods {
         let is_newer =
             entry.pod.as_ref().is_none_or(|known| known.metadata.revision() <= pod.metadata.revision());
         if is_newer {
-            entry.pod = Some(Arc::new(pod));
+            entry.pod = Some(pod);
         }
         entry.wake.notify_one();
         taken
@@ -199,6 +200,19 @@ impl Pods {
             named.min_by_key(|(_, entry)| entry.is_gone).map(|(uid, _)| uid.clone())
         };
         self.view(&uid?)
+    }
+
+    /// The host names and addresses of the pods of a group.
+    pub(crate) fn peers(&self, group: &Group) -> Vec<(String, Ipv4Addr)> {
+        let state = self.state.lock();
+        let present = state.entries.values().filter(|entry| !entry.is_gone);
+        let peers = present.filter_map(|entry| {
+            let pod = entry.pod.as_ref().filter(|pod| Group::of(pod).as_ref() == Some(group))?;
+            Some((pod.hostname().to_owned(), entry.address?))
+        });
+        let mut peers: Vec<_> = peers.collect();
+        peers.sort();
+        peers
     }
 
     /// Forgets a pod of which nothing is left.

@@ -44,6 +44,8 @@ pub(super) struct Worker {
     watch: Watch,
     /// What was said already.
     notes: Vec<Note>,
+    /// What containers lack although they were started.
+    shortcomings: BTreeSet<String>,
     /// When to try a write again that failed, and how often it has failed.
     retry_at: Option<Time>,
     n_failed_writes: u32,
@@ -65,6 +67,7 @@ impl Worker {
             is_confirmed: false,
             watch: Watch::new(view.wake.clone()),
             notes: Vec::new(),
+            shortcomings: BTreeSet::new(),
             retry_at: None,
             n_failed_writes: 0,
         }
@@ -93,7 +96,7 @@ impl Worker {
             match decision.next {
                 Next::Wait => {}
                 Next::ConfirmDeletion => self.confirm(&view.pod).await,
-                Next::CleanUp => return self.clean_up().await,
+                Next::CleanUp => return self.clean_up(&view.pod).await,
             }
             self.wait(decision.wake_at).await;
         }
@@ -157,6 +160,7 @@ impl Worker {
                             self.asked.insert(id);
                             self.troubles.remove(container);
                             self.n_tries.remove(container);
+                            self.shortcomings.extend(context.shortcoming(container).await);
                         }
                         Err(trouble) => {
                             self.trouble(container, trouble);
@@ -192,7 +196,13 @@ impl Worker {
     }
 
     /// Makes events of the notes that are new. An event that can not be written is lost: it is only for people.
-    async fn say(&mut self, pod: &Pod, notes: Vec<Note>) {
+    async fn say(&mut self, pod: &Pod, mut notes: Vec<Note>) {
+        let warning = |message: &String| Note {
+            severity: Severity::Warning,
+            reason: "FailedMount",
+            message: message.clone(),
+        };
+        notes.extend(self.shortcomings.iter().map(warning));
         for note in notes.iter().filter(|note| !self.notes.contains(note)) {
             let event = event(pod, note, &self.shared.config.name, self.shared.clock.now());
             let step = Step::Create { kind: Kind::Event, object: event };
@@ -275,16 +285,17 @@ impl Worker {
         let found = found.map(|json| serde_json::from_slice::<Pod>(&json));
         match found {
             Ok(Ok(found)) if found.metadata.uid == self.uid => {
-                self.shared.pods.insert(found);
+                self.shared.pods.insert(Arc::new(found));
             }
             Ok(Ok(_)) | Err(ClientError::NotFound(_)) => self.shared.pods.gone(&self.uid),
             Ok(Err(_)) | Err(_) => {}
         }
     }
 
-    async fn clean_up(self) {
+    async fn clean_up(self, pod: &Pod) {
         self.shared.link.send(Request::Forget { pod: self.uid.clone() });
         self.shared.pods.remove(&self.uid);
+        self.shared.hosts.changed(pod);
         let directory = self.shared.config.pods().join(&*self.uid.0);
         let removed = tokio::task::spawn_blocking(move || fs::remove_dir_all(directory)).await;
         if let Ok(Err(error)) = removed

@@ -1,7 +1,9 @@
 //! Carries out what a probe or a hook asks for.
 
+use std::ffi::OsString;
 use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -50,9 +52,11 @@ pub(super) async fn carry_out(
 /// Runs a command with the environment and in the directory of a container.
 async fn run(context: &Context, id: &ContainerId, command: &[String]) -> Result<(), String> {
     let launch = context.launch(id.clone(), 0).await.map_err(|problem| problem.message)?;
-    let Some((program, arguments)) = command.split_first() else {
-        return Err("it names no command".to_owned());
+    let argv = match &launch.sandbox {
+        None => command.iter().map(OsString::from).collect(),
+        Some(_) => inside(context, id, &launch.working_dir, command)?,
     };
+    let Some((program, arguments)) = argv.split_first() else { return Err("it names no command".to_owned()) };
     let mut child = Command::new(program)
         .args(arguments)
         .env_clear()
@@ -81,6 +85,22 @@ async fn run(context: &Context, id: &ContainerId, command: &[String]) -> Result<
             Err(format!("exit code {}: {}", code.unwrap_or(1), String::from_utf8_lossy(&output).trim_end()))
         }
     }
+}
+
+/// The command that runs a command where a container sees what the rest of the machine does not.
+fn inside(
+    context: &Context,
+    id: &ContainerId,
+    working_dir: &Path,
+    command: &[String],
+) -> Result<Vec<OsString>, String> {
+    let view = context.shared.pods.view(&id.pod);
+    let pid = view.and_then(|view| view.attempts.get(&id.name, id.attempt)?.pid);
+    let pid = pid.ok_or("the container does not run")?;
+    let mut argv = context.shared.config.supervisor.clone();
+    argv.extend(["enter".into(), pid.to_string().into(), working_dir.into()]);
+    argv.extend(command.iter().map(OsString::from));
+    Ok(argv)
 }
 
 /// Kills a command that takes too long, with all that it has started.

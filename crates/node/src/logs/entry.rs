@@ -24,6 +24,18 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// What entries say at their end, within the limits. The first entry may be cut off.
+pub(crate) fn last_lines(entries: &str, n_lines_max: usize, n_bytes_max: usize) -> String {
+    let mut printer = Printer::new(None, false, None);
+    let mut printed = Vec::new();
+    entries.lines().for_each(|line| printer.print(line.as_bytes(), &mut printed));
+    let printed = String::from_utf8_lossy(&printed);
+    let n_bytes: usize = printed.split_inclusive('\n').rev().take(n_lines_max).map(str::len).sum();
+    let begin = printed.len().saturating_sub(n_bytes.min(n_bytes_max));
+    let begin = (begin..=printed.len()).find(|begin| printed.is_char_boundary(*begin)).unwrap_or(0);
+    printed.get(begin..).unwrap_or_default().to_owned()
+}
+
 /// Prints entries by the reader's wishes.
 #[derive(Debug)]
 pub(super) struct Printer {
@@ -118,6 +130,14 @@ garbage
     #[test]
     fn older_entries_are_left_out() {
         check(Some("2026-11-15T08:00:03Z"), false, None, expect!["three"]);
+    }
+
+    #[test]
+    fn the_end_is_cut_to_its_limits() {
+        assert_eq!(last_lines(LOG, 80, 2048), "one\ntwo\nthree");
+        assert_eq!(last_lines(LOG, 1, 2048), "three");
+        assert_eq!(last_lines(LOG, 80, 7), "o\nthree");
+        assert_eq!(last_lines("2026-11-15T08:00:00Z stdout F äöü", 80, 4), "ü\n");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::agent::{Node, Shared, View};
 use crate::container::ContainerId;
 use crate::pod::Container;
 use entry::Printer;
+pub(crate) use entry::last_lines;
 use segments::{CHUNK_BYTES, Segments};
 
 /// The reader's wishes, as in the query of a log request.

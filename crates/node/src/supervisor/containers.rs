@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use jiff::Timestamp;
 use krafla_api::Uid;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait};
 
+use super::last_words;
 use super::outbox::{Outbox, Session};
 use super::output::{Output, Sink};
 use super::protocol::{Launch, Report, Request, Stop};
@@ -27,17 +29,20 @@ pub(super) struct Containers {
     /// What runs, by the pid of its main process.
     processes: RefCell<BTreeMap<i32, Process>>,
     outbox: Rc<Outbox>,
+    /// The arguments with which this program is called for a stage.
+    stage: Vec<OsString>,
 }
 
 struct Process {
     id: ContainerId,
     output: Output,
+    explains_by_log: bool,
 }
 
 impl Containers {
     /// Takes over what the records say. Whatever still runs lost its supervisor, and with it the other ends of its
     /// pipes: it is killed, and reported as lost.
-    pub(super) fn load(pods: PathBuf) -> Containers {
+    pub(super) fn load(pods: PathBuf, stage: Vec<OsString>) -> Containers {
         let mut records: BTreeMap<_, _> =
             records::load_all(&pods).into_iter().map(|record| (record.id.clone(), record)).collect();
         if records.values().any(Record::is_running) {
@@ -53,6 +58,7 @@ impl Containers {
             records: RefCell::new(records),
             processes: RefCell::default(),
             outbox: Rc::default(),
+            stage,
         }
     }
 
@@ -113,7 +119,8 @@ impl Containers {
             return Ok(None);
         }
         let log = LogFile::new(launch.id.log_path(&self.pods));
-        let spawned = spawn(launch, &launch.id.place(&self.pods)).map_err(|error| error.to_string())?;
+        let spawned =
+            spawn(launch, &launch.id.place(&self.pods), &self.stage).map_err(|error| error.to_string())?;
         let pid = spawned.pid;
         let sink =
             Sink { id: launch.id.clone(), log: Rc::new(RefCell::new(log)), outbox: self.outbox.clone() };
@@ -122,7 +129,9 @@ impl Containers {
             signal(pid, Stop::Kill);
             format!("its output can not be read: {error}")
         })?;
-        self.processes.borrow_mut().insert(pid, Process { id: launch.id.clone(), output });
+        self.processes
+            .borrow_mut()
+            .insert(pid, Process { id: launch.id.clone(), output, explains_by_log: launch.explains_by_log });
         Ok(Some(pid))
     }
 
@@ -183,8 +192,17 @@ impl Containers {
     fn ended(&self, process: Process, exit_code: i32) {
         process.output.finish();
         let Some(mut record) = self.records.borrow().get(&process.id).cloned() else { return };
-        record.end =
-            Some(End { at: Timestamp::now(), exit_code, cause: Cause::Exited, message: String::new() });
+        let (at, place) = (Timestamp::now(), process.id.place(&self.pods));
+        record.end = Some(match last_words::of_failed_stage(&place) {
+            Some(message) => {
+                record.started_at = None;
+                End { at, exit_code: 128, cause: Cause::NotStarted, message }
+            }
+            None => {
+                let message = last_words::of_container(&place, process.explains_by_log && exit_code != 0);
+                End { at, exit_code, cause: Cause::Exited, message }
+            }
+        });
         self.put(record);
     }
 

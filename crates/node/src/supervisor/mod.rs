@@ -12,12 +12,14 @@
 //! what happens; what to start and when to restart is decided by the node.
 
 mod containers;
+pub(crate) mod last_words;
 pub(crate) mod log_file;
 mod outbox;
 mod output;
 pub mod protocol;
 mod records;
 mod spawn;
+pub mod stage;
 mod strays;
 
 use std::ffi::OsString;
@@ -74,8 +76,18 @@ const SOCKET: &str = "supervisor.sock";
 pub(crate) const READY: &str = "ready";
 
 /// Runs the supervisor, until it is not needed any more. The arguments are those that the node gives: `<root> <mode>`.
+///
+/// The supervisor calls itself with other arguments for [`stage`]s. Therefore this must be called before anything else
+/// has started threads, with the last arguments of the command line, whatever they are.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match run(args.into_iter().collect()) {
+    let args: Vec<_> = args.into_iter().collect();
+    match args.split_first() {
+        Some((what, args)) if what == "stage" => return stage::main(args),
+        Some((what, args)) if what == "enter" => return stage::enter(args),
+        Some((what, args)) if what == "check" => return stage::check(args),
+        _ => {}
+    }
+    match run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("supervisor: {error:#}");
@@ -107,7 +119,13 @@ fn run(args: Vec<OsString>) -> anyhow::Result<()> {
     flock(&lock, FlockOperation::LockExclusive).context("the lock file can not be locked")?;
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    LocalSet::new().block_on(&runtime, supervise(root, mode))
+    LocalSet::new().block_on(&runtime, supervise(root, mode, own_arguments(args.len())))
+}
+
+/// The arguments that make this program the supervisor, before those that the supervisor itself is given.
+fn own_arguments(n_given: usize) -> Vec<OsString> {
+    let all: Vec<_> = std::env::args_os().skip(1).collect();
+    all.get(..all.len().saturating_sub(n_given)).unwrap_or_default().to_vec()
 }
 
 /// Leaves krafla's terminal and takes in what containers leave behind.
@@ -121,7 +139,7 @@ fn detach() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn supervise(root: &Path, mode: Mode) -> anyhow::Result<()> {
+async fn supervise(root: &Path, mode: Mode, stage: Vec<OsString>) -> anyhow::Result<()> {
     let directory = File::open(root).context("the root directory can not be opened")?;
     let pods = root.join("pods");
     fs::create_dir_all(&pods).context("the directory of all pods can not be created")?;
@@ -131,7 +149,7 @@ async fn supervise(root: &Path, mode: Mode) -> anyhow::Result<()> {
         listener: UnixListener::bind(&socket).context("the socket can not be bound")?,
         child_ended: signal(SignalKind::child())?,
         asked_to_end: signal(SignalKind::terminate())?,
-        containers: Rc::new(Containers::load(pods.clone())),
+        containers: Rc::new(Containers::load(pods.clone(), stage)),
         node: None,
         sweep_at: None,
     };

@@ -10,6 +10,7 @@ use krafla_api::Uid;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
+use super::stage::Sandbox;
 use crate::container::{ContainerId, Record};
 
 /// The longest line that is read. A container's environment is the biggest part; Linux itself allows about 2 MiB.
@@ -63,6 +64,10 @@ pub struct Launch {
     pub env: Vec<(String, String)>,
     /// Where it runs.
     pub working_dir: PathBuf,
+    /// What it sees differently from the rest of the machine, if anything.
+    pub sandbox: Option<Sandbox>,
+    /// Whether the end of its log says why it failed, if nothing else does.
+    pub explains_by_log: bool,
     /// Kept in the record: how long to wait before the next attempt.
     pub backoff_seconds: u32,
     /// Kept in the record: how long it has to end by itself.

@@ -1,5 +1,6 @@
 //! Starts the main process of a container.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,6 +11,7 @@ use std::process::{Command, Stdio};
 use rustix::fs::{Access, access};
 
 use super::protocol::Launch;
+use super::stage::Sandbox;
 use crate::container::CONTAINER_VARIABLE;
 
 /// Where commands are looked for if the container's environment does not say.
@@ -43,20 +45,16 @@ pub(super) enum SpawnError {
 ///
 /// The command is looked up here, not by the child: with an absolute path the standard library can use `posix_spawn`,
 /// which does not copy this process, and the error can say what was looked for and where.
-pub(super) fn spawn(launch: &Launch, place: &Path) -> Result<Spawned, SpawnError> {
-    if !launch.working_dir.is_dir() {
-        return Err(SpawnError::NoWorkingDir(launch.working_dir.clone()));
-    }
-    let (name, arguments) =
-        launch.argv.split_first().map_or(("", &[][..]), |(name, rest)| (name.as_str(), rest));
-    let program = find_program(name, launch)?;
-    let mut child = Command::new(&program)
-        .arg0(name)
-        .args(arguments)
+pub(super) fn spawn(launch: &Launch, place: &Path, stage: &[OsString]) -> Result<Spawned, SpawnError> {
+    let mut command = match &launch.sandbox {
+        None => plain(launch)?,
+        Some(sandbox) => staged(launch, sandbox, stage)?,
+    };
+    let program = PathBuf::from(command.get_program());
+    let mut child = command
         .env_clear()
         .envs(launch.env.iter().map(|(name, value)| (name, value)))
         .env(CONTAINER_VARIABLE, place)
-        .current_dir(&launch.working_dir)
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -71,19 +69,46 @@ pub(super) fn spawn(launch: &Launch, place: &Path) -> Result<Spawned, SpawnError
     Ok(Spawned { pid, stdout, stderr })
 }
 
+/// A process like any other of this machine.
+fn plain(launch: &Launch) -> Result<Command, SpawnError> {
+    if !launch.working_dir.is_dir() {
+        return Err(SpawnError::NoWorkingDir(launch.working_dir.clone()));
+    }
+    let (name, arguments) =
+        launch.argv.split_first().map_or(("", &[][..]), |(name, rest)| (name.as_str(), rest));
+    let path = launch.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+    let program = find_program(name, path, &launch.working_dir)?;
+    let mut command = Command::new(program);
+    command.arg0(name).args(arguments).current_dir(&launch.working_dir);
+    Ok(command)
+}
+
+/// A process that first changes what it sees.
+fn staged(launch: &Launch, sandbox: &Sandbox, stage: &[OsString]) -> Result<Command, SpawnError> {
+    let unwritable = |error| SpawnError::Failed("stage".into(), error);
+    let sandbox = serde_json::to_string(sandbox).map_err(|error| unwritable(error.into()))?;
+    // Not by its path: that may be a newer version by now.
+    let mut command = Command::new("/proc/self/exe");
+    command.args(stage).arg("stage").arg(sandbox).args(&launch.argv);
+    Ok(command)
+}
+
 /// The absolute path of a command, by the rules of a shell.
-fn find_program(name: &str, launch: &Launch) -> Result<PathBuf, SpawnError> {
+pub(super) fn find_program(
+    name: &str,
+    path: Option<&str>,
+    working_dir: &Path,
+) -> Result<PathBuf, SpawnError> {
     if name.contains('/') {
-        let path = launch.working_dir.join(name);
+        let path = working_dir.join(name);
         return match fs::metadata(&path) {
             Ok(_) if is_executable(&path) => Ok(path),
             Ok(_) => Err(SpawnError::NotExecutable(path)),
             Err(_) => Err(SpawnError::NoSuchFile(path)),
         };
     }
-    let path =
-        launch.env.iter().rev().find(|(name, _)| name == "PATH").map_or(PATH_DEFAULT, |(_, path)| path);
-    let candidates = path.split(':').map(|directory| launch.working_dir.join(directory).join(name));
+    let path = path.unwrap_or(PATH_DEFAULT);
+    let candidates = path.split(':').map(|directory| working_dir.join(directory).join(name));
     let mut executables = candidates.filter(|candidate| is_executable(candidate));
     match executables.next() {
         Some(program) if !name.is_empty() => Ok(program),

@@ -23,12 +23,14 @@ use tokio::task::JoinHandle;
 pub(crate) struct Machine {
     pub(crate) server: Server,
     pub(crate) directory: TempDir,
+    pub(crate) isolation: bool,
     mode: Mode,
 }
 
 impl Machine {
     pub(crate) fn new(mode: Mode) -> Machine {
-        let machine = Machine { server: Server::default(), directory: tempfile::tempdir().unwrap(), mode };
+        let directory = tempfile::tempdir().unwrap();
+        let machine = Machine { server: Server::default(), directory, isolation: true, mode };
         std::fs::create_dir(machine.workdir()).unwrap();
         machine
     }
@@ -44,7 +46,8 @@ impl Machine {
     /// Starts a node. It stops when the returned value is dropped, as suddenly as if its process were killed.
     pub(crate) fn start_node(&self) -> RunningNode {
         let supervisor = vec![env!("CARGO_BIN_EXE_krafla-node-supervisor").into()];
-        let config = NodeConfig::new("here", self.root(), self.workdir(), supervisor, self.mode);
+        let mut config = NodeConfig::new("here", self.root(), self.workdir(), supervisor, self.mode);
+        config.isolation = self.isolation;
         let node = Arc::new(Node::new(Arc::new(self.server.clone()), config));
         let (stop, stopped) = oneshot::channel::<()>();
         let runner = node.clone();
@@ -52,6 +55,18 @@ impl Machine {
             runner.run(async move { stopped.await.unwrap_or_default() }).await;
         });
         RunningNode { node, stop: Some(stop), task }
+    }
+
+    /// Whether containers can have a view of the file system of their own here. A test of that must not fail where they
+    /// can not, as in many containers.
+    pub(crate) fn allows_isolation(&self) -> bool {
+        let mut check = std::process::Command::new(env!("CARGO_BIN_EXE_krafla-node-supervisor"));
+        let output = check.arg("check").arg(self.directory.path()).output().unwrap();
+        let why = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() {
+            println!("not tested, because this machine does not allow it: {why}");
+        }
+        output.status.success()
     }
 
     /// What a file in the working directory says.

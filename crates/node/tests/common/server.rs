@@ -56,16 +56,16 @@ impl Server {
         self.0.state.lock().objects.get(&(Kind::Pod, Key::new("default", name))).cloned()
     }
 
-    /// The event with a reason.
-    pub(crate) fn event(&self, reason: &str) -> Value {
+    /// Waits until there is an event with a reason.
+    pub(crate) async fn until_event(&self, reason: &str) -> Value {
+        self.wait(reason, |_| self.find_event(reason)).await
+    }
+
+    fn find_event(&self, reason: &str) -> Option<Value> {
         let state = self.0.state.lock();
-        let events =
+        let mut events =
             state.objects.iter().filter(|((kind, _), _)| *kind == Kind::Event).map(|(_, event)| event);
-        events
-            .clone()
-            .find(|event| event["reason"] == reason)
-            .cloned()
-            .unwrap_or_else(|| panic!("no event {reason}"))
+        events.find(|event| event["reason"] == reason).cloned()
     }
 
     /// How many status writes there were.

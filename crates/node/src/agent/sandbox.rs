@@ -1,0 +1,127 @@
+//! What a container sees differently from the rest of the machine: its volumes, and its peers' names.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::launch::{Context, Problem, volume_variable};
+use crate::container::is_file_name;
+use crate::pod::{Container, Pod, Volume, VolumeMount};
+use crate::supervisor::stage::{Mount, Sandbox};
+
+impl Context {
+    /// None if there is nothing to see, for a plain process starts faster, or if this machine does not allow it.
+    pub(super) async fn sandbox(
+        &self,
+        container: &Container,
+        working_dir: &Path,
+    ) -> Result<Option<Sandbox>, Problem> {
+        if !needs_sandbox(&self.pod, container)
+            || self.shared.isolation.check(&self.shared.config).await.is_err()
+        {
+            return Ok(None);
+        }
+        let mut mounts = Vec::new();
+        for mount in &container.volume_mounts {
+            mounts.push(self.mount(mount).await?);
+        }
+        let hosts = self.shared.hosts.file_of(&self.pod, &self.shared.pods);
+        let hosts = hosts.map_err(|error| problem(format!("no hosts file for its peers' names: {error}")))?;
+        mounts.extend(hosts.map(|source| Mount { source, target: "/etc/hosts".into(), read_only: false }));
+        let scratch = self.directory().join("stage");
+        make_directory(&scratch).await?;
+        Ok(Some(Sandbox {
+            mounts,
+            hostname: self.pod.hostname().to_owned(),
+            working_dir: working_dir.to_owned(),
+            workdir: self.shared.config.workdir.clone(),
+            scratch,
+        }))
+    }
+
+    /// What a container does not see although its manifest says so, and where it is instead; none if it sees everything.
+    pub(super) async fn shortcoming(&self, container: &str) -> Option<String> {
+        let container = self.pod.all_containers().find(|known| known.name == container)?;
+        if !needs_sandbox(&self.pod, container) {
+            return None;
+        }
+        let why = self.shared.isolation.check(&self.shared.config).await.err()?;
+        let volumes = container.volume_mounts.iter().map(|mount| {
+            format!(
+                "volume {:?} is not at {} but at ${}",
+                mount.name,
+                mount.mount_path,
+                volume_variable(&mount.name)
+            )
+        });
+        let names = (!self.pod.spec.subdomain.is_empty())
+            .then(|| "the host names of its peers are unknown".to_owned());
+        let lacks: Vec<_> = volumes.chain(names).collect();
+        Some(format!(
+            "container {}: {}, because mounts are not possible: {why}",
+            container.name,
+            lacks.join(", ")
+        ))
+    }
+
+    async fn mount(&self, mount: &VolumeMount) -> Result<Mount, Problem> {
+        let stays_inside =
+            Path::new(&mount.sub_path).components().all(|part| matches!(part, Component::Normal(_)));
+        if !stays_inside {
+            return Err(problem(format!(
+                "subPath {:?} leads out of volume {:?}",
+                mount.sub_path, mount.name
+            )));
+        }
+        let volume = self.pod.spec.volumes.iter().find(|volume| volume.name == mount.name);
+        let (Some(volume), Some(source)) = (volume, self.source_of(mount)) else {
+            return Err(problem(format!(
+                "volumeMounts name volume {:?}, which the pod does not have",
+                mount.name
+            )));
+        };
+        // A part of a volume that is not there is made, as a kubelet does.
+        if !mount.sub_path.is_empty() && !source.exists() {
+            make_directory(&source).await?;
+        }
+        let read_only = mount.read_only || is_read_only(volume);
+        Ok(Mount { source, target: PathBuf::from(&mount.mount_path), read_only })
+    }
+
+    /// What is to be seen at a mountPath.
+    pub(super) fn source_of(&self, mount: &VolumeMount) -> Option<PathBuf> {
+        let volume = self.pod.spec.volumes.iter().find(|volume| volume.name == mount.name)?;
+        let path = if let Some(host) = &volume.host_path {
+            PathBuf::from(&host.path)
+        } else if let Some(claim) = &volume.persistent_volume_claim {
+            self.shared.config.claims().join(&self.pod.metadata.namespace).join(&claim.claim_name)
+        } else if is_file_name(&mount.name) {
+            self.volumes_of_pod().join(&mount.name)
+        } else {
+            return None;
+        };
+        if mount.sub_path.is_empty() { Some(path) } else { Some(path.join(&mount.sub_path)) }
+    }
+}
+
+fn needs_sandbox(pod: &Pod, container: &Container) -> bool {
+    !container.volume_mounts.is_empty() || !pod.spec.subdomain.is_empty()
+}
+
+/// Volumes that are made of other objects are not for the container to change.
+fn is_read_only(volume: &Volume) -> bool {
+    let is_read_only_claim = volume.persistent_volume_claim.as_ref().is_some_and(|claim| claim.read_only);
+    is_read_only_claim
+        || volume.config_map.is_some()
+        || volume.secret.is_some()
+        || volume.downward_api.is_some()
+        || volume.projected.is_some()
+}
+
+async fn make_directory(path: &Path) -> Result<(), Problem> {
+    tokio::fs::create_dir_all(path)
+        .await
+        .map_err(|error| problem(format!("{path:?} can not be made: {error}")))
+}
+
+fn problem(message: String) -> Problem {
+    Problem { reason: "CreateContainerError", message }
+}

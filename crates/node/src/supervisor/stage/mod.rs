@@ -1,0 +1,156 @@
+//! The stage between the supervisor and a container that needs more than a process: its own view of the file system, its
+//! own host name.
+//!
+//! ```text
+//!   supervisor ──spawns──> stage ──becomes──> the container's command
+//!                            │ new mount and host name space
+//!                            └ volumes at their mountPath, /etc/hosts with the pod's peers
+//! ```
+//!
+//! It is this program again, because what it does must be done by a process with a single thread, between fork and exec,
+//! and may not be done there without `unsafe`. What goes wrong is left in a file for the supervisor to find.
+
+mod mounts;
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
+use rustix::process::{Pid, PidfdFlags, getegid, geteuid, pidfd_open};
+use rustix::thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces};
+use serde::{Deserialize, Serialize};
+
+use super::spawn::{SpawnError, find_program};
+use crate::container::CONTAINER_VARIABLE;
+
+/// What a container sees differently from the rest of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sandbox {
+    /// What it sees where.
+    pub mounts: Vec<Mount>,
+    /// Its host name.
+    pub hostname: String,
+    /// Where it runs; it may be in one of the mounts.
+    pub working_dir: PathBuf,
+    /// Where missing mount points are really made. Elsewhere they exist only for the container.
+    pub workdir: PathBuf,
+    /// A directory to build in that nobody else uses.
+    pub scratch: PathBuf,
+}
+
+/// A file or directory at another place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mount {
+    /// Where it is on the machine.
+    pub source: PathBuf,
+    /// Where the container sees it.
+    pub target: PathBuf,
+    /// Whether the container may not change it.
+    pub read_only: bool,
+}
+
+/// Becomes the command of a container: `<sandbox> <command>...`.
+pub(super) fn main(args: &[OsString]) -> ExitCode {
+    let Err(error) = become_container(args);
+    let message = format!("{error:#}");
+    eprintln!("{message}");
+    if let Some(place) = std::env::var_os(CONTAINER_VARIABLE) {
+        // Without this the supervisor takes the end of this process for that of the container, which it then is.
+        let _ = fs::write(PathBuf::from(place).with_added_extension("error"), message);
+    }
+    ExitCode::from(128)
+}
+
+fn become_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible> {
+    let Some((sandbox, argv)) = args.split_first() else { bail!("want a sandbox and a command") };
+    let sandbox = sandbox.to_str().context("the sandbox is not text")?;
+    let sandbox: Sandbox = serde_json::from_str(sandbox).context("the sandbox can not be read")?;
+    enter_own_spaces()?;
+    mounts::set_up(&sandbox)?;
+    rustix::system::sethostname(sandbox.hostname.as_bytes()).context("the host name can not be set")?;
+    Err(exec(argv, &sandbox.working_dir)?.into())
+}
+
+/// Runs a command in the place of a container that runs: `<pid> <working directory> <command>...`.
+pub(super) fn enter(args: &[OsString]) -> ExitCode {
+    match enter_container(args) {
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::from(126)
+        }
+    }
+}
+
+fn enter_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible> {
+    let [pid, working_dir, argv @ ..] = args else { bail!("want a process, a directory and a command") };
+    let pid =
+        pid.to_str().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw).context("not a process")?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).context("the container does not run")?;
+    let mut spaces = ThreadNameSpaceType::MOUNT | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME;
+    if fs::read_link(format!("/proc/{}/ns/user", pid.as_raw_nonzero()))?
+        != fs::read_link("/proc/self/ns/user")?
+    {
+        spaces |= ThreadNameSpaceType::USER;
+    }
+    move_into_thread_name_spaces(pidfd.as_fd(), spaces).context("the container can not be entered")?;
+    Err(exec(argv, &PathBuf::from(working_dir))?.into())
+}
+
+/// Tries everything that a container could need in the given directory, and ends.
+pub(super) fn check(args: &[OsString]) -> ExitCode {
+    let [scratch] = args else { return ExitCode::FAILURE };
+    let sandbox = Sandbox {
+        mounts: vec![Mount { source: scratch.into(), target: "/krafla-check/mount".into(), read_only: true }],
+        scratch: scratch.into(),
+        ..Sandbox::default()
+    };
+    match enter_own_spaces().and_then(|()| mounts::set_up(&sandbox)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Leaves the machine's name spaces: as root directly, else by way of a user name space, in which everybody stays who they
+/// are.
+fn enter_own_spaces() -> anyhow::Result<()> {
+    let own = UnshareFlags::NEWNS | UnshareFlags::NEWUTS;
+    if unshare(own).is_ok() {
+        return Ok(());
+    }
+    let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+    unshare(own | UnshareFlags::NEWUSER).context("this machine does not allow user name spaces")?;
+    let map = |file: &str, text: String| {
+        fs::write(format!("/proc/self/{file}"), text).with_context(|| format!("{file} can not be written"))
+    };
+    map("setgroups", "deny".to_owned())?;
+    map("uid_map", format!("{uid} {uid} 1"))?;
+    map("gid_map", format!("{gid} {gid} 1"))
+}
+
+#[allow(deprecated, reason = "only the one flag that is not used here, FILES, makes it unsound")]
+fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
+    rustix::thread::unshare(flags)
+}
+
+/// Becomes the command. Returns only if that fails.
+fn exec(argv: &[OsString], working_dir: &Path) -> anyhow::Result<SpawnError> {
+    let argv: Vec<_> = argv.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let Some((name, arguments)) = argv.split_first() else { bail!("want a command") };
+    if !working_dir.is_dir() {
+        return Ok(SpawnError::NoWorkingDir(working_dir.to_owned()));
+    }
+    let path = std::env::var("PATH").ok();
+    let program = match find_program(name, path.as_deref(), working_dir) {
+        Ok(program) => program,
+        Err(error) => return Ok(error),
+    };
+    let error = Command::new(&program).arg0(name).args(arguments).current_dir(working_dir).exec();
+    Ok(SpawnError::Failed(program, error))
+}

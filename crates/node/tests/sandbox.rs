@@ -1,0 +1,191 @@
+//! Volumes at their mountPath, and pods that know each other's names: what containers see differently from the machine.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
+
+mod common;
+
+use std::path::Path;
+
+use common::{Machine, once, sh};
+use krafla_api::Kind;
+use krafla_node::{LogOptions, Mode};
+use serde_json::{Value, json};
+
+fn machine() -> Machine {
+    Machine::new(Mode::EndWithNode)
+}
+
+fn config_map(machine: &Machine) {
+    let metadata = json!({"name": "settings", "namespace": "default"});
+    machine.server.create(Kind::ConfigMap, json!({"metadata": metadata, "data": {"colour": "blue"}}));
+}
+
+/// A pod whose only container has mounts.
+fn mounting(script: &str, volumes: Value, mounts: Value) -> Value {
+    let mut container = sh("main", script);
+    container["volumeMounts"] = mounts;
+    json!({"restartPolicy": "Never", "containers": [container], "volumes": volumes})
+}
+
+#[tokio::test]
+async fn volumes_are_at_their_mount_path_and_only_there() {
+    let machine = machine();
+    if !machine.allows_isolation() {
+        return;
+    }
+    config_map(&machine);
+    let node = machine.start_node();
+    let script = "cat /etc/krafla-test/colour; echo; echo x > /krafla-data/deep/x && cat /krafla-data/deep/x; \
+                  touch /etc/krafla-test/no 2>/dev/null || echo read-only; ls /etc/passwd; touch here";
+    machine.server.create_pod(
+        "p",
+        mounting(
+            script,
+            json!([{"name": "config", "configMap": {"name": "settings"}}, {"name": "data", "emptyDir": {}}]),
+            json!([
+                {"name": "config", "mountPath": "/etc/krafla-test"},
+                {"name": "data", "mountPath": "/krafla-data/deep"},
+            ]),
+        ),
+    );
+    machine.server.until("p", |pod| pod["status"]["phase"] != "Pending").await;
+    machine.server.until_phase("p", "Succeeded").await;
+    let expected = "blue\nx\nread-only\n/etc/passwd\n";
+    assert_eq!(node.logs("p", LogOptions::default()).await, expected);
+    assert!(machine.workdir().join("here").exists());
+    for path in ["/etc/krafla-test", "/krafla-data", "/krafla-check"] {
+        assert!(!Path::new(path).exists(), "{path} is on the machine itself");
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn containers_of_a_pod_share_its_volumes() {
+    let machine = machine();
+    if !machine.allows_isolation() {
+        return;
+    }
+    let node = machine.start_node();
+    let mount = json!([{"name": "shared", "mountPath": "/krafla-shared", "subPath": "part"}]);
+    let mut pod =
+        mounting("cat /krafla-shared/x", json!([{"name": "shared", "emptyDir": {}}]), mount.clone());
+    let mut init = sh("init", "echo from init > /krafla-shared/x");
+    init["volumeMounts"] = mount;
+    pod["initContainers"] = json!([init]);
+    machine.server.create_pod("p", pod);
+    machine.server.until_phase("p", "Succeeded").await;
+    assert_eq!(node.logs("p", LogOptions::default()).await, "from init\n");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_missing_command_of_a_container_with_volumes_is_named() {
+    let machine = machine();
+    if !machine.allows_isolation() {
+        return;
+    }
+    let node = machine.start_node();
+    let mut pod = mounting(
+        "",
+        json!([{"name": "v", "emptyDir": {}}]),
+        json!([{"name": "v", "mountPath": "/krafla-v"}]),
+    );
+    pod["containers"][0]["command"] = json!(["no-such-command"]);
+    machine.server.create_pod("p", pod);
+    let pod = machine.server.until_phase("p", "Failed").await;
+    let ended = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
+    assert_eq!((&ended["reason"], &ended["exitCode"]), (&json!("StartError"), &json!(128)), "{ended}");
+    assert!(
+        ended["message"].as_str().unwrap().starts_with(r#"command "no-such-command" was not found"#),
+        "{ended}"
+    );
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn pods_of_a_subdomain_find_each_other_by_name() {
+    let machine = machine();
+    if !machine.allows_isolation() {
+        return;
+    }
+    let node = machine.start_node();
+    let peer = |script: &str| {
+        let mut pod = once(script);
+        pod["subdomain"] = json!("job");
+        pod
+    };
+    machine.server.create_pod("job-worker-0", peer("exec sleep 1000"));
+    let worker = machine.server.until_phase("job-worker-0", "Running").await;
+    machine.server.create_pod(
+        "job-master-0",
+        peer("hostname; getent hosts job-worker-0.job job-worker-0 | cut -d' ' -f1"),
+    );
+    machine.server.until_phase("job-master-0", "Succeeded").await;
+    let address = worker["status"]["podIP"].as_str().unwrap();
+    assert_eq!(
+        node.logs("job-master-0", LogOptions::default()).await,
+        format!("job-master-0\n{address}\n{address}\n")
+    );
+
+    // One that comes later is known to those that run already.
+    machine.server.create_pod("job-worker-1", peer("exec sleep 1000"));
+    machine.server.until_phase("job-worker-1", "Running").await;
+    let hosts = std::fs::read_to_string(machine.root().join("hosts/default.job")).unwrap();
+    assert!(hosts.contains("job-worker-1.job.default.svc.cluster.local"), "{hosts}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn probes_see_what_the_container_sees() {
+    let machine = machine();
+    if !machine.allows_isolation() {
+        return;
+    }
+    let node = machine.start_node();
+    let mounts = json!([{"name": "v", "mountPath": "/krafla-v"}]);
+    let mut pod =
+        mounting("touch /krafla-v/up; exec sleep 1000", json!([{"name": "v", "emptyDir": {}}]), mounts);
+    let probe = json!({"exec": {"command": ["test", "-e", "/krafla-v/up"]}, "periodSeconds": 1});
+    pod["containers"][0]["readinessProbe"] = probe;
+    machine.server.create_pod("p", pod);
+    machine.server.until("p", |pod| pod["status"]["containerStatuses"][0]["ready"] == true).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn without_isolation_containers_run_and_their_pod_says_what_they_lack() {
+    let mut machine = machine();
+    machine.isolation = false;
+    config_map(&machine);
+    let node = machine.start_node();
+    machine.server.create_pod(
+        "p",
+        mounting(
+            "cat $KRAFLA_VOLUME_CONFIG/colour",
+            json!([{"name": "config", "configMap": {"name": "settings"}}]),
+            json!([{"name": "config", "mountPath": "/etc/krafla-test"}]),
+        ),
+    );
+    machine.server.until_phase("p", "Succeeded").await;
+    assert_eq!(node.logs("p", LogOptions::default()).await, "blue");
+    let event = machine.server.until_event("FailedMount").await;
+    let expected = "container main: volume \"config\" is not at /etc/krafla-test but at $KRAFLA_VOLUME_CONFIG, \
+                    because mounts are not possible: it is switched off";
+    assert_eq!(event["message"], expected);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_container_can_say_why_it_ended() {
+    let machine = machine();
+    let node = machine.start_node();
+    machine.server.create_pod("told", once("echo out of luck > $KRAFLA_TERMINATION_MESSAGE; exit 1"));
+    let mut container = sh("main", "echo no such model >&2; exit 1");
+    container["terminationMessagePolicy"] = json!("FallbackToLogsOnError");
+    machine.server.create_pod("logged", json!({"restartPolicy": "Never", "containers": [container]}));
+    for (pod, message) in [("told", "out of luck\n"), ("logged", "no such model\n")] {
+        let pod = machine.server.until_phase(pod, "Failed").await;
+        assert_eq!(pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"], message);
+    }
+    node.stop().await;
+}
