@@ -214,6 +214,20 @@ async fn a_pod_without_a_command_pauses_until_it_is_deleted() {
 }
 
 #[tokio::test]
+async fn a_pod_with_limits_runs_whether_they_can_be_set_or_not() {
+    let machine = machine();
+    let node = machine.start_node();
+    let mut pod = once("echo $LIMIT");
+    pod["containers"][0]["resources"] = json!({"limits": {"cpu": "500m", "memory": "64Mi"}});
+    let limit = json!({"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}});
+    pod["containers"][0]["env"] = json!([{"name": "LIMIT", "valueFrom": limit}]);
+    machine.server.create_pod("p", pod);
+    machine.server.until_phase("p", "Succeeded").await;
+    assert_eq!(node.logs("p", LogOptions::default()).await, "64\n");
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_log_is_followed_to_its_end() {
     let machine = machine();
     let gate = machine.make_gate("gate");

@@ -17,6 +17,7 @@ use crate::materials::references::{self, Reference};
 use crate::materials::sources::{Missing, Sources, decode};
 use crate::materials::volumes::{self, Places};
 use crate::pod::{Container, Pod};
+use crate::supervisor::cgroup::Limits;
 use crate::supervisor::last_words::MESSAGE_EXTENSION;
 use crate::supervisor::protocol::Launch;
 
@@ -85,6 +86,7 @@ impl Context {
             argv,
             env: env.into_iter().collect(),
             working_dir,
+            limits: limits(container),
             explains_by_log: container.termination_message_policy == "FallbackToLogsOnError",
             backoff_seconds,
             grace_seconds: self.pod.grace_seconds(),
@@ -143,6 +145,15 @@ impl Context {
             sources.insert((kind, name), data);
         }
         Ok(sources)
+    }
+}
+
+fn limits(container: &Container) -> Limits {
+    let limit = |name: &str| container.resources.limits.get(name).filter(|limit| !limit.is_zero());
+    let whole = |amount: i64| u64::try_from(amount).ok();
+    Limits {
+        memory_bytes: limit("memory").and_then(|limit| whole(limit.value())),
+        cpu_milli: limit("cpu").and_then(|limit| whole(limit.milli_value())),
     }
 }
 

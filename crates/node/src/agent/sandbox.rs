@@ -34,6 +34,7 @@ impl Context {
             working_dir: working_dir.to_owned(),
             workdir: self.shared.config.workdir.clone(),
             scratch,
+            cgroup: None,
         }))
     }
 

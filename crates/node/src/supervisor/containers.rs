@@ -1,6 +1,6 @@
 //! All containers that the supervisor looks after: their records, their processes and their output.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -13,11 +13,13 @@ use jiff::Timestamp;
 use krafla_api::Uid;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait};
 
+use super::cgroup::{self, Cgroups};
 use super::last_words;
 use super::outbox::{Outbox, Session};
 use super::output::{Output, Sink};
 use super::protocol::{Launch, Report, Request, Stop};
 use super::spawn::spawn;
+use super::stage::Sandbox;
 use super::strays::{Among, kill_strays};
 use super::{log_file::LogFile, records};
 use crate::container::{Cause, ContainerId, End, Record};
@@ -31,11 +33,16 @@ pub(super) struct Containers {
     outbox: Rc<Outbox>,
     /// The arguments with which this program is called for a stage.
     stage: Vec<OsString>,
+    /// Where limits are set; looked for when the first container has one, and none where that is not possible.
+    cgroups: OnceCell<Option<Cgroups>>,
+    /// Control groups of containers that have ended, until they are gone.
+    old_cgroups: RefCell<Vec<PathBuf>>,
 }
 
 struct Process {
     id: ContainerId,
     output: Output,
+    cgroup: Option<PathBuf>,
     explains_by_log: bool,
 }
 
@@ -59,6 +66,8 @@ impl Containers {
             processes: RefCell::default(),
             outbox: Rc::default(),
             stage,
+            cgroups: OnceCell::new(),
+            old_cgroups: RefCell::default(),
         }
     }
 
@@ -119,8 +128,10 @@ impl Containers {
             return Ok(None);
         }
         let log = LogFile::new(launch.id.log_path(&self.pods));
+        let cgroup = self.make_cgroup(launch);
+        let (place, sandbox) = (launch.id.place(&self.pods), with_cgroup(launch, cgroup.clone()));
         let spawned =
-            spawn(launch, &launch.id.place(&self.pods), &self.stage).map_err(|error| error.to_string())?;
+            spawn(launch, sandbox.as_ref(), &place, &self.stage).map_err(|error| error.to_string())?;
         let pid = spawned.pid;
         let sink =
             Sink { id: launch.id.clone(), log: Rc::new(RefCell::new(log)), outbox: self.outbox.clone() };
@@ -129,10 +140,23 @@ impl Containers {
             signal(pid, Stop::Kill);
             format!("its output can not be read: {error}")
         })?;
-        self.processes
-            .borrow_mut()
-            .insert(pid, Process { id: launch.id.clone(), output, explains_by_log: launch.explains_by_log });
+        self.processes.borrow_mut().insert(
+            pid,
+            Process { id: launch.id.clone(), output, cgroup, explains_by_log: launch.explains_by_log },
+        );
         Ok(Some(pid))
+    }
+
+    /// A container without limits needs no group, and one with limits runs without where there can be none.
+    fn make_cgroup(&self, launch: &Launch) -> Option<PathBuf> {
+        if launch.limits.is_empty() {
+            return None;
+        }
+        let find = || Cgroups::find(&self.pods, &self.stage);
+        let cgroups =
+            self.cgroups.get_or_init(|| find().inspect_err(|why| eprintln!("no limits: {why:#}")).ok());
+        let made = cgroups.as_ref()?.create(&launch.id, &launch.limits);
+        made.inspect_err(|error| eprintln!("container {}: no limits: {error}", launch.id)).ok()
     }
 
     /// Keeps one attempt before the new one, for `kubectl logs --previous`.
@@ -190,29 +214,28 @@ impl Containers {
     }
 
     fn ended(&self, process: Process, exit_code: i32) {
-        process.output.finish();
-        let Some(mut record) = self.records.borrow().get(&process.id).cloned() else { return };
-        let (at, place) = (Timestamp::now(), process.id.place(&self.pods));
-        record.end = Some(match last_words::of_failed_stage(&place) {
-            Some(message) => {
-                record.started_at = None;
-                End { at, exit_code: 128, cause: Cause::NotStarted, message }
-            }
-            None => {
-                let message = last_words::of_container(&place, process.explains_by_log && exit_code != 0);
-                End { at, exit_code, cause: Cause::Exited, message }
-            }
-        });
-        self.put(record);
+        let Process { id, output, cgroup, explains_by_log } = process;
+        output.finish();
+        let record = self.records.borrow().get(&id).cloned();
+        if let Some(mut record) = record {
+            let end = end_of(&id.place(&self.pods), exit_code, cgroup.as_deref(), explains_by_log);
+            record.started_at = record.started_at.filter(|_| end.cause != Cause::NotStarted);
+            record.end = Some(end);
+            self.put(record);
+        }
+        self.old_cgroups.borrow_mut().extend(cgroup);
     }
 
     /// Kills what containers that have ended left behind. Returns whether there was anything: then there may be more.
     pub(super) fn sweep(&self) -> bool {
         let processes = self.processes.borrow();
         let runs = |id: &ContainerId| processes.values().any(|process| process.id == *id);
-        kill_strays(&self.pods, Among::Children, |pid, id| {
+        let n_killed = kill_strays(&self.pods, Among::Children, |pid, id| {
             !processes.contains_key(&pid.as_raw_nonzero().get()) && !runs(id)
-        }) > 0
+        });
+        let mut cgroups = self.old_cgroups.borrow_mut();
+        cgroups.retain(|group| !cgroup::remove(group));
+        n_killed > 0 || !cgroups.is_empty()
     }
 
     /// Asks all containers to end, and kills those whose time is over. Returns when to call this again; none once
@@ -253,6 +276,26 @@ fn save(pods: &Path, record: &Record) {
     if let Err(error) = records::save(pods, record) {
         eprintln!("container {}: its record can not be written: {error}", record.id);
     }
+}
+
+/// A container that is limited needs a stage to join its group, even if it needs it for nothing else.
+fn with_cgroup(launch: &Launch, cgroup: Option<PathBuf>) -> Option<Sandbox> {
+    if launch.sandbox.is_none() && cgroup.is_none() {
+        return None;
+    }
+    let sandbox = launch.sandbox.clone().unwrap_or_default();
+    Some(Sandbox { cgroup, working_dir: launch.working_dir.clone(), ..sandbox })
+}
+
+fn end_of(place: &Path, exit_code: i32, cgroup: Option<&Path>, explains_by_log: bool) -> End {
+    let at = Timestamp::now();
+    if let Some(message) = last_words::of_failed_stage(place) {
+        return End { at, exit_code: 128, cause: Cause::NotStarted, message };
+    }
+    let message = last_words::of_container(place, explains_by_log && exit_code != 0);
+    let is_out_of_memory = cgroup.is_some_and(cgroup::ran_out_of_memory);
+    let cause = if is_out_of_memory { Cause::OutOfMemory } else { Cause::Exited };
+    End { at, exit_code, cause, message }
 }
 
 /// A process that is no more can not be signalled, and need not be.

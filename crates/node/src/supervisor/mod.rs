@@ -11,6 +11,7 @@
 //! of this process, and a restarted krafla finds them again through the socket. It does what it is asked and reports
 //! what happens; what to start and when to restart is decided by the node.
 
+pub mod cgroup;
 mod containers;
 pub(crate) mod last_words;
 pub(crate) mod log_file;
@@ -84,6 +85,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match args.split_first() {
         Some((what, args)) if what == "stage" => return stage::main(args),
         Some((what, args)) if what == "enter" => return stage::enter(args),
+        Some((what, args)) if what == "join" => return stage::join(args),
         Some((what, args)) if what == "check" => return stage::check(args),
         _ => {}
     }

@@ -10,6 +10,7 @@ use krafla_api::Uid;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
+use super::cgroup::Limits;
 use super::stage::Sandbox;
 use crate::container::{ContainerId, Record};
 
@@ -66,6 +67,8 @@ pub struct Launch {
     pub working_dir: PathBuf,
     /// What it sees differently from the rest of the machine, if anything.
     pub sandbox: Option<Sandbox>,
+    /// What it may use at most, where this machine lets us limit it.
+    pub limits: Limits,
     /// Whether the end of its log says why it failed, if nothing else does.
     pub explains_by_log: bool,
     /// Kept in the record: how long to wait before the next attempt.

@@ -45,8 +45,13 @@ pub(super) enum SpawnError {
 ///
 /// The command is looked up here, not by the child: with an absolute path the standard library can use `posix_spawn`,
 /// which does not copy this process, and the error can say what was looked for and where.
-pub(super) fn spawn(launch: &Launch, place: &Path, stage: &[OsString]) -> Result<Spawned, SpawnError> {
-    let mut command = match &launch.sandbox {
+pub(super) fn spawn(
+    launch: &Launch,
+    sandbox: Option<&Sandbox>,
+    place: &Path,
+    stage: &[OsString],
+) -> Result<Spawned, SpawnError> {
+    let mut command = match sandbox {
         None => plain(launch)?,
         Some(sandbox) => staged(launch, sandbox, stage)?,
     };

@@ -1,8 +1,9 @@
 //! The stage between the supervisor and a container that needs more than a process: its own view of the file system, its
-//! own host name.
+//! own host name, limits.
 //!
 //! ```text
 //!   supervisor ──spawns──> stage ──becomes──> the container's command
+//!                            │ control group with limits
 //!                            │ new mount and host name space
 //!                            └ volumes at their mountPath, /etc/hosts with the pod's peers
 //! ```
@@ -24,6 +25,7 @@ use rustix::process::{Pid, PidfdFlags, getegid, geteuid, pidfd_open};
 use rustix::thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces};
 use serde::{Deserialize, Serialize};
 
+use super::cgroup;
 use super::spawn::{SpawnError, find_program};
 use crate::container::CONTAINER_VARIABLE;
 
@@ -40,6 +42,8 @@ pub struct Sandbox {
     pub workdir: PathBuf,
     /// A directory to build in that nobody else uses.
     pub scratch: PathBuf,
+    /// The control group that limits it.
+    pub cgroup: Option<PathBuf>,
 }
 
 /// A file or directory at another place.
@@ -69,9 +73,14 @@ fn become_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallibl
     let Some((sandbox, argv)) = args.split_first() else { bail!("want a sandbox and a command") };
     let sandbox = sandbox.to_str().context("the sandbox is not text")?;
     let sandbox: Sandbox = serde_json::from_str(sandbox).context("the sandbox can not be read")?;
-    enter_own_spaces()?;
-    mounts::set_up(&sandbox)?;
-    rustix::system::sethostname(sandbox.hostname.as_bytes()).context("the host name can not be set")?;
+    if let Some(group) = &sandbox.cgroup {
+        cgroup::join(group).context("its limits can not be set")?;
+    }
+    if !sandbox.mounts.is_empty() {
+        enter_own_spaces()?;
+        mounts::set_up(&sandbox)?;
+        rustix::system::sethostname(sandbox.hostname.as_bytes()).context("the host name can not be set")?;
+    }
     Err(exec(argv, &sandbox.working_dir)?.into())
 }
 
@@ -98,6 +107,14 @@ fn enter_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible
     }
     move_into_thread_name_spaces(pidfd.as_fd(), spaces).context("the container can not be entered")?;
     Err(exec(argv, &PathBuf::from(working_dir))?.into())
+}
+
+/// Tries to join a control group, and ends.
+pub(super) fn join(args: &[OsString]) -> ExitCode {
+    match args {
+        [group] if cgroup::join(Path::new(group)).is_ok() => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
 }
 
 /// Tries everything that a container could need in the given directory, and ends.

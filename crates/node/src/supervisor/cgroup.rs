@@ -1,0 +1,203 @@
+//! Limits on memory and processor time, by control groups (version 2), where the machine lets us have them.
+//!
+//! ```text
+//!   /sys/fs/cgroup/.../krafla-1f2e3d4c     ours: beside the group that this process was started in
+//!                        └── <container>   its limits, its processes, whether it ran out of memory
+//! ```
+//!
+//! A group may have processes or sub-groups with limits, not both, so ours is beside our own group and not in it. Whether
+//! that is allowed depends on who started us: systemd gives its users a part of the tree, and root has all of it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::container::ContainerId;
+
+/// What a container may use at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// In bytes.
+    pub memory_bytes: Option<u64>,
+    /// In thousandths of a processor.
+    pub cpu_milli: Option<u64>,
+}
+
+impl Limits {
+    /// Whether there is no limit.
+    pub fn is_empty(&self) -> bool {
+        *self == Limits::default()
+    }
+}
+
+/// Processor time is given out in portions of so many microseconds.
+const CPU_PERIOD_US: u64 = 100_000;
+
+/// The group in which containers have theirs.
+#[derive(Debug)]
+pub(super) struct Cgroups {
+    base: PathBuf,
+}
+
+impl Cgroups {
+    /// Finds a place in the tree where limits work. `stage` are the arguments that make this program a stage.
+    pub(super) fn find(root: &Path, stage: &[OsString]) -> anyhow::Result<Cgroups> {
+        let mountinfo = fs::read_to_string("/proc/self/mountinfo")?;
+        let tree = mount_point(&mountinfo).context("no control groups of version 2 are mounted")?;
+        let own = fs::read_to_string("/proc/self/cgroup")?;
+        let own = own_group(&own).context("this process is in no control group of version 2")?;
+        let name = base_name(root);
+        let mut why = None;
+        for parent in own.parent().into_iter().chain([Path::new("/")]) {
+            let parent = tree.join(parent.strip_prefix("/").unwrap_or(parent));
+            match Cgroups::at(&parent, &name).and_then(|cgroups| cgroups.check(stage)) {
+                Ok(cgroups) => return Ok(cgroups),
+                Err(error) => why = Some(error),
+            }
+        }
+        Err(why.unwrap_or_else(|| anyhow::anyhow!("there is no place for it")))
+    }
+
+    fn at(parent: &Path, name: &str) -> anyhow::Result<Cgroups> {
+        let base = parent.join(name);
+        make(&base).with_context(|| format!("{base:?} can not be made"))?;
+        // From here on it is removed again if it turns out to be of no use.
+        let cgroups = Cgroups { base };
+        for controller in ["+memory", "+cpu"] {
+            // It is mostly on already, and else mostly not ours to switch on. What counts is what we get.
+            let _ = fs::write(parent.join("cgroup.subtree_control"), controller);
+        }
+        let controllers = fs::read_to_string(cgroups.base.join("cgroup.controllers"))?;
+        let has = |name| controllers.split_whitespace().any(|controller| controller == name);
+        ensure!(has("memory") && has("cpu"), "{parent:?} does not let its groups limit memory and cpu");
+        let switch = cgroups.base.join("cgroup.subtree_control");
+        fs::write(switch, "+memory +cpu").context("limits can not be switched on")?;
+        Ok(cgroups)
+    }
+
+    /// Lets a process join a group, which may not be allowed although all else is.
+    fn check(self, stage: &[OsString]) -> anyhow::Result<Cgroups> {
+        let group = self.base.join("check");
+        make(&group)?;
+        let status = Command::new("/proc/self/exe").args(stage).arg("join").arg(&group).status()?;
+        let _ = fs::remove_dir(group);
+        if !status.success() {
+            bail!("no process may be moved to {:?}", self.base);
+        }
+        Ok(self)
+    }
+
+    /// Makes the group of a container.
+    pub(super) fn create(&self, id: &ContainerId, limits: &Limits) -> io::Result<PathBuf> {
+        let group = self.base.join(format!("{}-{}-{}", id.pod, id.name, id.attempt));
+        make(&group)?;
+        for (file, text) in settings(limits) {
+            fs::write(group.join(file), text)?;
+        }
+        // Whoever does not have swap does not have this file.
+        let _ = fs::write(group.join("memory.swap.max"), "0");
+        Ok(group)
+    }
+}
+
+impl Drop for Cgroups {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.base);
+    }
+}
+
+/// Makes this process, and what it starts, a part of a group.
+pub(super) fn join(group: &Path) -> io::Result<()> {
+    fs::write(group.join("cgroup.procs"), "0")
+}
+
+/// Whether a process of a group was killed because it wanted too much memory.
+pub(super) fn ran_out_of_memory(group: &Path) -> bool {
+    let events = fs::read_to_string(group.join("memory.events")).unwrap_or_default();
+    events.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count != "0"))
+}
+
+/// Kills what is left in a group and removes it. Returns whether it is gone: processes take a moment to die.
+pub(super) fn remove(group: &Path) -> bool {
+    let _ = fs::write(group.join("cgroup.kill"), "1");
+    match fs::remove_dir(group) {
+        Ok(()) => true,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+fn make(group: &Path) -> io::Result<()> {
+    fs::create_dir(group)
+        .or_else(|error| if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })
+}
+
+fn settings(limits: &Limits) -> Vec<(&'static str, String)> {
+    let memory = limits.memory_bytes.map(|bytes| ("memory.max", bytes.to_string()));
+    // A container that lost one of its processes would go on half dead.
+    let together = limits.memory_bytes.map(|_| ("memory.oom.group", "1".to_owned()));
+    let cpu = limits.cpu_milli.map(|milli| {
+        // The kernel takes no portion that is shorter than a millisecond.
+        let quota_us = (milli.saturating_mul(CPU_PERIOD_US) / 1000).max(1000);
+        ("cpu.max", format!("{quota_us} {CPU_PERIOD_US}"))
+    });
+    memory.into_iter().chain(together).chain(cpu).collect()
+}
+
+/// Different for each root directory.
+fn base_name(root: &Path) -> String {
+    let bytes = root.as_os_str().as_encoded_bytes();
+    let hash =
+        bytes.iter().fold(0x811c_9dc5_u32, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte));
+    format!("krafla-{hash:08x}")
+}
+
+/// Where the tree is: the fifth field of the line whose file system, after the dash, is `cgroup2`.
+fn mount_point(mountinfo: &str) -> Option<PathBuf> {
+    let is_ours = |line: &&str| line.split_once(" - ").is_some_and(|(_, end)| end.starts_with("cgroup2 "));
+    mountinfo.lines().find(is_ours)?.split(' ').nth(4).map(PathBuf::from)
+}
+
+/// The group of this process: the line of hierarchy 0.
+fn own_group(cgroup: &str) -> Option<PathBuf> {
+    cgroup.lines().find_map(|line| line.strip_prefix("0::")).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_and_our_place_in_it_are_found() {
+        let mountinfo = "24 30 0:22 / /proc rw - proc proc rw\n\
+                         35 30 0:30 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+        assert_eq!(mount_point(mountinfo), Some("/sys/fs/cgroup".into()));
+        assert_eq!(mount_point("24 30 0:22 / /proc rw - proc proc rw\n"), None);
+        let own = own_group("1:name=systemd:/x\n0::/user.slice/session-1.scope\n");
+        assert_eq!(own, Some("/user.slice/session-1.scope".into()));
+    }
+
+    #[test]
+    fn limits_are_written_as_the_kernel_wants_them() {
+        let limits = Limits { memory_bytes: Some(1 << 30), cpu_milli: Some(1500) };
+        let expected =
+            [("memory.max", "1073741824"), ("memory.oom.group", "1"), ("cpu.max", "150000 100000")];
+        assert_eq!(settings(&limits), expected.map(|(file, text)| (file, text.to_owned())));
+        let small = Limits { memory_bytes: None, cpu_milli: Some(1) };
+        assert_eq!(settings(&small), [("cpu.max", "1000 100000".to_owned())]);
+    }
+
+    #[test]
+    fn running_out_of_memory_is_read_from_the_events_of_the_group() {
+        let group = tempfile::tempdir().unwrap();
+        assert!(!ran_out_of_memory(group.path()));
+        fs::write(group.path().join("memory.events"), "low 0\nhigh 0\noom 0\noom_kill 0\n").unwrap();
+        assert!(!ran_out_of_memory(group.path()));
+        fs::write(group.path().join("memory.events"), "oom 1\noom_kill 2\noom_group_kill 1\n").unwrap();
+        assert!(ran_out_of_memory(group.path()));
+    }
+}
