@@ -104,7 +104,7 @@ impl Turn {
 
 /// Whether a queue must leave to others what is beyond its fair share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Share {
+pub(crate) enum Share {
     Kept,
     Ignored,
 }
@@ -120,31 +120,72 @@ enum Stuck {
     Nodes(ShapeId),
 }
 
-/// Places as many pods as the gang needs to start, or none. Says whether it starts.
+/// Gives nodes to as many pods as the gang needs to start, or to none. Says whether it starts.
 fn start(cluster: &mut Cluster<'_>, turn: &mut Turn, share: Share) -> bool {
+    let placements = place(cluster, turn.gang, turn.waiting.iter().rev(), share);
+    let Some(gang) = cluster.gangs.get_mut(turn.gang) else { return false };
+    match placements {
+        Ok(placements) => {
+            for Placement { member, host, .. } in placements {
+                if let Some(member) = gang.members.get_mut(member) {
+                    member.state = State::Placed(host);
+                }
+            }
+            turn.waiting.retain(|index| gang.is_waiting(*index));
+            turn.must_start = false;
+            turn.is_half_placed = false;
+            true
+        }
+        Err(because) => {
+            gang.why_not = Some(unschedulable(gang, &because));
+            false
+        }
+    }
+}
+
+/// A pod of a gang, and the node found for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placement {
+    member: usize,
+    shape: ShapeId,
+    pub(crate) host: usize,
+}
+
+/// Finds nodes for as many of the waiting pods as the gang needs to start, and takes the room there. If that cannot be, it
+/// takes none and says why.
+pub(crate) fn place<'w>(
+    cluster: &mut Cluster<'_>,
+    gang: usize,
+    waiting: impl Iterator<Item = &'w usize> + Clone,
+    share: Share,
+) -> Result<Vec<Placement>, String> {
     let Cluster { names, board, queues, gangs, .. } = cluster;
-    let Some(gang) = gangs.get_mut(turn.gang) else { return false };
+    let Some(gang) = gangs.get(gang) else { return Err(String::new()) };
     // What could never start cannot take anything from others; let it find out why.
     let mut share = if gang.is_possible { share } else { Share::Ignored };
     let mut shortfall = gang.shortfall();
-    let mut placed: Vec<(usize, ShapeId)> = Vec::new();
+    let mut is_placed = vec![false; gang.members.len()];
+    let mut placements: Vec<Placement> = Vec::new();
     let mut stuck = None;
     board.begin();
     // First the pods without which a task has too few, then any others.
     for only_missing_tasks in [true, false] {
-        for index in turn.waiting.iter().rev() {
-            let Some(member) = gang.members.get_mut(*index) else { continue };
+        for index in waiting.clone() {
+            let (Some(member), Some(is_placed)) = (gang.members.get(*index), is_placed.get_mut(*index))
+            else {
+                continue;
+            };
             let State::Waiting(shape) = member.state else { continue };
             let is_needed =
                 if only_missing_tasks { shortfall.needs_task(member.task) } else { shortfall.needs_pods() };
-            if !is_needed {
+            if !is_needed || *is_placed {
                 continue;
             }
             match put(queues, board, gang.queue, shape, share) {
                 Ok(host) => {
-                    member.state = State::Placed(host);
+                    *is_placed = true;
                     shortfall.fill(member.task);
-                    placed.push((*index, shape));
+                    placements.push(Placement { member: *index, shape, host });
                     // A gang is never stopped half-way by its queue's share: it may reach beyond it once.
                     share = Share::Ignored;
                 }
@@ -153,23 +194,16 @@ fn start(cluster: &mut Cluster<'_>, turn: &mut Turn, share: Share) -> bool {
         }
     }
     if shortfall.is_nothing() {
-        turn.waiting.retain(|index| gang.is_waiting(*index));
-        turn.must_start = false;
-        turn.is_half_placed = false;
-        return true;
+        return Ok(placements);
     }
     let because = stuck.map(|stuck| stuck.explain(names, board, queues)).unwrap_or_default();
     board.undo();
-    for (index, shape) in placed {
+    for Placement { shape, .. } in placements {
         if let (Some(queue), Some(needs)) = (gang.queue, board.needs(shape)) {
             queues.give_back(queue, needs);
         }
-        if let Some(member) = gang.members.get_mut(index) {
-            member.state = State::Waiting(shape);
-        }
     }
-    gang.why_not = Some(unschedulable(gang, &because));
-    false
+    Err(because)
 }
 
 /// Places one more pod of a gang that has started. Says whether to go on with it.
@@ -229,7 +263,7 @@ impl Stuck {
 }
 
 /// Volcano's sentence, with the cause behind it.
-fn unschedulable(gang: &Gang<'_>, because: &str) -> WhyNot {
+pub(crate) fn unschedulable(gang: &Gang<'_>, because: &str) -> WhyNot {
     let (n_waiting, n_members) = (gang.waiting().len(), gang.members.len());
     let summary = gang.summary();
     let gang_says =

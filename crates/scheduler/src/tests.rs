@@ -3,5 +3,6 @@
 mod fit;
 mod fixture;
 mod gang;
+mod laws;
 mod podgroup;
 mod queue;

@@ -1,0 +1,290 @@
+//! What holds for every cluster: clusters are drawn at random, and a failing one is printed as a table's text.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use krafla_api::Kind;
+use krafla_plan::{Objects, Plan, Step};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::fixture::{decode, manifests, plan};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn decisions_settle(cluster in cluster()) {
+        let mut world = World::new(&cluster);
+        // One gang that ends can let the next one in, and so on; six gangs are drawn at most.
+        for _ in 0..10 {
+            let plan = plan(&world.objects());
+            world.apply(&plan);
+        }
+        let plan = plan(&world.objects());
+        prop_assert!(plan.is_quiet(), "still writes:\n{plan}");
+    }
+
+    #[test]
+    fn a_gang_gets_enough_nodes_or_none(cluster in cluster()) {
+        let mut world = World::new(&cluster);
+        let plan = plan(&world.objects());
+        world.apply(&plan);
+        let groups = plan.steps.iter().filter_map(|step| world.group_of(step));
+        for group in groups {
+            let (n_placed, n_needed) = (world.n_placed(&group), world.n_needed(&group));
+            prop_assert!(n_placed >= n_needed, "{group} has {n_placed} of {n_needed} pods placed");
+        }
+    }
+
+    #[test]
+    fn no_node_gets_more_than_it_has(cluster in cluster()) {
+        let mut world = World::new(&cluster);
+        let before = world.used_cpu();
+        world.apply(&plan(&world.objects()));
+        for (node, used) in world.used_cpu() {
+            let had = before.get(&node).copied().unwrap_or(0);
+            prop_assert!(used <= had.max(world.cpu_of(&node)), "{node} is overdrawn: {used}");
+        }
+    }
+
+    #[test]
+    fn every_pod_is_bound_once_and_only_if_it_had_no_node(cluster in cluster()) {
+        let world = World::new(&cluster);
+        let plan = plan(&world.objects());
+        let mut bound = std::collections::BTreeSet::new();
+        for step in &plan.steps {
+            let Step::Bind { pod, .. } = step else { continue };
+            prop_assert!(bound.insert(pod.clone()), "{pod} is bound twice");
+            prop_assert_eq!(&world.find("Pod", &pod.name)["spec"]["nodeName"], "");
+        }
+    }
+
+    #[test]
+    fn room_for_a_lone_pod_is_not_left_idle(cluster in lone_pods()) {
+        let mut world = World::new(&cluster);
+        world.apply(&plan(&world.objects()));
+        let used = world.used_cpu();
+        for pod in world.all("Pod").filter(|pod| pod["spec"]["nodeName"] == "") {
+            for node in world.all("Node").map(name_of) {
+                let free = world.cpu_of(&node) - used.get(&node).copied().unwrap_or(0);
+                prop_assert!(cpu(pod) > free, "{} waits, and {node} has {free}", name_of(pod));
+            }
+        }
+    }
+}
+
+/// A cluster with everything that decisions look at, in small numbers so that they meet.
+fn cluster() -> impl Strategy<Value = String> {
+    let nodes = prop::collection::vec(node(), 0..4);
+    let queues = prop::collection::vec(queue(), 3);
+    let gangs = prop::collection::vec(gang(), 0..6);
+    let lone = prop::collection::vec(0..5_u32, 0..4);
+    (nodes, queues, gangs, lone).prop_map(|(nodes, queues, gangs, lone)| {
+        let mut lines = vec!["class urgent value=10".to_owned()];
+        lines.extend(nodes.iter().enumerate().map(|(index, node)| format!("node n{index} {node}")));
+        lines.extend(queues.iter().enumerate().map(|(index, queue)| format!("queue q{index} {queue}")));
+        for (index, (gang, pods)) in gangs.iter().enumerate() {
+            lines.push(format!("podgroup g{index} {gang}"));
+            lines.extend(
+                pods.iter().enumerate().map(|(pod, words)| format!("pod g{index}-{pod} of=g{index} {words}")),
+            );
+        }
+        lines.extend(lone.iter().enumerate().map(|(index, cpu)| format!("pod lone-{index} cpu={cpu}")));
+        lines.join("\n")
+    })
+}
+
+fn node() -> impl Strategy<Value = String> {
+    let marks = prop::sample::select(vec!["", "", "", "cordoned", "down", "taint=gpu"]);
+    (1..8_u32, 1..6_u32, 0..2_u32, marks)
+        .prop_map(|(cpu, pods, zone, mark)| format!("cpu={cpu} pods={pods} label:zone=z{zone} {mark}"))
+}
+
+fn queue() -> impl Strategy<Value = String> {
+    let parents = prop::sample::select(vec!["root", "q0", "q1", "missing"]);
+    let extras = prop::sample::select(vec![
+        "",
+        "",
+        "cap:cpu=3",
+        "guarantee:cpu=2",
+        "deserved:cpu=2",
+        "fifo",
+        "priority=3",
+        "state=Closed",
+    ]);
+    (1..4_u32, parents, extras)
+        .prop_map(|(weight, parent, extra)| format!("weight={weight} parent={parent} {extra}"))
+}
+
+/// A PodGroup's words, and those of its pods.
+fn gang() -> impl Strategy<Value = (String, Vec<String>)> {
+    let phases =
+        prop::sample::select(vec!["", "Pending", "Inqueue", "Inqueue", "Running", "Unknown", "Completed"]);
+    let extras = prop::sample::select(vec![
+        "",
+        "",
+        "priority=urgent",
+        "task:a=1",
+        "young",
+        "unschedulable=why",
+        "scheduled",
+    ]);
+    let queues = prop::sample::select(vec!["default", "q0", "q1", "q2", "missing"]);
+    let pods = prop::collection::vec(pod(), 0..5);
+    (0..4_u32, phases, queues, 0..5_u32, extras, pods).prop_map(|(min, phase, queue, needs, extra, pods)| {
+        (format!("min={min} phase={phase} queue={queue} needs:cpu={needs} {extra}"), pods)
+    })
+}
+
+fn pod() -> impl Strategy<Value = String> {
+    let states = prop::sample::select(vec![
+        "",
+        "",
+        "",
+        "",
+        "",
+        "gated",
+        "deleting",
+        "on=n0",
+        "on=n0 phase=Running",
+        "on=n1 phase=Succeeded",
+        "on=n1 phase=Failed",
+        "on=n0 phase=Running deleting",
+    ]);
+    let extras = prop::sample::select(vec![
+        "",
+        "",
+        "",
+        "task=a",
+        "tolerates=gpu",
+        "node:zone=z1",
+        "label:app=x away=app:x@zone",
+        "label:app=x near=app:x@zone",
+        "priority=urgent",
+    ]);
+    (0..5_u32, states, extras).prop_map(|(cpu, state, extra)| format!("cpu={cpu} {state} {extra}"))
+}
+
+fn lone_pods() -> impl Strategy<Value = String> {
+    let nodes = prop::collection::vec(1..8_u32, 1..4);
+    let pods = prop::collection::vec(1..5_u32, 0..12);
+    (nodes, pods).prop_map(|(nodes, pods)| {
+        let nodes = nodes.iter().enumerate().map(|(index, cpu)| format!("node n{index} cpu={cpu} pods=100"));
+        let pods = pods.iter().enumerate().map(|(index, cpu)| format!("pod lone-{index} cpu={cpu}"));
+        nodes.chain(pods).collect::<Vec<_>>().join("\n")
+    })
+}
+
+/// Objects as a server would keep them.
+struct World {
+    manifests: Vec<Value>,
+}
+
+impl World {
+    fn new(cluster: &str) -> World {
+        World { manifests: manifests(cluster) }
+    }
+
+    fn objects(&self) -> Objects {
+        let mut objects = Objects::default();
+        for manifest in &self.manifests {
+            objects.insert(Arc::new(decode(manifest)));
+        }
+        objects
+    }
+
+    fn apply(&mut self, plan: &Plan) {
+        for step in plan.writes() {
+            match step {
+                Step::Create { object, .. } => self.manifests.push(object.clone()),
+                Step::Patch { kind, key, patch, .. } => {
+                    merge(self.find_mut(kind.info().kind, &key.name), patch)
+                }
+                Step::Bind { pod, node, .. } => {
+                    self.find_mut("Pod", &pod.name)["spec"]["nodeName"] = json!(node)
+                }
+                other => panic!("the scheduler does not do this: {other}"),
+            }
+        }
+    }
+
+    fn all(&self, kind: &str) -> impl Iterator<Item = &Value> {
+        self.manifests.iter().filter(move |manifest| manifest["kind"] == kind)
+    }
+
+    fn find(&self, kind: &str, name: &str) -> &Value {
+        self.all(kind).find(|manifest| manifest["metadata"]["name"] == name).unwrap()
+    }
+
+    fn find_mut(&mut self, kind: &str, name: &str) -> &mut Value {
+        let mut all = self.manifests.iter_mut().filter(|manifest| manifest["kind"] == kind);
+        all.find(|manifest| manifest["metadata"]["name"] == name).unwrap()
+    }
+
+    /// The PodGroup of a pod that a step binds.
+    fn group_of(&self, step: &Step) -> Option<String> {
+        let Step::Bind { pod, .. } = step else { return None };
+        let pod = self.find(Kind::Pod.info().kind, &pod.name);
+        Some(pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"].as_str()?.to_owned())
+    }
+
+    fn n_needed(&self, group: &str) -> i64 {
+        self.find("PodGroup", group)["spec"]["minMember"].as_i64().unwrap()
+    }
+
+    fn n_placed(&self, group: &str) -> i64 {
+        let pods = self
+            .all("Pod")
+            .filter(|pod| pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == group);
+        let counts = |pod: &&Value| {
+            let is_leaving = !pod["metadata"]["deletionTimestamp"].is_null();
+            let phase = pod["status"]["phase"].as_str().unwrap();
+            phase == "Succeeded" || (pod["spec"]["nodeName"] != "" && phase != "Failed" && !is_leaving)
+        };
+        i64::try_from(pods.filter(counts).count()).unwrap()
+    }
+
+    fn used_cpu(&self) -> BTreeMap<String, i64> {
+        let mut used = BTreeMap::new();
+        for pod in self
+            .all("Pod")
+            .filter(|pod| !["Succeeded", "Failed"].contains(&pod["status"]["phase"].as_str().unwrap()))
+        {
+            *used.entry(pod["spec"]["nodeName"].as_str().unwrap().to_owned()).or_default() += cpu(pod);
+        }
+        used.remove("");
+        used
+    }
+
+    fn cpu_of(&self, node: &str) -> i64 {
+        let node = self.all("Node").find(|it| it["metadata"]["name"] == node);
+        node.map_or(i64::MAX, |node| node["status"]["allocatable"]["cpu"].as_str().unwrap().parse().unwrap())
+    }
+}
+
+fn name_of(manifest: &Value) -> String {
+    manifest["metadata"]["name"].as_str().unwrap().to_owned()
+}
+
+fn cpu(pod: &Value) -> i64 {
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"].as_str().unwrap().parse().unwrap()
+}
+
+/// JSON merge patch.
+fn merge(target: &mut Value, patch: &Value) {
+    let Some(fields) = patch.as_object() else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (field, value) in fields {
+        if value.is_null() {
+            target.as_object_mut().unwrap().remove(field);
+        } else {
+            merge(&mut target[field], value);
+        }
+    }
+}
