@@ -36,6 +36,19 @@ pub enum Problem {
     TooMany(usize),
     /// Something else went wrong.
     Internal,
+    /// Found by the rules of [`krafla_admission`]; the detail is the whole message.
+    Worded(krafla_admission::Reason),
+}
+
+impl From<krafla_admission::Finding> for FieldError {
+    fn from(finding: krafla_admission::Finding) -> FieldError {
+        FieldError::new(finding.field, Problem::Worded(finding.reason), finding.message)
+    }
+}
+
+/// Findings of [`krafla_admission`] as findings of this server.
+pub fn found(findings: Vec<krafla_admission::Finding>) -> Vec<FieldError> {
+    findings.into_iter().map(FieldError::from).collect()
 }
 
 impl FieldError {
@@ -99,6 +112,7 @@ impl FieldError {
             Problem::TooLong => "FieldValueTooLong",
             Problem::TooMany(_) => "FieldValueTooMany",
             Problem::Internal => "InternalError",
+            Problem::Worded(reason) => reason.as_str(),
         }
     }
 
@@ -116,6 +130,7 @@ impl FieldError {
             Problem::TooLong => ("Too long", None),
             Problem::TooMany(count) => ("Too many", Some(count.to_string())),
             Problem::Internal => ("Internal error", None),
+            Problem::Worded(_) => return self.detail.clone(),
         };
         let mut message = String::from(title);
         for part in value.iter().chain((!self.detail.is_empty()).then_some(&self.detail)) {

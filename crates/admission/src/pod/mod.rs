@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The rules are those of Kubernetes 1.36 for a template that is checked on its own, all alpha features off, with its
-//! words. They read raw JSON: fields that they do not know pass.
+//! words. They read raw JSON: fields that they do not know pass. Pods themselves are checked by `object` when they are
+//! new, by `update` and `status` when they change.
 
 mod check;
 mod claim;
@@ -17,16 +18,22 @@ mod env;
 mod group;
 mod handler;
 mod mount;
+mod object;
 mod projected;
 mod resources;
 mod scheduling;
 mod security;
 mod spec;
+mod status;
 pub(crate) mod template;
+mod update;
 mod volume;
 
 pub use group::{GroupSelector, ResourceGroup};
+pub use object::{validate_new, validate_template};
 pub(crate) use resources::is_counted;
+pub use status::validate_status;
+pub use update::validate_update;
 
 use krafla_api::labels::{JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, QUEUE_ALLOCATION_GATE};
 use serde_json::{Value, json};

@@ -8,6 +8,11 @@ use super::{check, security, spec};
 /// Checks the template of a task. `task` gives the template its name, as if it were an object of its own.
 pub(crate) fn validate(template: At<'_>, task: &str, namespace: &str, path: &Path, verdict: &mut Verdict) {
     validate_metadata(task, namespace, &path.field("metadata"), verdict);
+    validate_unnamed(&template, verdict);
+}
+
+/// Checks a template that has no name of its own, as those of batch/v1 Jobs.
+pub(crate) fn validate_unnamed(template: &At<'_>, verdict: &mut Verdict) {
     // Labels and annotations are reported without the `metadata` that they stand in, as Kubernetes does.
     let metadata = template.get("metadata");
     let at = |name: &str| metadata.get(name).reported_at(template.path().field(name));

@@ -1,11 +1,12 @@
 //! Pods.
 
+use krafla_admission::pod;
 use krafla_api::Time;
 use serde_json::{Map, Value, json};
 
 use super::workload::default_pod_spec;
 use super::{Rules, default_to};
-use crate::field::FieldError;
+use crate::field::{self, FieldError};
 use crate::object;
 
 /// Pods.
@@ -16,6 +17,12 @@ impl Rules for Pod {
         let spec = object::part(object, "spec");
         default_pod_spec(spec);
         default_to(spec, "enableServiceLinks", true);
+        // A negative period reads as the shortest that still lets the node end the pod in order.
+        if let Some(grace) = spec.get_mut("terminationGracePeriodSeconds")
+            && grace.as_i64().is_some_and(|seconds| seconds < 0)
+        {
+            *grace = 1.into();
+        }
     }
 
     fn on_create(&self, object: &mut Value, now: Time) {
@@ -46,10 +53,15 @@ impl Rules for Pod {
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
-        match object.pointer("/spec/containers").and_then(Value::as_array) {
-            Some(containers) if !containers.is_empty() => Vec::new(),
-            _ => vec![FieldError::required("spec.containers", "")],
-        }
+        field::found(pod::validate_new(object))
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        field::found(pod::validate_update(object, old))
+    }
+
+    fn validate_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        field::found(pod::validate_status(object, old))
     }
 
     /// Without a node, or with nothing left to run, there is nobody to wait for.
