@@ -99,3 +99,33 @@ async fn a_container_that_loses_its_supervisor_is_lost_and_started_again() {
     until_ended(&first).await;
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_pause_goes_on_under_another_supervisor() {
+    let machine = Machine::new(Mode::OutliveNode);
+    let node = machine.start_node();
+    machine.server.create_pod("p", json!({"containers": [{"name": "main", "image": "nginx"}]}));
+    machine.server.create_pod("q", once("echo $PPID > supervisor"));
+    machine.server.until_phase("p", "Running").await;
+    machine.server.until_phase("q", "Succeeded").await;
+    let supervisor = machine.read("supervisor");
+    kill_process(Pid::from_raw(supervisor.trim().parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+    // The node starts another supervisor, which starts this.
+    machine.server.create_pod("r", once("true"));
+    machine.server.until_phase("r", "Succeeded").await;
+    let main = &machine.server.pod("p").unwrap()["status"]["containerStatuses"][0];
+    assert!(main["state"]["running"].is_object() && main["restartCount"] == 0, "{main}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn containers_end_when_nobody_can_ever_ask_for_them_again() {
+    let machine = Machine::new(Mode::OutliveNode);
+    let node = machine.start_node();
+    machine.server.create_pod("p", once("echo $$ > pid; echo up; exec sleep 1000"));
+    machine.server.until_phase("p", "Running").await;
+    node.until_output("p").await;
+    node.kill().await;
+    std::fs::remove_dir_all(machine.root()).unwrap();
+    until_ended(&machine.read("pid")).await;
+}

@@ -55,7 +55,8 @@ impl Containers {
         if records.values().any(Record::is_running) {
             kill_strays(&pods, Among::Everybody, |_, id| records.keys().any(|known| known.pod == id.pod));
         }
-        for record in records.values_mut().filter(|record| record.is_running()) {
+        // A pause has no process that could have been lost: it just goes on.
+        for record in records.values_mut().filter(|record| record.is_running() && record.pid.is_some()) {
             let message = "the supervisor of this container ended before it did".to_owned();
             record.end = Some(End { at: Timestamp::now(), exit_code: 137, cause: Cause::Lost, message });
             save(&pods, record);
@@ -258,10 +259,9 @@ impl Containers {
         again_after
     }
 
-    /// Whether anything runs.
+    /// Whether there is no process to look after. A pause needs nobody.
     pub(super) fn is_idle(&self) -> bool {
-        self.records.borrow().values().all(|record| !record.is_running())
-            && self.processes.borrow().is_empty()
+        self.processes.borrow().is_empty()
     }
 
     /// Stores a record, on disk first: what was reported must not be forgotten.

@@ -26,6 +26,7 @@ mod strays;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -65,6 +66,10 @@ impl Mode {
 /// How long the supervisor stays when nothing runs and no node is attached: a krafla that is just restarting shall
 /// not have to wait for a new one.
 const IDLE_AFTER: Duration = Duration::from_secs(5);
+
+/// How often a supervisor without a node looks whether its root directory still exists. If it does not, no node can ever
+/// attach again.
+const ROOT_CHECK_EVERY: Duration = Duration::from_secs(2);
 
 /// How long after the end of a container the strays of all containers are looked for. Looking costs a walk through
 /// `/proc`, so the ends of many containers share one.
@@ -148,6 +153,7 @@ async fn supervise(root: &Path, mode: Mode, stage: Vec<OsString>) -> anyhow::Res
     let socket = socket_path(&directory);
     let _ = fs::remove_file(&socket);
     let mut supervisor = Supervisor {
+        directory,
         listener: UnixListener::bind(&socket).context("the socket can not be bound")?,
         child_ended: signal(SignalKind::child())?,
         asked_to_end: signal(SignalKind::terminate())?,
@@ -157,8 +163,9 @@ async fn supervise(root: &Path, mode: Mode, stage: Vec<OsString>) -> anyhow::Res
     };
     println!("{READY}");
     std::io::stdout().flush()?;
-    supervisor.run(mode).await;
-    supervisor.end_all().await;
+    if supervisor.run(mode).await == Leave::EndingAll {
+        supervisor.end_all().await;
+    }
     if mode == Mode::EndWithNode {
         // Nobody will ask for the records and logs again, and nobody else may be left to remove them.
         let _ = fs::remove_dir_all(&pods);
@@ -168,7 +175,18 @@ async fn supervise(root: &Path, mode: Mode, stage: Vec<OsString>) -> anyhow::Res
     Ok(())
 }
 
+/// How the supervisor leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leave {
+    /// There is nothing to do.
+    Quietly,
+    /// Whatever runs has to end first.
+    EndingAll,
+}
+
 struct Supervisor {
+    /// The root directory, however it is called by now.
+    directory: File,
     listener: UnixListener,
     child_ended: Signal,
     asked_to_end: Signal,
@@ -180,22 +198,28 @@ struct Supervisor {
 
 impl Supervisor {
     /// Does what it is asked, until it is not needed any more.
-    async fn run(&mut self, mode: Mode) {
+    async fn run(&mut self, mode: Mode) -> Leave {
         loop {
-            let may_leave = self.node.is_none() && self.containers.is_idle();
-            let leave_at = may_leave.then(|| Instant::now() + IDLE_AFTER);
+            let (is_alone, is_idle) = (self.node.is_none(), self.containers.is_idle());
+            let leave_at = (is_alone && is_idle).then(|| Instant::now() + IDLE_AFTER);
+            let look_at = (is_alone && !is_idle).then(|| Instant::now() + ROOT_CHECK_EVERY);
             tokio::select! {
                 Ok((connection, _)) = self.listener.accept() => self.attach(connection),
                 Some(()) = self.child_ended.recv() => self.reap(),
-                Some(()) = self.asked_to_end.recv() => return,
+                Some(()) = self.asked_to_end.recv() => return Leave::EndingAll,
                 () = ended(&mut self.node) => {
                     self.node = None;
                     if mode == Mode::EndWithNode {
-                        return;
+                        return Leave::EndingAll;
                     }
                 }
                 () = at(self.sweep_at) => self.sweep(),
-                () = at(leave_at) => return,
+                () = at(leave_at) => return Leave::Quietly,
+                () = at(look_at) => {
+                    if self.directory.metadata().is_ok_and(|directory| directory.nlink() == 0) {
+                        return Leave::EndingAll;
+                    }
+                }
             }
         }
     }
