@@ -27,7 +27,7 @@ struct Job {
     /// The fewest replicas that the job ever wanted of each task: a pod beyond them may have been found too many by
     /// somebody who does not yet know that the job has grown again.
     replicas_min: BTreeMap<String, i32>,
-    /// Whether the job's PodGroup has left Pending since the present version began.
+    /// Whether the job has a PodGroup that has left Pending.
     is_admitted: bool,
 }
 
@@ -75,7 +75,7 @@ impl History {
             Kind::VcJob => self.see_job(change, object),
             Kind::Pod => self.see_pod(change, object),
             Kind::PodGroup => {
-                self.see_podgroup(object);
+                self.see_podgroup(change, object);
                 Vec::new()
             }
             _ => Vec::new(),
@@ -101,11 +101,12 @@ impl History {
         broken.map(|(property, what)| Violation::new(property, format!("{name}: {what}"))).collect()
     }
 
-    fn see_podgroup(&mut self, group: &Object) {
+    fn see_podgroup(&mut self, change: Change, group: &Object) {
         let Some(phase) = group.as_podgroup().map(|group| &group.status.phase) else { return };
         let job = group.meta.controller_uid().and_then(|owner| self.jobs.get_mut(owner));
         if let Some(job) = job {
-            job.is_admitted |= !matches!(phase, PodGroupPhase::Unset | PodGroupPhase::Pending);
+            let is_pending = matches!(phase, PodGroupPhase::Unset | PodGroupPhase::Pending);
+            job.is_admitted = change != Change::Removed && (job.is_admitted || !is_pending);
         }
     }
 
@@ -185,7 +186,7 @@ impl Job {
             retry_count: status.retry_count,
             max_retry: job.spec.max_retry,
             replicas_min,
-            is_admitted: self.is_admitted && self.version == status.version,
+            is_admitted: self.is_admitted,
         }
     }
 }

@@ -125,7 +125,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
             provide(&job, &pods, &group, &plugins, &mut next, snapshot, &mut plan);
         }
         JobPhase::Restarting => {
-            if pods.has_live_outdated(&next) || next.version > job.status.version {
+            if pods.has_doomed_outdated(&job, &next) || next.version > job.status.version {
                 podgroup::remove(&group, &mut plan);
                 plugins::remove(&plugins, false, snapshot, &mut plan);
             }

@@ -142,9 +142,9 @@ impl<'a> Pods<'a> {
         self.all.iter().filter(move |pod| !pod.is_deleting() && pod.is_doomed(job, next))
     }
 
-    /// Whether something of an earlier version has not even begun to end.
-    pub(super) fn has_live_outdated(&self, next: &Next) -> bool {
-        self.all.iter().any(|pod| pod.version < next.version && !pod.is_deleting() && !pod.is_finished())
+    /// Whether something of an earlier version is yet to be removed. What goes before it may then not be gone either.
+    pub(super) fn has_doomed_outdated(&self, job: &Job<'_>, next: &Next) -> bool {
+        self.doomed(job, next).any(|pod| pod.version < next.version)
     }
 
     /// Whether nothing runs, waits or ends any more. A pod whose node is lost does not hold up the end.

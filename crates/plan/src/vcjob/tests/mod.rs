@@ -153,7 +153,27 @@ fn a_charged_restart_goes_on_after_a_crash_without_a_second_charge() {
          pod work-1 Failed",
         expect![[r#"
             patch job status a {"status":{"failed":1,"taskStatusCount":{"work":{"phase":{"Failed":1}}},"terminating":1}}
+            delete podgroup a-u1
             patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-1
+        "#]],
+    );
+}
+
+#[test]
+fn a_restart_that_was_cut_short_still_removes_the_podgroup_of_the_last_try() {
+    check(
+        "job phase=Restarting min=2 version=1 retry=1 policy=PodFailed:RestartJob
+         task work replicas=2
+         group Running
+         pod work-0 Succeeded
+         pod work-1 Failed",
+        expect![[r#"
+            patch job status a {"status":{"failed":1,"succeeded":1,"taskStatusCount":{"work":{"phase":{"Failed":1,"Succeeded":1}}}}}
+            delete podgroup a-u1
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
             delete pod a-work-1
         "#]],
     );
