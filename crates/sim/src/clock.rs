@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use krafla_api::{Time, Uid};
 use krafla_apiserver::env::Env;
+use krafla_plan::plugin::SshKeyPair;
 
 /// When every world begins: 2026-01-01T00:00:00Z.
 const START_SECONDS: i64 = 1_767_225_600;
@@ -48,8 +49,9 @@ pub(crate) struct Surroundings {
 }
 
 impl Surroundings {
-    pub(crate) fn new(clock: Clock) -> Surroundings {
-        Surroundings { clock, n_identities: AtomicU64::new(0) }
+    /// Surroundings in the time of a clock. `n_identities` have been given before, to what the world begins with.
+    pub(crate) fn new(clock: Clock, n_identities: u64) -> Surroundings {
+        Surroundings { clock, n_identities: AtomicU64::new(n_identities) }
     }
 
     fn next_identity(&self) -> u64 {
@@ -69,6 +71,15 @@ impl Env for Surroundings {
 
     fn suffix(&self) -> String {
         format!("{:05}", self.next_identity() % 100_000)
+    }
+
+    fn ssh_key_pair(&self) -> Result<SshKeyPair, String> {
+        // Nobody reads it here, and a real one takes longer than a whole run.
+        let number = self.next_identity();
+        Ok(SshKeyPair {
+            private_key: format!("private {number}\n"),
+            public_key: format!("ssh-rsa {number}\n"),
+        })
     }
 }
 

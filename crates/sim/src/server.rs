@@ -1,12 +1,13 @@
 //! The server: the store, the API and the client that ship, in memory and in virtual time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use futures_util::future::FutureExt;
 use krafla_api::{Key, Kind, Uid};
-use krafla_apiserver::admit::Admission;
-use krafla_apiserver::store::{Entry, ResourceId, Store, Watcher};
+use krafla_apiserver::admit::{Admission, Volcano};
+use krafla_apiserver::gc::{Collector, Deed};
+use krafla_apiserver::store::{ResourceId, Store, Watcher};
 use krafla_apiserver::{Api, LocalClient};
 use krafla_plan::{Propagation, Step};
 use krafla_runtime::{Client, ClientError, Listed, Written};
@@ -14,21 +15,22 @@ use serde_json::{Value, json};
 
 use crate::clock::{Clock, Surroundings};
 
-const OWNERS: [Kind; 1] = [Kind::VcJob];
-const OWNED: [Kind; 6] =
-    [Kind::PodGroup, Kind::Pod, Kind::Service, Kind::ConfigMap, Kind::Secret, Kind::NetworkPolicy];
-
 /// The server.
 pub(crate) struct Server {
     /// Where everything is.
     pub(crate) store: Store,
+    api: Api,
     client: Arc<LocalClient>,
 }
 
+/// Identities below this belong to what every world begins with.
+const FIRST_IDENTITY: u64 = 1000;
+
 /// A new cluster with one node: what every world begins with. It is made once, and each world gets its own fork.
 static NEW_CLUSTER: LazyLock<Api> = LazyLock::new(|| {
-    let surroundings = Surroundings::new(Clock::default());
-    let api = Api::new(Store::in_memory(), Arc::new(surroundings), Admission::default());
+    let surroundings = Surroundings::new(Clock::default(), 0);
+    let api =
+        Api::new(Store::in_memory(), Arc::new(surroundings), Admission::default().with(Volcano::default()));
     let bootstrapped = at_once(api.bootstrap());
     debug_assert!(matches!(bootstrapped, Some(Ok(()))), "a new cluster can be made: {bootstrapped:?}");
     let server = Server::of(api.clone());
@@ -40,11 +42,12 @@ static NEW_CLUSTER: LazyLock<Api> = LazyLock::new(|| {
 impl Server {
     /// A new cluster, in the time of this clock.
     pub(crate) fn new(clock: &Clock) -> Server {
-        Server::of(NEW_CLUSTER.fork(Arc::new(Surroundings::new(clock.clone()))))
+        let surroundings = Surroundings::new(clock.clone(), FIRST_IDENTITY);
+        Server::of(NEW_CLUSTER.fork(Arc::new(surroundings)))
     }
 
     fn of(api: Api) -> Server {
-        Server { store: api.store().clone(), client: Arc::new(LocalClient::new(api)) }
+        Server { store: api.store().clone(), client: Arc::new(LocalClient::new(api.clone())), api }
     }
 
     /// The client that processes get, if nothing goes wrong.
@@ -91,35 +94,15 @@ impl Server {
         entry.map(|entry| entry.uid.clone()).ok_or_else(|| ClientError::NotFound(format!("{kind} {key}")))
     }
 
-    /// Removes what nobody owns any more, and says what that was.
-    pub(crate) fn collect(&self) -> Vec<String> {
-        let owners: BTreeSet<Uid> = self.entries(&OWNERS).map(|(_, entry)| entry.uid.clone()).collect();
-        let orphans = self.entries(&OWNED).filter(|(_, entry)| {
-            let owned_by = &entry.meta.owners;
-            !entry.meta.is_deleting
-                && !owned_by.is_empty()
-                && owned_by.iter().all(|it| !owners.contains(&it.uid))
-        });
-        let deletions = orphans.map(|(kind, entry)| Step::Delete {
-            kind,
-            key: entry.key.clone(),
-            uid: entry.uid.clone(),
-            propagation: Propagation::Background,
-            grace_seconds: None,
-        });
-        let deletions: Vec<Step> = deletions.collect();
-        deletions
-            .iter()
-            .map(|step| format!("{step} -> {:?}", self.write(step).map(|it| it.revision)))
-            .collect()
+    /// The garbage collector that ships.
+    pub(crate) fn collector(&self) -> Collector {
+        Collector::new(self.api.clone())
     }
+}
 
-    fn entries(&self, kinds: &'static [Kind]) -> impl Iterator<Item = (Kind, Arc<Entry>)> {
-        kinds.iter().flat_map(|kind| {
-            let entries = self.store.snapshot(&resource(*kind)).entries;
-            entries.values().map(|entry| (*kind, entry.clone())).collect::<Vec<_>>()
-        })
-    }
+/// Lets the garbage collector do what is to be done now, and says what that was.
+pub(crate) fn collect(collector: &mut Collector) -> Vec<Deed> {
+    at_once(collector.step()).unwrap_or_default()
 }
 
 /// Where objects of a kind are stored.

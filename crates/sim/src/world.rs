@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::{Kind, Time};
+use krafla_apiserver::gc::Collector;
 
 use crate::actor::{Kubelet, User};
 use crate::case::{Case, Order};
@@ -27,7 +28,7 @@ use crate::oracle::{Finding, Oracle};
 use crate::process::{Around, Deed, Process};
 use crate::program::Program;
 use crate::rng::Rng;
-use crate::server::Server;
+use crate::server::{self, Server};
 use crate::trace::Trace;
 use crate::wire::Wire;
 
@@ -69,6 +70,7 @@ struct World {
     processes: Vec<Process>,
     kubelet: Kubelet,
     user: User,
+    collector: Collector,
     /// Up to which revision the garbage collector has looked.
     collected: u64,
     chance: Option<Chance>,
@@ -108,6 +110,7 @@ impl World {
             kubelet: Kubelet::new(case.scenario, server.watch(Kind::Pod)),
             user: User::new((case.scenario.script)()),
             processes: program.parts.iter().map(|part| Process::new(*part, starts_at)).collect(),
+            collector: server.collector(),
             collected: 0,
             wire: Arc::new(wire),
             clock,
@@ -154,7 +157,7 @@ impl World {
     }
 
     /// Everything that can happen now, until `found` says that it is enough. In calm order, the first is what happens:
-    /// users before news, news before decisions, decisions before pods.
+    /// users and pods before news, news before decisions.
     fn offers(&mut self, mut found: impl FnMut(Move) -> bool) {
         let now = self.clock.now();
         let is_outage = self.wire.outage_ends().is_some();
@@ -162,6 +165,9 @@ impl World {
             self.wire.catch_up();
             self.kubelet.look(&self.server, now);
             if self.is_users_turn() && found(Move::User) {
+                return;
+            }
+            if self.kubelet.due_at().is_some_and(|at| at <= now) && found(Move::Kubelet) {
                 return;
             }
             if self.collected < self.server.store.revision() && found(Move::Collect) {
@@ -173,9 +179,6 @@ impl World {
             if process.offers(&around, |deed| found(Move::Process(index, deed))) {
                 return;
             }
-        }
-        if !is_outage && self.kubelet.due_at().is_some_and(|at| at <= now) {
-            found(Move::Kubelet);
         }
     }
 
@@ -197,8 +200,8 @@ impl World {
             }
             Move::Collect => {
                 self.collected = self.server.store.revision();
-                for said in self.server.collect() {
-                    self.wire.say("collector", || said);
+                for deed in server::collect(&mut self.collector) {
+                    self.wire.say("collector", || deed.to_string());
                 }
             }
             Move::Process(index, deed) => {

@@ -55,14 +55,18 @@ impl Memory {
         is_stored: impl FnOnce(Kind, &Key, &Uid) -> bool,
     ) -> Option<String> {
         let target = match step {
-            Step::Create { object, .. } | Step::CreateGenerated { object, .. } => (step.kind(), created_key(object)),
+            Step::Create { object, .. } | Step::CreateGenerated { object, .. } => {
+                (step.kind(), created_key(object))
+            }
             Step::Patch { key, .. } | Step::Delete { key, .. } | Step::Bind { pod: key, .. } => {
                 (step.kind(), key.clone())
             }
         };
         let last = self.roots.get(root)?.get(&target)?;
         let is_repetition = match step {
-            Step::Create { .. } | Step::CreateGenerated { .. } => last.sort == Sort::Created && is_stored(target.0, &target.1, &last.uid),
+            Step::Create { .. } | Step::CreateGenerated { .. } => {
+                last.sort == Sort::Created && is_stored(target.0, &target.1, &last.uid)
+            }
             Step::Patch { uid, revision, .. } => {
                 *uid == last.uid && revision.is_some_and(|revision| revision < last.revision)
             }
