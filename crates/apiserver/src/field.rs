@@ -20,6 +20,8 @@ pub enum Problem {
     Required,
     /// Its value breaks a rule.
     Invalid(Value),
+    /// Its value, which upstream quotes in a form of its own, breaks a rule.
+    InvalidAsShown(String),
     /// Its value is of another JSON type than the field.
     TypeInvalid(Value),
     /// Its value is none of those allowed.
@@ -70,6 +72,15 @@ impl FieldError {
         FieldError::new(field, Problem::Invalid(value.into()), detail)
     }
 
+    /// The value, quoted as `shown`, breaks a rule.
+    pub fn invalid_as_shown(
+        field: impl Into<String>,
+        shown: impl Into<String>,
+        detail: impl Into<String>,
+    ) -> FieldError {
+        FieldError::new(field, Problem::InvalidAsShown(shown.into()), detail)
+    }
+
     /// The value is none of those allowed.
     pub fn not_supported(
         field: impl Into<String>,
@@ -103,7 +114,7 @@ impl FieldError {
     pub fn reason(&self) -> &'static str {
         match self.problem {
             Problem::Required => "FieldValueRequired",
-            Problem::Invalid(_) => "FieldValueInvalid",
+            Problem::Invalid(_) | Problem::InvalidAsShown(_) => "FieldValueInvalid",
             Problem::TypeInvalid(_) => "FieldValueTypeInvalid",
             Problem::NotSupported(_) => "FieldValueNotSupported",
             Problem::Duplicate(_) => "FieldValueDuplicate",
@@ -123,6 +134,7 @@ impl FieldError {
             Problem::Invalid(value) | Problem::TypeInvalid(value) => {
                 ("Invalid value", Some(value.to_string()))
             }
+            Problem::InvalidAsShown(shown) => ("Invalid value", Some(shown.clone())),
             Problem::NotSupported(value) => ("Unsupported value", Some(value.to_string())),
             Problem::Duplicate(value) => ("Duplicate value", Some(value.to_string())),
             Problem::NotFound(value) => ("Not found", Some(value.to_string())),

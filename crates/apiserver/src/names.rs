@@ -42,6 +42,9 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
     start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
     alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -78,6 +81,18 @@ pub fn dns_label(text: &str) -> Vec<String> {
     }
     if !is_dns_label(text) {
         wrong.push(LABEL.to_owned());
+    }
+    wrong
+}
+
+/// What is wrong with a DNS label of the older kind, which does not begin with a digit.
+pub fn dns_1035_label(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > 63 {
+        wrong.push("must be no more than 63 characters".to_owned());
+    }
+    if !is_dns_label(text) || text.starts_with(|c: char| c.is_ascii_digit()) {
+        wrong.push(LABEL_1035.to_owned());
     }
     wrong
 }

@@ -1,9 +1,15 @@
 //! CustomResourceDefinitions as objects. What they define is read in [`crate::registry::custom`].
 
+mod definition;
+mod schema;
+#[cfg(test)]
+mod tests;
+
 use krafla_api::Time;
 use serde_json::{Value, json};
 
 use super::{Rules, default_to};
+use crate::field::FieldError;
 use crate::object;
 
 /// CustomResourceDefinitions.
@@ -15,6 +21,7 @@ impl Rules for CustomResourceDefinition {
         default_to(spec, "conversion", json!({"strategy": "None"}));
         let names = object::fields(spec.entry("names").or_insert_with(|| json!({})));
         let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+        names.retain(|_, name| *name != "");
         if !kind.is_empty() {
             default_to(names, "singular", kind.to_lowercase());
             default_to(names, "listKind", format!("{kind}List"));
@@ -25,7 +32,8 @@ impl Rules for CustomResourceDefinition {
     fn on_create(&self, definition: &mut Value, now: Time) {
         let names = definition.pointer("/spec/names").cloned().unwrap_or_default();
         let condition = |name: &str, reason: &str, message: &str| json!({"type": name, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now});
-        let stored = stored_version(definition);
+        let stored: Vec<&str> = definition::storage_versions(definition).take(1).collect();
+        let stored = json!(stored);
         object::set(
             definition,
             "status",
@@ -35,14 +43,25 @@ impl Rules for CustomResourceDefinition {
                     condition("NamesAccepted", "NoConflicts", "no conflicts found"),
                     condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
                 ],
-                "storedVersions": [stored],
+                "storedVersions": stored,
             }),
         );
     }
-}
 
-fn stored_version(definition: &Value) -> String {
-    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
-    let stored = versions.clone().find(|version| version["storage"] == true).or(versions.clone().next());
-    stored.and_then(|version| version["name"].as_str()).unwrap_or_default().to_owned()
+    /// What was stored in a version stays readable, so a new storage version joins the list.
+    fn on_update(&self, definition: &mut Value, _old: &Value) {
+        let new: Vec<Value> = definition::storage_versions(definition).map(Value::from).collect();
+        let stored = object::part(definition, "status").entry("storedVersions").or_insert_with(|| json!([]));
+        if let Value::Array(stored) = stored {
+            stored.extend(new.into_iter().filter(|version| !stored.contains(version)).collect::<Vec<_>>());
+        }
+    }
+
+    fn validate(&self, definition: &Value) -> Vec<FieldError> {
+        definition::check(definition)
+    }
+
+    fn validate_update(&self, definition: &Value, old: &Value) -> Vec<FieldError> {
+        definition::check_update(definition, old)
+    }
 }
