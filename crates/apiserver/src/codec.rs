@@ -54,6 +54,23 @@ pub(crate) fn decode_any(gvk: [&str; 3], content_type: &str, body: &[u8]) -> Res
     }
 }
 
+/// The body of a server-side apply. Nothing at all is an object without fields.
+pub(crate) fn decode_applied(body: &[u8]) -> Result<Value, Status> {
+    let refuse = |why: &str| Status::bad_request(format!("error decoding YAML: {why}"));
+    let node = yaml::parse(body).map_err(|why| refuse(&format!("error converting YAML to JSON: {why}")))?;
+    match &node {
+        Node::Object(_) => Ok(node.into_value()),
+        Node::Null => Ok(Value::Object(serde_json::Map::new())),
+        other => {
+            let why = format!(
+                "cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                other.go_kind()
+            );
+            Err(refuse(&format!("error unmarshaling JSON: while decoding JSON: json: {why}")))
+        }
+    }
+}
+
 /// A value that was made in this process, or by a patch, in the form of decoded ones.
 pub(crate) fn normalise(resource: &Resource, object: &Value) -> Result<Value, String> {
     let node = Node::from(object);
@@ -63,7 +80,9 @@ pub(crate) fn normalise(resource: &Resource, object: &Value) -> Result<Value, St
 /// An object by its type, or by the schema that its CRD gives it.
 fn decode_typed(resource: &Resource, node: &Node<'_>) -> Result<Decoded, String> {
     if let Some(of) = resource.schema {
-        return decode::decode(node, of);
+        let mut decoded = decode::decode(node, of)?;
+        keep_empty_managers(node, &mut decoded.object);
+        return Ok(decoded);
     }
     let mut decoded = decode::decode_custom(node)?;
     if let Some(schema) = &resource.custom {
@@ -71,6 +90,14 @@ fn decode_typed(resource: &Resource, node: &Node<'_>) -> Result<Decoded, String>
         decoded.findings.extend(dropped.into_iter().map(Finding::Unknown));
     }
     Ok(decoded)
+}
+
+/// The one empty list that says something: nobody is to manage any field.
+fn keep_empty_managers(node: &Node<'_>, object: &mut Value) {
+    let managers = node.field("metadata").and_then(|metadata| metadata.field("managedFields"));
+    if matches!(managers, Some(Node::Array(items)) if items.is_empty()) {
+        crate::object::set_meta(object, "managedFields", Vec::<Value>::new());
+    }
 }
 
 /// Adds what is shown although it is empty.
@@ -98,13 +125,8 @@ fn decode_node(resource: &Resource, node: &Node<'_>) -> Result<Decoded, Status> 
             ));
         }
     }
-    let text = |name: &str| match node {
-        Node::Object(fields) => {
-            fields.iter().rev().find(|(field, _)| field == name).and_then(|(_, value)| match value {
-                Node::String(text) => Some(text.as_ref()),
-                _ => None,
-            })
-        }
+    let text = |name: &str| match node.field(name) {
+        Some(Node::String(text)) => Some(text.as_ref()),
         _ => None,
     };
     let (api_version, kind) = (text("apiVersion").unwrap_or_default(), text("kind").unwrap_or_default());

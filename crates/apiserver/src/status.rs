@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::field::FieldError;
 use crate::object;
+use crate::schema::apply::Conflict;
 
 /// An answer other than the object that was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,6 +149,18 @@ impl Status {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
         Status::conflict(resource, name, why)
+    }
+
+    /// Other managers own fields that an apply would change.
+    pub fn apply_conflict(conflicts: &[Conflict]) -> Status {
+        let cause = |conflict: &Conflict| Cause {
+            reason: "FieldManagerConflict".into(),
+            message: format!("conflict with {}", conflict.manager),
+            field: conflict.field.clone(),
+        };
+        let causes = conflicts.iter().map(cause).collect();
+        Status::new(409, "Conflict", Conflict::message(conflicts))
+            .with(Details { causes, ..Details::default() })
     }
 
     /// The request does not make sense.

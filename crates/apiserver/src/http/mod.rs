@@ -27,11 +27,12 @@ mod reviews;
 mod server;
 mod show;
 mod watches;
+mod write_options;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, Method, Request};
 use hyper::body::Incoming;
 use krafla_api::Key;
@@ -137,6 +138,7 @@ impl Context {
         }
         let body = if asked.method == Method::GET { Bytes::new() } else { body::read(incoming).await? };
         let content_type = header(&asked.headers, CONTENT_TYPE.as_str()).unwrap_or_default();
+        let user_agent = header(&asked.headers, USER_AGENT.as_str()).unwrap_or_default();
         let Asked { path, query, user, .. } = asked;
         if action == Action::DeleteCollection {
             return lists::delete(self, &resource, &path, &content_type, &body, &query).await;
@@ -147,7 +149,8 @@ impl Context {
             let review = codec::decode_any(gvk, &content_type, &body)?;
             return Ok(body::value(201, &reviews::answer(&resource, review, &user)?, accept.encoding));
         }
-        let request = ObjectRequest { context: self, resource, path, accept, query, content_type, body };
+        let request =
+            ObjectRequest { context: self, resource, path, accept, query, user_agent, content_type, body };
         match action {
             Action::Get => request.get(),
             Action::Create => request.create().await,

@@ -12,13 +12,16 @@ use super::accept::Accept;
 use super::body::{self, Reply};
 use super::path::ResourcePath;
 use super::query::Query;
+use super::write_options::{self, WriteKind};
 use super::{Context, delete_options, show};
 use crate::codec;
-use crate::field::FieldError;
-use crate::ops::{Answer, Deleted, Part, WriteOptions};
+use crate::ops::{Answer, Applied, Deleted, Part, WriteOptions};
 use crate::patch::Patch;
 use crate::registry::Resource;
 use crate::status::{self, Status};
+
+/// The media type of a server-side apply.
+const APPLY: &str = "application/apply-patch+yaml";
 
 /// One request for one object.
 pub(super) struct ObjectRequest<'a> {
@@ -32,6 +35,8 @@ pub(super) struct ObjectRequest<'a> {
     pub accept: Accept,
     /// Further wishes.
     pub query: Query,
+    /// Which program asks.
+    pub user_agent: String,
     /// Media type of the body.
     pub content_type: String,
     /// The body.
@@ -44,8 +49,8 @@ impl ObjectRequest<'_> {
         Key::new(namespace, &self.path.name)
     }
 
-    fn write_options(&self) -> Result<WriteOptions, Status> {
-        Ok(WriteOptions { dry_run: dry_run(&self.query)?, ..WriteOptions::default() })
+    fn write_options(&self, kind: WriteKind) -> Result<WriteOptions, Status> {
+        write_options::decode(kind, &self.query, &self.user_agent)
     }
 
     /// Which part of the object the path is about.
@@ -79,12 +84,7 @@ impl ObjectRequest<'_> {
                 )))
             }
             Some("Ignore") => Ok((decoded.object, Vec::new())),
-            None | Some("" | "Warn" | "Strict") => {
-                Ok((decoded.object, findings.iter().map(ToString::to_string).collect()))
-            }
-            Some(other) => {
-                Err(unsupported_option("fieldValidation", other.into(), &["", "Ignore", "Strict", "Warn"]))
-            }
+            _ => Ok((decoded.object, findings.iter().map(ToString::to_string).collect())),
         }
     }
 
@@ -96,16 +96,16 @@ impl ObjectRequest<'_> {
 
     /// POST to a collection.
     pub(super) async fn create(&self) -> Result<Reply, Status> {
+        let options = self.write_options(WriteKind::Create)?;
         let (object, warnings) = self.object()?;
-        let options = self.write_options()?;
         let created = self.context.api.create(&self.resource, &self.path.namespace, object, &options).await;
         warn(created.and_then(|created| self.show_written(created)), &warnings)
     }
 
     /// PUT.
     pub(super) async fn update(&self) -> Result<Reply, Status> {
+        let options = self.write_options(WriteKind::Update)?;
         let (object, warnings) = self.object()?;
-        let options = self.write_options()?;
         let updated =
             self.context.api.update(&self.resource, &self.key(), self.part(), object, &options).await;
         warn(updated.and_then(|updated| self.show_written(updated)), &warnings)
@@ -114,11 +114,23 @@ impl ObjectRequest<'_> {
     /// PATCH.
     pub(super) async fn patch(&self) -> Result<Reply, Status> {
         let media_type = codec::media_type(&self.content_type);
+        if media_type == APPLY {
+            return self.apply().await;
+        }
+        let options = self.write_options(WriteKind::Patch)?;
         let patch = Patch::decode(&media_type, &self.body).ok_or_else(Status::unsupported_patch_type)??;
-        let options = self.write_options()?;
         let patched =
             self.context.api.patch(&self.resource, &self.key(), self.part(), &patch, &options).await?;
         self.show_written(patched)
+    }
+
+    async fn apply(&self) -> Result<Reply, Status> {
+        let options = self.write_options(WriteKind::Apply)?;
+        let object = codec::decode_applied(&self.body)?;
+        let applied = Applied { object, is_forced: self.query.flag("force") };
+        let written =
+            self.context.api.apply(&self.resource, &self.key(), self.part(), &applied, &options).await?;
+        self.show_written(written)
     }
 
     /// DELETE.
@@ -148,7 +160,8 @@ impl ObjectRequest<'_> {
             pod = Key::new(&self.path.namespace, crate::object::name(&binding));
         }
         let pods = self.context.pods()?;
-        self.context.api.bind(&pods, &pod, &binding, &self.write_options()?).await?;
+        let options = self.write_options(WriteKind::Create)?;
+        self.context.api.bind(&pods, &pod, &binding, &options).await?;
         Ok(body::value(201, &done(), self.accept.encoding))
     }
 
@@ -182,18 +195,4 @@ fn warn(outcome: Result<Reply, Status>, warnings: &[String]) -> Result<Reply, St
         }
     }
     Ok(reply)
-}
-
-/// Whether nothing is to be stored.
-fn dry_run(query: &Query) -> Result<bool, Status> {
-    match query.get("dryRun") {
-        None => Ok(false),
-        Some("All") => Ok(true),
-        Some(other) => Err(unsupported_option("dryRun", json!([other]), &["All"])),
-    }
-}
-
-fn unsupported_option(option: &str, value: Value, supported: &[&str]) -> Status {
-    let error = FieldError::not_supported(option, value, supported);
-    Status::invalid(&status::Qualified { group: "meta.k8s.io", what: "CreateOptions" }, "", &[error])
 }

@@ -3,7 +3,8 @@
 use krafla_api::Key;
 use serde_json::Value;
 
-use super::{Answer, Api, WriteOptions, commit_failed, meta};
+use super::ownership::Ownership;
+use super::{Answer, Api, Part, WriteOptions, commit_failed, meta};
 use crate::admit::Operation;
 use crate::codec;
 use crate::field::FieldError;
@@ -29,13 +30,13 @@ impl Api {
         settle_namespace(resource, &mut object, namespace)?;
         let prefix = object::meta(&object, "generateName").to_owned();
         if !object::name(&object).is_empty() || prefix.is_empty() {
-            return self.create_named(resource, object, options).await;
+            return self.create_named(resource, object, Ownership::Tracked, options).await;
         }
         let mut attempt = 1;
         loop {
             let mut named = object.clone();
             object::set_meta(&mut named, "name", self.generated_name(&prefix));
-            match self.create_named(resource, named, options).await {
+            match self.create_named(resource, named, Ownership::Tracked, options).await {
                 Err(status) if status.reason == "AlreadyExists" && attempt < NAME_ATTEMPTS => attempt += 1,
                 outcome => return outcome,
             }
@@ -50,15 +51,16 @@ impl Api {
         format!("{}{}", prefix.get(..end).unwrap_or_default(), self.env().suffix())
     }
 
-    async fn create_named(
+    pub(super) async fn create_named(
         &self,
         resource: &Resource,
         mut object: Value,
+        ownership: Ownership,
         options: &WriteOptions,
     ) -> Result<Answer, Status> {
         let is_versioned = !object::meta(&object, "resourceVersion").is_empty();
         self.check_namespace_open(resource, &object)?;
-        self.prepare_new(resource, &mut object)?;
+        self.prepare_new(resource, &mut object, ownership, options)?;
         if is_versioned {
             return Err(Status::plain("resourceVersion should not be set on objects to be created"));
         }
@@ -73,10 +75,19 @@ impl Api {
     }
 
     /// Everything that makes what a client sent an object that can be stored.
-    fn prepare_new(&self, resource: &Resource, object: &mut Value) -> Result<(), Status> {
+    fn prepare_new(
+        &self,
+        resource: &Resource,
+        object: &mut Value,
+        ownership: Ownership,
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
         let now = self.env().now();
         self.stamp_type(resource, object);
         resource.rules.default(object);
+        codec::complete(resource, object);
+        // What admission adds is nobody's, so managers are found before it.
+        let managers = self.managers(resource, Part::Main, ownership, (None, object), options);
         self.admission().mutate(self, resource, Operation::Create, object, None)?;
         let metadata = object::metadata(object);
         for given in
@@ -94,6 +105,7 @@ impl Api {
         }
         resource.rules.on_create(object, now);
         meta::tidy(object);
+        meta::set_managers(object, managers);
         codec::complete(resource, object);
         let mut errors = meta::check_new(resource, object);
         errors.extend(resource.rules.validate(object));

@@ -25,6 +25,15 @@ pub(super) fn tidy(object: &mut Value) {
     }
 }
 
+/// Says who manages the fields, if anybody does.
+pub(super) fn set_managers(object: &mut Value, managers: Vec<Value>) {
+    if managers.is_empty() {
+        object::metadata(object).remove("managedFields");
+    } else {
+        object::set_meta(object, "managedFields", managers);
+    }
+}
+
 fn drop_repeated_owners(owners: &mut Vec<Value>) {
     let mut seen = Vec::new();
     owners.retain(|owner| {

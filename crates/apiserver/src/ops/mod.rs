@@ -6,16 +6,18 @@
 //!   simulator     ┘     └─── writes ─> compute against what is stored ──> store.commit, on a condition
 //!                             ^                                               |
 //!                             └──────────── again, if it has changed ─────────┘
-//!                             (create.rs, update.rs, delete.rs, pods.rs; prepare.rs is what they share)
+//!                             (create.rs, update.rs, apply.rs, delete.rs, pods.rs; prepare.rs and ownership.rs are what they share)
 //! ```
 //!
 //! **Invariant:** every write is conditional on the revision that it was computed from, so two writers never mix. Nothing
 //! here needs a runtime or a thread: with a store in memory, every future is ready at its first poll.
 
+mod apply;
 mod create;
 mod delete;
 mod meta;
 mod namespaces;
+mod ownership;
 mod pods;
 mod prepare;
 mod read;
@@ -30,6 +32,7 @@ use bytes::Bytes;
 use krafla_api::{Key, Uid};
 use serde_json::Value;
 
+pub use apply::Applied;
 pub use delete::{DeleteOptions, Deleted};
 pub use read::{ListOptions, Listing, Match};
 pub use update::Part;
@@ -62,6 +65,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Who the object must be.
     pub uid: Option<Uid>,
+    /// Who manages the fields that are set; this program itself if nobody is named.
+    pub manager: Option<String>,
 }
 
 /// An object after a write, or as it would be.

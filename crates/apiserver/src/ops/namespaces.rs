@@ -6,6 +6,7 @@ use futures_util::future::select_all;
 use krafla_api::Key;
 use serde_json::json;
 
+use super::ownership::Ownership;
 use super::{Api, DeleteOptions, Part, WriteOptions};
 use crate::object;
 use crate::status::Status;
@@ -80,7 +81,8 @@ impl Api {
     async fn let_go(&self, namespace: &str) -> Result<(), Status> {
         let Some(namespaces) = self.registry().find("", "v1", NAMESPACES) else { return Ok(()) };
         let (key, options) = (Key::new("", namespace), WriteOptions::default());
-        let without_ours = self.change(&namespaces, &key, Part::Finalize, &options, |old| {
+        let (part, managers) = (Part::Finalize, Ownership::Kept);
+        let without_ours = self.change(&namespaces, &key, part, managers, &options, |old| {
             let mut new = old.clone();
             let mut finalizers = object::strings(old.pointer("/spec/finalizers"));
             finalizers.retain(|name| *name != "kubernetes");

@@ -3,6 +3,7 @@
 use krafla_api::Key;
 use serde_json::{Value, json};
 
+use super::ownership::Ownership;
 use super::update::wrong_uid;
 use super::{Answer, Api, DeleteOptions, Deleted, Part, WriteOptions};
 use crate::object;
@@ -24,7 +25,7 @@ impl Api {
             return Err(wrong_uid(pods, &entry, object::uid(binding)));
         }
         let now = self.env().now();
-        let bound = self.change(pods, pod, Part::Bind, options, |old| {
+        let bound = self.change(pods, pod, Part::Bind, Ownership::Kept, options, |old| {
             check_bindable(pod, old)?;
             let mut new = old.clone();
             copy_marks(&mut new, binding);
@@ -61,7 +62,7 @@ impl Api {
     async fn mark_disrupted(&self, pods: &Resource, pod: &Key) -> Result<(), Status> {
         let now = self.env().now();
         let options = WriteOptions::default();
-        let marked = self.change(pods, pod, Part::Status, &options, |old| {
+        let marked = self.change(pods, pod, Part::Status, Ownership::Kept, &options, |old| {
             let mut new = old.clone();
             let condition = json!({
                 "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",

@@ -350,7 +350,8 @@ fn a_change_that_leaves_the_filter_is_a_deletion_for_its_watcher() {
 fn a_dry_run_answers_and_stores_nothing() {
     let cluster = Cluster::new();
     let revision = cluster.0.store().revision();
-    let (maps, options) = (cluster.resource(Kind::ConfigMap), WriteOptions { dry_run: true, uid: None });
+    let (maps, options) =
+        (cluster.resource(Kind::ConfigMap), WriteOptions { dry_run: true, ..WriteOptions::default() });
     let answer =
         cluster.0.create(&maps, "default", config_map("a"), &options).now_or_never().unwrap().unwrap();
     assert!(answer.is_new && answer.revision == 0);

@@ -6,6 +6,7 @@ use krafla_api::Key;
 use serde_json::Value;
 
 use super::create::settle_namespace;
+use super::ownership::Ownership;
 use super::{Answer, Api, WriteOptions, commit_failed, meta, parse};
 use crate::admit::Operation;
 use crate::codec;
@@ -18,7 +19,7 @@ use crate::status::{Qualified, Status};
 use crate::store::{Change, CommitError, Entry, Expect, Write};
 
 /// How often a write that met another one is computed anew.
-const ATTEMPTS: usize = 64;
+pub(super) const ATTEMPTS: usize = 64;
 
 /// Which part of an object a request may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +67,7 @@ impl Api {
                 return Err(wrong_uid(resource, &entry, uid));
             }
         }
-        self.change(resource, key, part, options, |_| Ok(object.clone())).await
+        self.change(resource, key, part, Ownership::Tracked, options, |_| Ok(object.clone())).await
     }
 
     /// Changes what a patch says, and no more.
@@ -84,7 +85,7 @@ impl Api {
             check_name(&new, key)?;
             Ok(new)
         };
-        self.change(resource, key, part, options, patched).await
+        self.change(resource, key, part, Ownership::Tracked, options, patched).await
     }
 
     /// Computes a new state from the stored one until no other writer comes in between.
@@ -93,6 +94,7 @@ impl Api {
         resource: &Resource,
         key: &Key,
         part: Part,
+        ownership: Ownership,
         options: &WriteOptions,
         compute: impl Fn(&Value) -> Result<Value, Status>,
     ) -> Result<Answer, Status> {
@@ -101,7 +103,7 @@ impl Api {
             let old = parse(&entry)?;
             let mut new = compute(&old)?;
             check_identity(resource, &entry, &new, options)?;
-            self.prepare_changed(resource, part, &mut new, &old)?;
+            self.prepare_changed(resource, part, ownership, options, (&mut new, &old))?;
             match self.put_changed(resource, &entry, [old, new], options).await {
                 Err(CommitError::Stale { .. }) => {}
                 Err(error) => return Err(commit_failed(resource, key, &error)),
@@ -116,12 +118,15 @@ impl Api {
         &self,
         resource: &Resource,
         part: Part,
-        new: &mut Value,
-        old: &Value,
+        ownership: Ownership,
+        options: &WriteOptions,
+        (new, old): (&mut Value, &Value),
     ) -> Result<(), Status> {
         self.stamp_type(resource, new);
         let mut errors = meta::keep_servers_own(new, old);
         resource.rules.default(new);
+        codec::complete(resource, new);
+        let managers = self.managers(resource, part, ownership, (Some(old), new), options);
         match part {
             Part::Main => {
                 if resource.has_status() {
@@ -143,6 +148,7 @@ impl Api {
             Part::Bind => {}
         }
         codec::complete(resource, new);
+        meta::set_managers(new, managers);
         match part {
             Part::Main | Part::Status => self.count_generation(resource, new, old),
             Part::Finalize | Part::Bind => object::copy_meta(new, old, &["generation"]),
@@ -222,7 +228,7 @@ fn unreadable(patched: &Value, why: &str) -> Status {
 }
 
 /// The body must be about the object of the path.
-fn check_name(object: &Value, key: &Key) -> Result<(), Status> {
+pub(super) fn check_name(object: &Value, key: &Key) -> Result<(), Status> {
     let (named, name) = (object::name(object), &key.name);
     if named.is_empty() {
         let message = "was undeterminable: name must be provided";

@@ -54,6 +54,12 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// A field of an object; of one that comes twice, the last.
+    pub fn field(&self, name: &str) -> Option<&Node<'a>> {
+        let Node::Object(fields) = self else { return None };
+        fields.iter().rev().find(|(field, _)| field == name).map(|(_, value)| value)
+    }
+
     /// What Go calls this kind of value in its messages.
     pub fn go_kind(&self) -> &'static str {
         match self {

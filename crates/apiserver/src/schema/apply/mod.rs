@@ -132,29 +132,19 @@ impl<'s> Merges<'s> {
         Ok(object)
     }
 
-    /// Keeps the books of any other write: `new` is the object as it will be stored.
-    pub fn update(self, live: Option<&Value>, mut new: Value, writer: &Writer<'_>) -> Value {
-        let is_create = live.is_none();
-        let (live, of_live) = self.live(live);
-        let given = take_managed(&mut new);
-        let managed = match given {
-            Some(given) if writer.subresource.is_empty() => {
-                if given.is_empty() || given == [json!({})] {
-                    Some(Managed::new())
-                } else {
-                    managed::decode(&given).filter(|given| !given.is_empty())
-                }
-            }
-            _ => None,
-        };
-        let mut managed = managed.unwrap_or(of_live);
-        // Whoever takes the books away does not want them kept.
-        if is_create || !managed.is_empty() {
-            self.track(&live, &new, &mut managed, writer);
-            managed::cap(&mut managed);
+    /// Keeps the books of any other write: the managers of `new`, which is the object as the client wants it, complete
+    /// with its defaults.
+    pub fn update(self, live: Option<&Value>, new: &Value, writer: &Writer<'_>) -> Vec<Value> {
+        let given = if writer.subresource.is_empty() { given_managers(new) } else { None };
+        let mut managed = given.unwrap_or_else(|| live.and_then(managers).unwrap_or_default());
+        match live {
+            Some(live) if !managed.is_empty() => self.track(live, new, &mut managed, writer),
+            // Whoever takes the books away does not want them kept.
+            Some(_) => {}
+            None => self.track(&self.empty(), new, &mut managed, writer),
         }
-        set_managed(&mut new, managed);
-        new
+        managed::cap(&mut managed);
+        managed::encode(managed)
     }
 
     /// The live object without its managers, and those.
@@ -298,6 +288,21 @@ fn strip_metadata(managed: &mut Managed, manager: &Manager) {
 
 fn live_uid(live: &Value) -> &str {
     live.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The managers that an object names; none if any of them is not understood.
+fn managers(object: &Value) -> Option<Managed> {
+    managed::decode(object.pointer("/metadata/managedFields")?.as_array()?)
+}
+
+/// The managers that a client wants: an empty list takes them all away, and what says nothing leaves them as they are.
+fn given_managers(object: &Value) -> Option<Managed> {
+    let given = object.pointer("/metadata/managedFields")?.as_array()?;
+    let is_reset = given.iter().all(|entry| entry.as_object().is_some_and(Map::is_empty)) && given.len() <= 1;
+    if is_reset {
+        return Some(Managed::new());
+    }
+    managed::decode(given).filter(|given| !given.is_empty())
 }
 
 fn take_managed(object: &mut Value) -> Option<Vec<Value>> {

@@ -47,6 +47,13 @@ impl Target {
         Writer { manager: &self.manager, subresource: "", api_version: &self.api_version, now: NOW, ignored }
     }
 
+    /// The object with the managers that an update leaves.
+    fn updated(&self, mut object: Value, live: Option<&Value>) -> Value {
+        let managers = self.merges().update(live, &object, &self.writer());
+        object["metadata"]["managedFields"] = managers.into();
+        object
+    }
+
     /// The object as the server would store it.
     fn stored(&self, object: Value, live: Option<&Value>) -> Value {
         let mut object = match &self.merges {
@@ -139,8 +146,7 @@ impl World {
             ("PATCH", "application/merge-patch+json") => {
                 let mut object = live.clone()?;
                 merge_patch(&mut object, &body);
-                let object = target.stored(object, live.as_ref());
-                target.merges().update(live.as_ref(), object, &target.writer())
+                target.updated(target.stored(object, live.as_ref()), live.as_ref())
             }
             // What defaults add to pods and the like is beyond this world.
             ("POST" | "PUT", _)
@@ -156,7 +162,7 @@ impl World {
                 if let Some(managed) = managed {
                     object["metadata"]["managedFields"] = managed;
                 }
-                target.merges().update(live.as_ref(), object, &target.writer())
+                target.updated(object, live.as_ref())
             }
             _ => return None,
         };

@@ -1,0 +1,120 @@
+//! Server-side apply: a client says which fields it wants how, and the server remembers that it does.
+
+use krafla_api::Key;
+use serde_json::Value;
+
+use super::create::settle_namespace;
+use super::ownership::Ownership;
+use super::update::{ATTEMPTS, check_name};
+use super::{Answer, Api, Part, WriteOptions};
+use crate::codec;
+use crate::object;
+use crate::registry::Resource;
+use crate::schema::apply::Refused;
+use crate::status::Status;
+
+/// What a manager wants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Applied {
+    /// The fields, in an object that has no others.
+    pub object: Value,
+    /// Whether fields are taken from other managers.
+    pub is_forced: bool,
+}
+
+impl Api {
+    /// Makes the fields of an object what a manager wants, and takes away those that it wanted before and no longer does.
+    pub async fn apply(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        part: Part,
+        applied: &Applied,
+        options: &WriteOptions,
+    ) -> Result<Answer, Status> {
+        check_applied(resource, &applied.object)?;
+        let merge = |live: Option<&Value>| self.merge_applied(resource, key, part, live, applied, options);
+        for _ in 0..ATTEMPTS {
+            let is_missing = self.store().get(&resource.storage, key).is_none();
+            let written = if is_missing && part == Part::Main {
+                let new = new_from(resource, key, merge(None)?)?;
+                self.create_named(resource, new, Ownership::Settled, options).await
+            } else {
+                let merge = |live: &Value| merge(Some(live));
+                self.change(resource, key, part, Ownership::Settled, options, merge).await
+            };
+            match written {
+                // Somebody else created or deleted it in between.
+                Err(status) if is_missing && status.reason == "AlreadyExists" => {}
+                Err(status) if !is_missing && status.code == 404 && part == Part::Main => {}
+                outcome => return outcome,
+            }
+        }
+        Err(Status::stale(&resource.qualified(), &key.name))
+    }
+
+    fn merge_applied(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        part: Part,
+        live: Option<&Value>,
+        applied: &Applied,
+        options: &WriteOptions,
+    ) -> Result<Value, Status> {
+        let merges = resource.merges().ok_or_else(Status::unsupported_patch_type)?;
+        let Applied { object, is_forced } = applied;
+        let merged = self.with_writer(resource, part, options, |writer| {
+            merges.apply(live, object, writer, *is_forced).map_err(|why| refusal(resource, object, why))
+        })?;
+        let mut merged = codec::normalise(resource, &merged).map_err(Status::bad_request)?;
+        check_name(&merged, key)?;
+        settle_namespace(resource, &mut merged, &key.namespace)?;
+        Ok(merged)
+    }
+}
+
+/// What is applied says of what kind it is, and leaves its managers to the server.
+fn check_applied(resource: &Resource, applied: &Value) -> Result<(), Status> {
+    let text = |field: &str| applied.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if api_version != resource.names.api_version() || *kind != *resource.names.kind {
+        let shown = shown_type(api_version, kind);
+        return Err(Status::bad_request(format!("invalid object type: {shown}")));
+    }
+    if applied.pointer("/metadata/managedFields").is_some_and(|managers| !managers.is_null()) {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    Ok(())
+}
+
+/// A kind as Go prints it.
+fn shown_type(api_version: &str, kind: &str) -> String {
+    let slash = if api_version.contains('/') { "" } else { "/" };
+    format!("{slash}{api_version}, Kind={kind}")
+}
+
+/// A new object cannot be one that was there before.
+fn new_from(resource: &Resource, key: &Key, mut merged: Value) -> Result<Value, Status> {
+    let uid = object::uid(&merged);
+    if !uid.is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        );
+        return Err(Status::conflict(&resource.qualified(), &key.name, &why));
+    }
+    object::metadata(&mut merged).remove("resourceVersion");
+    Ok(merged)
+}
+
+fn refusal(resource: &Resource, applied: &Value, why: Refused) -> Status {
+    match why {
+        Refused::Conflicts(conflicts) => Status::apply_conflict(&conflicts),
+        Refused::NotTyped(fault) => {
+            let names = &resource.names;
+            let (namespace, name) = (object::namespace(applied), object::name(applied));
+            let of = shown_type(&names.api_version(), &names.kind);
+            Status::plain(format!("failed to create typed patch object ({namespace}/{name}; {of}): {fault}"))
+        }
+    }
+}
