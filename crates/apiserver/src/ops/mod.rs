@@ -65,7 +65,7 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Who the object must be.
     pub uid: Option<Uid>,
-    /// Who manages the fields that are set; this program itself if nobody is named.
+    /// Who manages the fields that are set. Nobody if it is not said: the program's own writes leave managers as they are.
     pub manager: Option<String>,
 }
 
