@@ -95,6 +95,16 @@ impl<'a> Board<'a> {
         }
     }
 
+    /// A pod that is on a node goes. Room that comes back brings hope back.
+    pub(crate) fn vacate(&mut self, object: &'a Object, index: usize, needs: &Amounts) {
+        self.change(index, |hosts| hosts.give_back(index, needs));
+        if let Some(host) = self.hosts.get(index) {
+            let ties = self.neighbours.ties(object);
+            self.neighbours.leave(&ties, host);
+        }
+        self.shapes.iter_mut().for_each(|shape| shape.is_hopeless = false);
+    }
+
     /// What a pod of this shape asks for.
     pub(crate) fn needs(&self, shape: ShapeId) -> Option<&Amounts> {
         self.shapes.get(shape.0).map(|shape| &shape.needs)

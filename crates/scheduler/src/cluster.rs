@@ -11,7 +11,8 @@ use crate::board::Board;
 use crate::gang::{Gang, Member, State};
 use crate::neighbours::Neighbours;
 use crate::node::Hosts;
-use crate::queue::{DEFAULT, Queues};
+use crate::queue::{DEFAULT, QueueId, Queues};
+use crate::reclaim::Tenant;
 use crate::resources::{Amounts, Names};
 
 /// The key that Volcano's scheduler also reads for [`labels::GROUP_NAME`].
@@ -26,6 +27,8 @@ pub(crate) struct Cluster<'a> {
     pub(crate) board: Board<'a>,
     pub(crate) queues: Queues<'a>,
     pub(crate) gangs: Vec<Gang<'a>>,
+    /// Pods that are being deleted and still use room.
+    pub(crate) leaving: Vec<Tenant<'a>>,
     /// Gangs by the namespace and name of their PodGroup.
     by_podgroup: BTreeMap<(&'a str, &'a str), usize>,
     priorities: BTreeMap<&'a str, i32>,
@@ -40,6 +43,7 @@ impl<'a> Cluster<'a> {
             queues: Queues::observe(objects, &mut names),
             names,
             gangs: Vec::new(),
+            leaving: Vec::new(),
             by_podgroup: BTreeMap::new(),
             priorities: priorities(objects),
         };
@@ -67,53 +71,61 @@ impl<'a> Cluster<'a> {
 
     fn read_pod(&mut self, object: &'a Object, schedulers: &[String]) {
         let Some(pod) = object.as_pod() else { return };
-        let uses = self.occupy(object, pod);
-        if !schedulers.contains(&pod.spec.scheduler_name) {
-            return;
+        let host = self.board.hosts.find(&pod.spec.node_name).filter(|_| !pod.status.phase.is_finished());
+        let uses = self.occupy(object, pod, host);
+        let is_ours = schedulers.contains(&pod.spec.scheduler_name);
+        let group = group_name(object).filter(|_| is_ours);
+        let gang = group.and_then(|name| self.by_podgroup.get(&(&*object.meta.key.namespace, name))).copied();
+        let queue = match (group, gang.and_then(|index| self.gangs.get(index))) {
+            (_, Some(gang)) => gang.queue,
+            (None, None) if is_ours => self.book_lone_pod(object, &uses),
+            _ => None,
+        };
+        if let Some(host) = host.filter(|_| object.meta.is_deleting()) {
+            self.leaving.push(Tenant { object, queue, host, uses: uses.clone() });
         }
+        let Some(state) = self.state(object, pod).filter(|_| is_ours) else { return };
+        let priority = self.priority(&pod.spec.priority_class_name);
+        let member = Member { uses, host, ..Member::new(object, priority, state) };
+        match gang.and_then(|index| self.gangs.get_mut(index)) {
+            Some(gang) => {
+                gang.allocated.add(&member.uses);
+                gang.members.push(member);
+            }
+            None if group.is_none() && matches!(state, State::Waiting(_)) => {
+                self.gangs.push(Gang::of_lone_pod(member, queue));
+            }
+            None => {}
+        }
+    }
+
+    fn state(&mut self, object: &'a Object, pod: &'a Pod) -> Option<State> {
         let shape = pod.spec.node_name.is_empty().then(|| {
             let needs = self.names.of_pod(&pod.spec);
             self.board.shape(object, &pod.spec, needs)
         });
-        let Some(state) = State::of(object, pod, shape) else { return };
-        let member = Member::new(object, self.priority(&pod.spec.priority_class_name), state);
-        match group_name(object) {
-            Some(name) => {
-                let gang = self
-                    .by_podgroup
-                    .get(&(&*object.meta.key.namespace, name))
-                    .and_then(|index| self.gangs.get_mut(*index));
-                if let Some(gang) = gang {
-                    gang.members.push(member);
-                    gang.allocated.add(&uses);
-                }
-            }
-            None => self.read_lone_pod(member, &uses),
-        }
+        State::of(object, pod, shape)
     }
 
     /// What a pod uses. If it has a node and has not ended, it uses room there, whoever put it there.
-    fn occupy(&mut self, object: &'a Object, pod: &Pod) -> Amounts {
+    fn occupy(&mut self, object: &'a Object, pod: &Pod, host: Option<usize>) -> Amounts {
         if pod.spec.node_name.is_empty() || pod.status.phase.is_finished() {
             return Amounts::default();
         }
         let needs = self.names.of_pod(&pod.spec);
-        if let Some(host) = self.board.hosts.find(&pod.spec.node_name) {
+        if let Some(host) = host {
             self.board.occupy(object, host, &needs);
         }
         needs
     }
 
-    fn read_lone_pod(&mut self, member: Member<'a>, uses: &Amounts) {
-        let wanted = member.object.meta.annotations.get(QUEUE_NAME).map_or(DEFAULT, String::as_str);
-        let queue = self.queues.find(wanted);
-        if let Some(queue) = queue {
-            self.queues.allocate(queue, uses);
-            self.queues.demand(queue, uses);
-        }
-        if matches!(member.state, State::Waiting(_)) {
-            self.gangs.push(Gang::of_lone_pod(member, queue));
-        }
+    /// Counts what a pod in no gang uses, in the queue that it names or else in the default one.
+    fn book_lone_pod(&mut self, object: &Object, uses: &Amounts) -> Option<QueueId> {
+        let wanted = object.meta.annotations.get(QUEUE_NAME).map_or(DEFAULT, String::as_str);
+        let queue = self.queues.find(wanted)?;
+        self.queues.allocate(queue, uses);
+        self.queues.demand(queue, uses);
+        Some(queue)
     }
 
     /// Books what gangs have and want with their queues, and divides the cluster among these.
@@ -140,26 +152,44 @@ impl<'a> Cluster<'a> {
     /// What a gang wants beside what it has; none if this cluster could not serve it even if it were empty. What can
     /// never be given must not count as demand, or it would lie idle for ever.
     fn wants(&mut self, index: usize, total: &Amounts) -> Option<Amounts> {
+        let needs_to_start = self.needs_to_start(index);
+        let Cluster { board, gangs, .. } = self;
+        let gang = gangs.get(index)?;
+        let mut wants = Amounts::default();
+        for member in &gang.members {
+            let State::Waiting(shape) = member.state else { continue };
+            if board.is_possible(shape) {
+                wants.add(board.needs(shape)?);
+            }
+        }
+        wants.raise_to(&gang.promised());
+        // As long as pods are missing, what they will need is not known.
+        let can_start = !gang.has_enough_pods()
+            || needs_to_start.is_some_and(|mut needs| {
+                needs.add(&gang.allocated);
+                needs.fits_in(total)
+            });
+        (can_start && gang.min_resources.fits_in(total)).then_some(wants)
+    }
+
+    /// What the pods ask for that a gang needs beside those it has, in order to start; none if there are too few that
+    /// could ever run here.
+    pub(crate) fn needs_to_start(&mut self, index: usize) -> Option<Amounts> {
         let Cluster { board, gangs, .. } = self;
         let gang = gangs.get(index)?;
         let mut shortfall = gang.shortfall();
-        let (mut wants, mut to_start) = (Amounts::default(), gang.allocated.clone());
+        let mut needs = Amounts::default();
         for member in &gang.members {
             let State::Waiting(shape) = member.state else { continue };
             if !board.is_possible(shape) {
                 continue;
             }
-            let needs = board.needs(shape)?;
-            wants.add(needs);
             if shortfall.needs_pods() {
-                to_start.add(needs);
+                needs.add(board.needs(shape)?);
             }
             shortfall.fill(member.task);
         }
-        wants.raise_to(&gang.promised());
-        // As long as pods are missing, what they will need is not known.
-        let can_start = !gang.has_enough_pods() || (shortfall.is_nothing() && to_start.fits_in(total));
-        (can_start && gang.min_resources.fits_in(total)).then_some(wants)
+        shortfall.is_nothing().then_some(needs)
     }
 
     /// A class that is not there counts as zero, as for a pod that names none.

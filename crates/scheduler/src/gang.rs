@@ -59,6 +59,9 @@ pub(crate) struct Member<'a> {
     pub(crate) task: &'a str,
     pub(crate) priority: i32,
     pub(crate) state: State,
+    /// What it uses, and where; nothing before it has a node or after it ended.
+    pub(crate) uses: Amounts,
+    pub(crate) host: Option<usize>,
 }
 
 /// Where a pod stands in the scheduler's eyes.
@@ -259,6 +262,34 @@ impl<'a> Gang<'a> {
         waiting
     }
 
+    /// The pods that it can do without, the least important and youngest first. A gang of one, and a gang that needs only
+    /// one, can do without any.
+    pub(crate) fn spare_members(&self) -> Vec<&Member<'a>> {
+        let has_node = |state: State| matches!(state, State::Bound | State::Running);
+        let mut members: Vec<&Member<'a>> =
+            self.members.iter().filter(|it| has_node(it.state) && !it.is_protected()).collect();
+        if self.min_member <= 1 {
+            return members;
+        }
+        members.sort_by_key(|member| (member.priority, Reverse(member.object.meta.created_at)));
+        let mut n_pods = self.count(State::counts);
+        let mut n_of_task: BTreeMap<&str, usize> = BTreeMap::new();
+        for member in self.members.iter().filter(|member| member.state.counts()) {
+            *n_of_task.entry(member.task).or_default() += 1;
+        }
+        members.retain(|member| {
+            let n_task = n_of_task.entry(member.task).or_default();
+            let min_task = self.min_task_member.get(member.task).copied().unwrap_or(0);
+            let is_spare = n_pods > self.min_member && *n_task > min_task;
+            if is_spare {
+                n_pods -= 1;
+                *n_task -= 1;
+            }
+            is_spare
+        });
+        members
+    }
+
     /// What is missing, when there are too few pods.
     pub(crate) fn too_few_pods(&self) -> WhyNot {
         let missing = self.shortfall_if(State::may_count);
@@ -322,7 +353,15 @@ impl<'a> Member<'a> {
     pub(crate) fn new(object: &'a Object, priority: i32, state: State) -> Member<'a> {
         let task =
             object.meta.labels.get(labels::TASK_SPEC).or(object.meta.annotations.get(labels::TASK_SPEC));
-        Member { object, task: task.map_or("", String::as_str), priority, state }
+        let task = task.map_or("", String::as_str);
+        Member { object, task, priority, state, uses: Amounts::default(), host: None }
+    }
+
+    /// Whether somebody has said that the pod must not be sent away for others.
+    fn is_protected(&self) -> bool {
+        let meta = &self.object.meta;
+        let said = meta.annotations.get(labels::PREEMPTABLE).or_else(|| meta.labels.get(labels::PREEMPTABLE));
+        said.is_some_and(|value| value == "false")
     }
 }
 

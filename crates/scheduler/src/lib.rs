@@ -4,8 +4,9 @@
 //!   Objects ── observe ──> Cluster { nodes, gangs, queues }
 //!                             │ admit      PodGroups for which there is room get Inqueue, so that their pods are made
 //!                             │ allocate   gangs get nodes, all or nothing
+//!                             │ reclaim    if asked for: queues give back what is beyond their share
 //!                             v
-//!                           Plan           bind pods, write PodGroup status
+//!                           Plan           bind pods, write status, delete pods that must go
 //! ```
 //!
 //! There is one decision for the whole cluster, because every gang competes with every other for the same nodes. Its root
@@ -26,6 +27,7 @@ mod pod;
 mod podgroup;
 mod queue;
 mod queue_status;
+mod reclaim;
 mod resources;
 mod share;
 #[cfg(test)]
@@ -42,12 +44,16 @@ use crate::gang::{Gang, State};
 pub struct Scheduler {
     /// Pods that name one of these in `spec.schedulerName` are placed; others are only counted.
     pub scheduler_names: Vec<String>,
+    /// Whether pods of queues beyond their share are deleted for gangs of queues below theirs. As in Volcano, this is a
+    /// choice: without it, a queue waits until others have finished.
+    pub reclaims: bool,
 }
 
 impl Default for Scheduler {
     /// Places the pods of Volcano and those that name no scheduler: where this scheduler runs there is no other.
     fn default() -> Scheduler {
-        Scheduler { scheduler_names: ["volcano", "default-scheduler", ""].map(str::to_owned).into() }
+        let scheduler_names = ["volcano", "default-scheduler", ""].map(str::to_owned).into();
+        Scheduler { scheduler_names, reclaims: false }
     }
 }
 
@@ -73,22 +79,24 @@ impl Controller for Scheduler {
         admit::admit(&mut cluster);
         let wake_at = admit::await_pods(&mut cluster, snapshot.now);
         allocate::allocate(&mut cluster);
-        Plan { steps: writes(&cluster, snapshot.now), wake_at, ..Plan::nothing() }
+        let queue_writes = queue_status::writes(&cluster);
+        let victims = if self.reclaims { reclaim::reclaim(&mut cluster) } else { Vec::new() };
+        let mut steps = gang_writes(&cluster, snapshot.now);
+        steps.extend(queue_writes);
+        steps.extend(victims.iter().map(reclaim::eviction));
+        Plan { steps, wake_at, ..Plan::nothing() }
     }
 }
 
 /// What is known already, then the bindings, then what is true once they are made. Writes of one sort stand together, so
 /// that they can be made side by side.
-fn writes(cluster: &Cluster<'_>, now: Time) -> Vec<Step> {
-    let Cluster { names, queues, gangs, .. } = cluster;
+fn gang_writes(cluster: &Cluster<'_>, now: Time) -> Vec<Step> {
     let gets_nodes = |gang: &Gang<'_>| gang.count(|state| matches!(state, State::Placed(_))) > 0;
-    let (placed, others): (Vec<_>, Vec<_>) = gangs.iter().partition(|gang| gets_nodes(gang));
-    let mut steps: Vec<Step> = queues.iter().filter_map(queue_status::creation).collect();
-    steps.extend(others.iter().filter_map(|gang| podgroup::status_patch(gang, now)));
+    let (placed, others): (Vec<_>, Vec<_>) = cluster.gangs.iter().partition(|gang| gets_nodes(gang));
+    let mut steps: Vec<Step> = others.iter().filter_map(|gang| podgroup::status_patch(gang, now)).collect();
     steps.extend(others.iter().filter_map(|gang| pod::status_patch(gang, now)));
     steps.extend(placed.iter().flat_map(|gang| bindings(cluster, gang)));
     steps.extend(placed.iter().filter_map(|gang| podgroup::status_patch(gang, now)));
-    steps.extend(queues.iter().filter_map(|queue| queue_status::status_patch(queue, names)));
     steps
 }
 

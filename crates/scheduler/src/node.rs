@@ -105,12 +105,19 @@ impl<'a> Hosts<'a> {
         total
     }
 
+    /// What is free on all open nodes together.
+    pub(crate) fn free(&self) -> Amounts {
+        let mut free = Amounts::default();
+        for host in self.open() {
+            free.add(&host.free);
+        }
+        free
+    }
+
     /// What pods use of the open nodes.
     pub(crate) fn used(&self) -> Amounts {
         let mut used = self.total();
-        for host in self.open() {
-            used.sub(&host.free);
-        }
+        used.sub(&self.free());
         used
     }
 

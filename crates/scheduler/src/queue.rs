@@ -38,6 +38,8 @@ pub(crate) struct Queue<'a> {
     pub(crate) is_fifo: bool,
     /// Whether it takes new gangs.
     pub(crate) is_open: bool,
+    /// Whether others may take back what it has beyond its share.
+    is_reclaimable: bool,
     guarantee: Amounts,
     /// The share that its spec asks for, where it says so.
     wished: Amounts,
@@ -236,22 +238,47 @@ impl<'a> Queues<'a> {
 
     /// Whether letting a gang in keeps the queue, and those above it, within their fair shares.
     pub(crate) fn is_entitled(&self, id: QueueId, needs: &Amounts) -> bool {
-        let below_root = self.lineage(id).filter(|id| *id != ROOT_ID);
-        below_root.filter_map(|id| self.get(id)).all(|queue| {
-            let mut left = queue.deserved.clone();
-            left.sub(&queue.allocated);
+        self.branch(id).all(|queue| {
+            let mut left = queue.share_left();
             left.sub(&queue.promised);
             needs.fits_in(&left)
         })
+    }
+
+    /// Whether so much more would leave the queue itself within its fair share.
+    pub(crate) fn is_below_share(&self, id: QueueId, needs: &Amounts) -> bool {
+        self.branch(id).take(1).all(|queue| needs.fits_in(&queue.share_left()))
+    }
+
+    /// Whether so much more would leave the queue, and those above it, within their fair shares.
+    pub(crate) fn is_within_shares(&self, id: QueueId, needs: &Amounts) -> bool {
+        self.branch(id).all(|queue| needs.fits_in(&queue.share_left()))
+    }
+
+    /// A queue and those above it, without `root`, whose share is everything.
+    fn branch(&self, id: QueueId) -> impl Iterator<Item = &Queue<'a>> {
+        self.lineage(id).filter(|id| *id != ROOT_ID).filter_map(|id| self.get(id))
+    }
+
+    /// Whether a queue has more than its share of something that matters and must give it back to another. What both have
+    /// above them in common is not between them.
+    pub(crate) fn must_give_back(&self, from: QueueId, to: QueueId, matters: impl Fn(usize) -> bool) -> bool {
+        let is_reclaimable = self.get(from).is_some_and(|queue| queue.is_reclaimable);
+        let mut apart = self.lineage(from).take_while(|id| !self.lineage(to).any(|other| other == *id));
+        is_reclaimable
+            && apart.any(|id| {
+                self.get(id).is_some_and(|Queue { allocated, deserved, .. }| {
+                    (0..allocated.len())
+                        .any(|place| matters(place) && allocated.get(place) > deserved.get(place))
+                })
+            })
     }
 
     /// Why the queue must wait for others, if it must: it has its share of something that the pod needs.
     pub(crate) fn over_share(&self, id: QueueId, needs: &Amounts) -> Option<Full> {
         let below_root = self.lineage(id).filter(|id| *id != ROOT_ID);
         below_root.into_iter().find_map(|id| {
-            let queue = self.get(id)?;
-            let mut left = queue.deserved.clone();
-            left.sub(&queue.allocated);
+            let left = self.get(id)?.share_left();
             needs.exhausted(&left).map(|place| Full { queue: id, place })
         })
     }
@@ -288,6 +315,7 @@ impl<'a> Queue<'a> {
             priority: spec.priority,
             is_fifo: spec.dequeue_strategy == DequeueStrategy::Fifo,
             is_open: !matches!(state, Some(QueueState::Closed | QueueState::Closing)),
+            is_reclaimable: spec.reclaimable.unwrap_or(true),
             guarantee: names.amounts(&spec.guarantee.resource),
             wished: names.amounts(&spec.deserved),
             limit: names.limits(&spec.capability),
@@ -296,6 +324,13 @@ impl<'a> Queue<'a> {
             demand: Amounts::default(),
             deserved: Amounts::default(),
         }
+    }
+
+    /// What is left of its fair share; negative where it has more.
+    fn share_left(&self) -> Amounts {
+        let mut left = self.deserved.clone();
+        left.sub(&self.allocated);
+        left
     }
 
     fn wanted_parent(&self) -> &'a str {

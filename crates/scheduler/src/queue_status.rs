@@ -7,11 +7,19 @@ use krafla_api::volcano::ResourceList;
 use krafla_plan::{Object, Step};
 use serde_json::{Map, Value, json};
 
+use crate::cluster::Cluster;
 use crate::queue::{Queue, ROOT};
 use crate::resources::Names;
 
+/// All that is to be written to queues.
+pub(crate) fn writes(cluster: &Cluster<'_>) -> Vec<Step> {
+    let Cluster { names, queues, .. } = cluster;
+    let missing = queues.iter().filter_map(creation);
+    missing.chain(queues.iter().filter_map(|queue| status_patch(queue, names))).collect()
+}
+
 /// Makes `root` or `default` where it is missing. Volcano's scheduler does so when it starts.
-pub(crate) fn creation(queue: &Queue<'_>) -> Option<Step> {
+fn creation(queue: &Queue<'_>) -> Option<Step> {
     if queue.object.is_some() {
         return None;
     }
@@ -31,7 +39,7 @@ pub(crate) fn creation(queue: &Queue<'_>) -> Option<Step> {
 }
 
 /// The write that brings `status.allocated` up to date, if it is not. `root` has the whole cluster, which is no news.
-pub(crate) fn status_patch(queue: &Queue<'_>, names: &Names) -> Option<Step> {
+fn status_patch(queue: &Queue<'_>, names: &Names) -> Option<Step> {
     let object = queue.object.filter(|_| queue.name != ROOT)?;
     let observed = &object.as_queue()?.status.allocated;
     let allocated = difference(observed, &names.list(&queue.allocated))?;

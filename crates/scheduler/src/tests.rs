@@ -6,3 +6,4 @@ mod gang;
 mod laws;
 mod podgroup;
 mod queue;
+mod reclaim;

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   node <name> [cpu=4] [memory=8Gi] [pods=10] [<resource>=<n>] [label:<key>=<value>] [taint=<key>] [cordoned] [down]
-//!   queue <name> [weight=1] [parent=root] [priority=0] [fifo] [state=Open] [cap:|guarantee:|deserved:|used:<resource>=<n>]
+//!   queue <name> [weight=1] [parent=root] [priority=0] [fifo] [keeps] [state=Open] [cap:|guarantee:|deserved:|used:<resource>=<n>]
 //!   class <name> value=<n>
 //!   podgroup <name> [min=1] [phase=Inqueue] [queue=default] [priority=<class>] [task:<name>=<n>] [needs:<resource>=<n>]
 //!            [running=<n>] [succeeded=<n>] [failed=<n>] [unschedulable=<message>] [scheduled]
 //!   pod <name> [of=<podgroup>] [task=<name>] [cpu=1] [<resource>=<n>] [on=<node>] [phase=Running] [priority=<class>]
-//!       [deleting] [gated] [unschedulable=<message>] [scheduler=volcano] [label:<key>=<value>] [node:<label>=<value>] [tolerates=<key>]
+//!       [deleting] [protected] [gated] [unschedulable=<message>] [scheduler=volcano] [label:<key>=<value>] [node:<label>=<value>] [tolerates=<key>]
 //!       [near=<label>:<value>@<topology>] [away=<label>:<value>@<topology>]
 //! ```
 //!
@@ -33,6 +33,13 @@ pub(crate) fn check(cluster: &str, expected: &Expect) {
     expected.assert_eq(&lines(&steps));
 }
 
+/// The same with reclaiming on.
+pub(crate) fn check_reclaiming(cluster: &str, expected: &Expect) {
+    let plan = plan_reclaiming(&objects(cluster));
+    let steps: Vec<&Step> = plan.steps.iter().filter(|step| step.kind() != Kind::Queue).collect();
+    expected.assert_eq(&lines(&steps));
+}
+
 /// Compares the writes to queues with what is expected.
 pub(crate) fn check_queues(cluster: &str, expected: &Expect) {
     let plan = plan(&objects(cluster));
@@ -42,8 +49,17 @@ pub(crate) fn check_queues(cluster: &str, expected: &Expect) {
 
 /// The scheduler's plan for these objects.
 pub(crate) fn plan(objects: &Objects) -> Plan {
+    plan_of(&Scheduler::default(), objects)
+}
+
+/// The same with reclaiming on.
+pub(crate) fn plan_reclaiming(objects: &Objects) -> Plan {
+    plan_of(&Scheduler { reclaims: true, ..Scheduler::default() }, objects)
+}
+
+fn plan_of(scheduler: &Scheduler, objects: &Objects) -> Plan {
     let (key, now) = (Key::new("", "root"), Time::from_seconds(NOW));
-    Scheduler::default().plan(&Snapshot::new(Kind::Queue, &key, now, objects))
+    scheduler.plan(&Snapshot::new(Kind::Queue, &key, now, objects))
 }
 
 /// The objects of a text.
@@ -156,6 +172,7 @@ fn queue(line: &Line<'_>) -> Value {
             "capability": line.map("cap:"),
             "deserved": line.map("deserved:"),
             "guarantee": { "resource": line.map("guarantee:") },
+            "reclaimable": !line.has("keeps"),
             "dequeueStrategy": if line.has("fifo") { "fifo" } else { "traverse" },
         },
         "status": { "state": line.text("state", "Open"), "allocated": line.map("used:") },
@@ -203,6 +220,9 @@ fn pod(line: &Line<'_>) -> Value {
     }
     if let Some(task) = line.get("task") {
         metadata["labels"]["volcano.sh/task-spec"] = task.into();
+    }
+    if line.has("protected") {
+        metadata["annotations"]["volcano.sh/preemptable"] = "false".into();
     }
     if line.has("deleting") {
         metadata["deletionTimestamp"] = json!(Time::from_seconds(NOW + 30));

@@ -8,10 +8,10 @@ use krafla_plan::{Objects, Plan, Step};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::fixture::{decode, manifests, plan};
+use super::fixture::{decode, manifests, plan, plan_reclaiming};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn decisions_settle(cluster in cluster()) {
@@ -22,6 +22,23 @@ proptest! {
             world.apply(&plan);
         }
         let plan = plan(&world.objects());
+        prop_assert!(plan.is_quiet(), "still writes:\n{plan}");
+    }
+
+    #[test]
+    fn taking_back_settles_and_breaks_no_gang(cluster in cluster()) {
+        let mut world = World::new(&cluster);
+        for _ in 0..20 {
+            let plan = plan_reclaiming(&world.objects());
+            let is_whole = |world: &World, group: &String| world.n_placed(group) >= world.n_needed(group);
+            let groups: Vec<String> = world.all("PodGroup").map(name_of).collect();
+            let whole: Vec<String> = groups.into_iter().filter(|group| is_whole(&world, group)).collect();
+            world.apply(&plan);
+            for group in whole.iter().filter(|group| world.n_needed(group) > 1) {
+                prop_assert!(is_whole(&world, group), "{group} was broken:\n{plan}");
+            }
+        }
+        let plan = plan_reclaiming(&world.objects());
         prop_assert!(plan.is_quiet(), "still writes:\n{plan}");
     }
 
@@ -204,7 +221,12 @@ impl World {
                 Step::Bind { pod, node, .. } => {
                     self.find_mut("Pod", &pod.name)["spec"]["nodeName"] = json!(node)
                 }
-                other => panic!("the scheduler does not do this: {other}"),
+                Step::CreateGenerated { .. } => panic!("the scheduler makes nothing of this sort: {step}"),
+                Step::Delete { kind, key, .. } => {
+                    let is_it =
+                        |it: &Value| it["kind"] == kind.info().kind && it["metadata"]["name"] == *key.name;
+                    self.manifests.retain(|manifest| !is_it(manifest));
+                }
             }
         }
     }

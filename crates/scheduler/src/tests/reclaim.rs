@@ -1,0 +1,148 @@
+//! Taking back what is due.
+
+use expect_test::expect;
+
+use super::fixture::{check, check_reclaiming};
+
+/// A queue that has all of a cluster's four processors, and another that is due two.
+const GREEDY: &str = "node one cpu=4
+     queue greedy
+     queue patient
+     podgroup a min=1 queue=greedy phase=Running scheduled running=4
+     pod a-0 of=a on=one phase=Running
+     pod a-1 of=a on=one phase=Running
+     pod a-2 of=a on=one phase=Running
+     pod a-3 of=a on=one phase=Running
+     podgroup b min=2 queue=patient phase=Inqueue
+     pod b-0 of=b
+     pod b-1 of=b
+";
+
+#[test]
+fn a_queue_gives_back_what_is_beyond_its_share_the_youngest_first() {
+    check_reclaiming(
+        GREEDY,
+        &expect![[r#"
+        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; waits for pods that are leaving)
+        delete pod a-3
+        delete pod a-2
+    "#]],
+    );
+}
+
+#[test]
+fn without_reclaiming_a_queue_waits() {
+    check(
+        GREEDY,
+        &expect![[r#"
+        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+    "#]],
+    );
+}
+
+#[test]
+fn pods_that_are_leaving_are_waited_for() {
+    let leaving = GREEDY
+        .replace("pod a-2 of=a on=one", "pod a-2 of=a on=one deleting")
+        .replace("pod a-3 of=a on=one", "pod a-3 of=a on=one deleting");
+    check_reclaiming(
+        &leaving,
+        &expect![[r#"
+        podgroup a: running=2
+        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; waits for pods that are leaving)
+    "#]],
+    );
+}
+
+#[test]
+fn one_that_leaves_already_spares_another() {
+    check_reclaiming(
+        &GREEDY.replace("pod a-1 of=a on=one", "pod a-1 of=a on=one deleting"),
+        &expect![[r#"
+        podgroup a: running=3
+        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; waits for pods that are leaving)
+        delete pod a-3
+    "#]],
+    );
+}
+
+#[test]
+fn no_gang_is_broken_to_start_another() {
+    check_reclaiming(
+        &GREEDY.replace("podgroup a min=1", "podgroup a min=3"),
+        &expect![[r#"
+        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+    "#]],
+    );
+}
+
+#[test]
+fn a_queue_that_is_not_reclaimable_keeps_what_it_has() {
+    check_reclaiming(
+        &GREEDY.replace("queue greedy", "queue greedy keeps"),
+        &expect![[r#"
+        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+    "#]],
+    );
+}
+
+#[test]
+fn a_protected_pod_stays() {
+    check_reclaiming(
+        &GREEDY.replace("pod a-3 of=a", "pod a-3 of=a protected"),
+        &expect![[r#"
+        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; waits for pods that are leaving)
+        delete pod a-2
+        delete pod a-1
+    "#]],
+    );
+}
+
+#[test]
+fn a_queue_takes_back_no_more_than_its_own_share() {
+    let wants_more = GREEDY.replace("podgroup b min=2", "podgroup b min=3");
+    check_reclaiming(
+        &format!("{wants_more} pod b-2 of=b"),
+        &expect![[r#"
+        podgroup b: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+    "#]],
+    );
+}
+
+#[test]
+fn only_pods_whose_room_is_used_must_go() {
+    check_reclaiming(
+        "node small cpu=1
+         node large cpu=3
+         queue greedy
+         queue patient
+         podgroup a min=1 queue=greedy phase=Running scheduled running=2
+         pod a-0 of=a on=large cpu=3 phase=Running
+         pod a-1 of=a on=small cpu=1 phase=Running
+         podgroup b min=1 queue=patient phase=Inqueue
+         pod b-0 of=b cpu=2",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; waits for pods that are leaving)
+            delete pod a-0
+        "#]],
+    );
+}
+
+#[test]
+fn a_queue_gives_back_to_its_sibling_though_their_parent_has_no_more() {
+    check_reclaiming(
+        "node one cpu=4
+         queue family
+         queue greedy parent=family
+         queue patient parent=family
+         podgroup a min=1 queue=greedy phase=Running scheduled running=2
+         pod a-0 of=a on=one cpu=2 phase=Running
+         pod a-1 of=a on=one cpu=2 phase=Running
+         podgroup b min=1 queue=patient phase=Inqueue
+         pod b-0 of=b cpu=2",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; waits for pods that are leaving)
+            delete pod a-1
+        "#]],
+    );
+}
