@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use krafla_api::Uid;
 use serde::{Deserialize, Serialize};
 
-/// The environment variable by which a process, and all that it starts, is known to belong to a container. It says where
-/// the container's files are: its value and `.log` is the log.
+/// The environment variable by which a process, and all that it starts, is known to belong to a container. It
+/// says where the container's files are: its value and `.log` is the log.
 ///
 /// Process groups and parents change hands when programs turn themselves into daemons; the environment stays.
 pub const CONTAINER_VARIABLE: &str = "KRAFLA_CONTAINER";
@@ -29,8 +29,8 @@ impl ContainerId {
         is_file_name(&self.pod.0) && is_file_name(&self.name)
     }
 
-    /// What the names of all files of this attempt begin with, below the directory of all pods. It tells apart the
-    /// containers of all kraflas of a machine, even of two with copies of the same data.
+    /// What the names of all files of this attempt begin with, below the directory of all pods. It tells
+    /// apart the containers of all kraflas of a machine, even of two with copies of the same data.
     pub fn place(&self, pods: &Path) -> PathBuf {
         // A container's name has no dots, so the other files of a pod are never mistaken for a container's.
         pods.join(&*self.pod.0).join(format!("{}.{}", self.name, self.attempt))
@@ -43,7 +43,8 @@ impl ContainerId {
         Some(ContainerId { pod: pod.into(), name: name.to_owned(), attempt: attempt.parse().ok()? })
     }
 
-    /// What this attempt wrote to its standard output and standard error; not there until it writes something.
+    /// What this attempt wrote to its standard output and standard error; not there until it writes
+    /// something.
     pub fn log_path(&self, pods: &Path) -> PathBuf {
         self.place(pods).with_added_extension("log")
     }

@@ -453,7 +453,8 @@ pub struct Projected {
     pub default_mode: Option<u32>,
 }
 
-/// One source of a projected volume. Tokens of service accounts are not offered: there is nothing to log in to.
+/// One source of a projected volume. Tokens of service accounts are not offered: there is nothing to log in
+/// to.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "Kubernetes' own fields")]

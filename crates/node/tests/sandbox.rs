@@ -1,4 +1,5 @@
-//! Volumes at their mountPath, and pods that know each other's names: what containers see differently from the machine.
+//! Volumes at their mountPath, and pods that know each other's names: what containers see differently from
+//! the machine.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail")]
 
@@ -56,6 +57,23 @@ async fn volumes_are_at_their_mount_path_and_only_there() {
     for path in ["/etc/krafla-test", "/krafla-data", "/krafla-check"] {
         assert!(!Path::new(path).exists(), "{path} is on the machine itself");
     }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_container_sees_a_configmap_change() {
+    let machine = machine();
+    config_map(&machine);
+    let node = machine.start_node();
+    let script = "echo up; while [ $(cat $KRAFLA_VOLUME_CONFIG/colour) = blue ]; do sleep 0.02; done";
+    let mounts = json!([{"name": "config", "mountPath": "/etc/krafla-test"}]);
+    machine.server.create_pod(
+        "p",
+        mounting(script, json!([{"name": "config", "configMap": {"name": "settings"}}]), mounts),
+    );
+    machine.server.until_phase("p", "Running").await;
+    machine.server.patch(Kind::ConfigMap, "settings", &json!({"data": {"colour": "red"}}));
+    machine.server.until_phase("p", "Succeeded").await;
     node.stop().await;
 }
 

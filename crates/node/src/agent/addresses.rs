@@ -1,7 +1,7 @@
 //! Each pod has a loopback address of its own, so that servers in different pods can use the same port.
 //!
-//! Linux answers on all of `127.0.0.0/8` without any set-up. Pods live in `127.64.0.0/10`, away from the addresses that
-//! people and resolvers use.
+//! Linux answers on all of `127.0.0.0/8` without any set-up. Pods live in `127.64.0.0/10`, away from the
+//! addresses that people and resolvers use.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;

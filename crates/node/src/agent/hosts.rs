@@ -1,8 +1,8 @@
 //! The names by which pods find each other: one hosts file for all pods of a subdomain.
 //!
-//! On a cluster a pod with a host name and a subdomain is found as `<hostname>.<subdomain>` by every pod of its namespace.
-//! Here the same names stand in a file that is mounted over `/etc/hosts` in the pods of that subdomain. It is rewritten in
-//! its place when pods come and go, so that all of them see it at once.
+//! On a cluster a pod with a host name and a subdomain is found as `<hostname>.<subdomain>` by every pod of
+//! its namespace. Here the same names stand in a file that is mounted over `/etc/hosts` in the pods of that
+//! subdomain. It is rewritten in its place when pods come and go, so that all of them see it at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -37,7 +37,8 @@ impl Group {
 /// The hosts files.
 pub(crate) struct Hosts {
     directory: PathBuf,
-    /// The names that stand in each file. Locked while a file is written, so that the newest content is the last written.
+    /// The names that stand in each file. Locked while a file is written, so that the newest content is the
+    /// last written.
     written: Mutex<BTreeMap<Group, BTreeSet<String>>>,
     changed: Mutex<BTreeSet<Group>>,
     news: Notify,
@@ -109,7 +110,8 @@ fn write_in_place(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.set_len(bytes.len() as u64)
 }
 
-/// What the machine knows already, then each pod by all its names, then all of them by the name of their service.
+/// What the machine knows already, then each pod by all its names, then all of them by the name of their
+/// service.
 fn content(machine: &str, group: &Group, peers: &[(String, Ipv4Addr)]) -> String {
     let Group { namespace, subdomain } = group;
     let mut text = format!("{}\n\n# Pods of {namespace}/{subdomain}\n", machine.trim_end());

@@ -1,5 +1,5 @@
-//! Whether containers can have a view of the file system of their own on this machine. It is tried once, when the first
-//! container needs it.
+//! Whether containers can have a view of the file system of their own on this machine. It is tried once, when
+//! the first container needs it.
 
 use std::process::Stdio;
 use std::time::Duration;

@@ -39,6 +39,8 @@ pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pod: Arc<Pod>,
     pub(crate) address: Ipv4Addr,
+    /// Changes when something changes that volumes are made of.
+    pub(crate) volumes_version: u64,
 }
 
 impl Context {
@@ -93,7 +95,8 @@ impl Context {
         })
     }
 
-    /// What the process inherits from krafla, what it is told of its pod, and what the manifest says, in this order.
+    /// What the process inherits from krafla, what it is told of its pod, and what the manifest says, in this
+    /// order.
     fn environment(
         &self,
         container: &Container,

@@ -1,4 +1,5 @@
-//! The connection to the supervisor: made again whenever it breaks, by starting a new supervisor if there is none.
+//! The connection to the supervisor: made again whenever it breaks, by starting a new supervisor if there is
+//! none.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
@@ -20,7 +21,8 @@ use crate::container::ContainerId;
 use crate::supervisor::protocol::{Report, Request, read_message, to_line};
 use crate::supervisor::{READY, socket_path};
 
-/// How long a new supervisor has to be ready. It waits for a leaving one, which may have to kill its containers first.
+/// How long a new supervisor has to be ready. It waits for a leaving one, which may have to kill its
+/// containers first.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long to wait before the next attempt to connect.
@@ -67,7 +69,8 @@ impl Link {
         }
     }
 
-    /// Keeps the connection, until the future is dropped. `child` holds the supervisor if this process started it.
+    /// Keeps the connection, until the future is dropped. `child` holds the supervisor if this process
+    /// started it.
     pub(crate) async fn run(
         &self,
         config: &NodeConfig,

@@ -16,7 +16,9 @@ mod link;
 mod pods;
 mod refuse;
 mod register;
+mod reports;
 mod sandbox;
+mod sources;
 mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,12 +69,13 @@ pub struct NodeConfig {
     pub supervisor: Vec<OsString>,
     /// What happens to the containers when this process dies.
     pub mode: Mode,
-    /// What containers inherit: by default all that this process has, because they are ordinary processes of its user.
+    /// What containers inherit: by default all that this process has, because they are ordinary processes of
+    /// its user.
     pub env: Vec<(String, String)>,
     /// How many pods the node takes.
     pub pods_max: u32,
-    /// Whether containers may have a view of the file system of their own, if this machine allows it. Without it volumes
-    /// are not at their mountPath, and pods do not know each other's names.
+    /// Whether containers may have a view of the file system of their own, if this machine allows it. Without
+    /// it volumes are not at their mountPath, and pods do not know each other's names.
     pub isolation: bool,
     /// What the node has, where that is not to be what the machine has.
     pub capacity: BTreeMap<String, Quantity>,
@@ -146,8 +149,8 @@ impl Node {
 
     /// Runs pods until `shutdown`. A node can be run once.
     ///
-    /// With [`Mode::EndWithNode`] it returns when all containers have ended; otherwise they run on, and another node
-    /// with the same root directory takes them over.
+    /// With [`Mode::EndWithNode`] it returns when all containers have ended; otherwise they run on, and
+    /// another node with the same root directory takes them over.
     pub async fn run(&self, shutdown: impl Future<Output = ()>) {
         let Some(requests) = self.requests.lock().take() else { return };
         let child = Mutex::new(None);
@@ -156,6 +159,8 @@ impl Node {
             () = shared.link.run(&shared.config, &shared.pods, requests, &child) => {}
             () = self.look_after_pods() => {}
             () = shared.hosts.run(&shared.pods) => {}
+            () = sources::watch(shared, Kind::ConfigMap) => {}
+            () = sources::watch(shared, Kind::Secret) => {}
             () = shutdown => {}
         }
         // The connection is closed by now, which is what the supervisor ends the containers on.

@@ -1,14 +1,15 @@
-//! What the node knows: its pods as the server has them, and what their containers did as the supervisor reports it.
+//! What the node knows: its pods as the server has them, and what their containers did as the supervisor
+//! reports it.
 //!
-//! There is one of these, and it only remembers. Whatever changes wakes the worker of the pod concerned, which looks at
-//! all of it anew: no change can be missed, and none needs to be told apart.
+//! There is one of these, and it only remembers. Whatever changes wakes the worker of the pod concerned,
+//! which looks at all of it anew: no change can be missed, and none needs to be told apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use krafla_api::{Key, Uid};
+use krafla_api::{Key, Kind, Uid};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -16,6 +17,7 @@ use super::addresses::Addresses;
 use super::hosts::Group;
 use crate::container::{Cause, ContainerId, End, Record};
 use crate::decide::Attempts;
+use crate::materials::references::of_volumes;
 use crate::pod::Pod;
 
 pub(crate) struct Pods {
@@ -41,6 +43,7 @@ struct Entry {
     pod: Option<Arc<Pod>>,
     is_gone: bool,
     address: Option<Ipv4Addr>,
+    volumes_version: u64,
     attempts: Attempts,
     wake: Arc<Notify>,
     log_grew: Arc<Notify>,
@@ -52,6 +55,8 @@ pub(crate) struct View {
     pub(crate) pod: Arc<Pod>,
     pub(crate) is_gone: bool,
     pub(crate) address: Ipv4Addr,
+    /// Changes when something changes that the pod's volumes are made of.
+    pub(crate) volumes_version: u64,
     pub(crate) attempts: Attempts,
     /// Which connection to the supervisor this is: what was asked for on an earlier one may have been lost.
     pub(crate) session: u64,
@@ -182,6 +187,7 @@ impl Pods {
             pod: entry.pod.clone()?,
             is_gone: entry.is_gone,
             address: entry.address?,
+            volumes_version: entry.volumes_version,
             attempts: entry.attempts.clone(),
             session: state.session,
             wake: entry.wake.clone(),
@@ -200,6 +206,25 @@ impl Pods {
             named.min_by_key(|(_, entry)| entry.is_gone).map(|(uid, _)| uid.clone())
         };
         self.view(&uid?)
+    }
+
+    /// A ConfigMap or Secret has changed; all of them may have, if none is named.
+    pub(crate) fn source_changed(&self, changed: Option<(Kind, &Key)>) {
+        for entry in self.state.lock().entries.values_mut() {
+            let Some(pod) = &entry.pod else { continue };
+            let references = of_volumes(pod);
+            let concerns = match changed {
+                Some((kind, key)) => {
+                    *key.namespace == *pod.metadata.namespace
+                        && references.contains(&(kind, key.name.to_string()))
+                }
+                None => !references.is_empty(),
+            };
+            if concerns {
+                entry.volumes_version = entry.volumes_version.wrapping_add(1);
+                entry.wake.notify_one();
+            }
+        }
     }
 
     /// The host names and addresses of the pods of a group.

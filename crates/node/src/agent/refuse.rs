@@ -1,5 +1,5 @@
-//! What becomes of a pod that this node can not read: it fails, and says why. It must not wait for ever, and must not be
-//! in the way of its own deletion.
+//! What becomes of a pod that this node can not read: it fails, and says why. It must not wait for ever, and
+//! must not be in the way of its own deletion.
 
 use krafla_api::{Key, Kind, Time, Uid};
 use krafla_plan::{Propagation, Step};
@@ -7,7 +7,7 @@ use krafla_runtime::{Client, ClientError};
 use serde::Deserialize;
 use serde_json::json;
 
-/// The little of a pod that can be read of any object.
+/// The little that can be read of any object, a pod or not.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Glance {

@@ -71,7 +71,8 @@ pub(super) async fn register(
     if !contains(found.get("status"), &status) {
         client.write(&patch_of(true, json!({ "status": status }))).await?;
     }
-    // A new node is tainted by the server until somebody sees that it is ready. There is nobody else to see it here.
+    // A new node is tainted by the server until somebody sees that it is ready. There is nobody else to see
+    // it here.
     if let Some(taints) = without_not_ready(&found) {
         client.write(&patch_of(false, json!({ "spec": { "taints": taints } }))).await?;
     }
@@ -136,7 +137,8 @@ fn os_name() -> String {
     name.map_or_else(|| "Linux".to_owned(), |name| name.trim_matches('"').to_owned())
 }
 
-/// A kubelet's four conditions. They hold for as long as krafla runs, so there is no heartbeat and no write at rest.
+/// A kubelet's four conditions. They hold for as long as krafla runs, so there is no heartbeat and no write
+/// at rest.
 fn conditions(before: &Value, now: Time) -> Value {
     let rows = [
         ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),

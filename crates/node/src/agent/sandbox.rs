@@ -8,7 +8,8 @@ use crate::pod::{Container, Pod, Volume, VolumeMount};
 use crate::supervisor::stage::{Mount, Sandbox};
 
 impl Context {
-    /// None if there is nothing to see, for a plain process starts faster, or if this machine does not allow it.
+    /// None if there is nothing to see, for a plain process starts faster, or if this machine does not allow
+    /// it.
     pub(super) async fn sandbox(
         &self,
         container: &Container,
@@ -38,7 +39,8 @@ impl Context {
         }))
     }
 
-    /// What a container does not see although its manifest says so, and where it is instead; none if it sees everything.
+    /// What a container does not see although its manifest says so, and where it is instead; none if it sees
+    /// everything.
     pub(super) async fn shortcoming(&self, container: &str) -> Option<String> {
         let container = self.pod.all_containers().find(|known| known.name == container)?;
         if !needs_sandbox(&self.pod, container) {

@@ -5,16 +5,15 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use krafla_api::{Kind, Time, Uid};
-use krafla_plan::{Note, Propagation, Severity, Step};
-use krafla_runtime::ClientError;
-use serde_json::{Map, Value};
+use krafla_api::{Time, Uid};
+use krafla_plan::Note;
 use tokio::sync::Notify;
 
 use super::Shared;
 use super::addresses::HOST;
 use super::launch::{Context, Problem};
 use super::pods::View;
+use super::reports::backoff;
 use crate::container::ContainerId;
 use crate::decide::{Action, Decision, Next, Sight, Trouble, decide};
 use crate::health::Watch;
@@ -22,33 +21,31 @@ use crate::pod::Pod;
 use crate::status::PodStatus;
 use crate::supervisor::protocol::Request;
 
-/// How long to wait before trying again what did not work: twice as long each time, up to the second.
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_LONGEST: Duration = Duration::from_secs(10);
-
 pub(super) struct Worker {
-    shared: Arc<Shared>,
-    uid: Uid,
+    pub(super) shared: Arc<Shared>,
+    pub(super) uid: Uid,
     wake: Arc<Notify>,
     /// The newest status, ours or the server's, and its revision.
-    status: PodStatus,
-    revision: u64,
+    pub(super) status: PodStatus,
+    pub(super) revision: u64,
     /// What was asked for on this connection to the supervisor and is not visible yet.
     asked: BTreeSet<ContainerId>,
     session: u64,
     /// Why containers can not be started, and how often each was tried.
     troubles: BTreeMap<String, Trouble>,
     n_tries: BTreeMap<String, u32>,
-    has_volumes: bool,
-    is_confirmed: bool,
+    /// Which version of the volumes' sources was written to them, once they have been made.
+    volumes: Option<u64>,
     watch: Watch,
     /// What was said already.
-    notes: Vec<Note>,
+    pub(super) notes: Vec<Note>,
     /// What containers lack although they were started.
-    shortcomings: BTreeSet<String>,
+    pub(super) shortcomings: BTreeSet<String>,
+    /// Whether the server knows that nothing runs any more.
+    pub(super) is_confirmed: bool,
     /// When to try a write again that failed, and how often it has failed.
-    retry_at: Option<Time>,
-    n_failed_writes: u32,
+    pub(super) retry_at: Option<Time>,
+    pub(super) n_failed_writes: u32,
 }
 
 impl Worker {
@@ -63,7 +60,7 @@ impl Worker {
             session: 0,
             troubles: BTreeMap::new(),
             n_tries: BTreeMap::new(),
-            has_volumes: false,
+            volumes: None,
             is_confirmed: false,
             watch: Watch::new(view.wake.clone()),
             notes: Vec::new(),
@@ -78,10 +75,13 @@ impl Worker {
         while let Some(mut view) = self.shared.pods.view(&self.uid) {
             self.take_in(&mut view);
             let context = self.context(&view);
+            self.refresh_volumes(&context).await;
             let running =
                 view.attempts.all_running().map(|record| (record.id.name.as_str(), record)).collect();
             self.watch.update(&context, &running);
             let now = self.shared.clock.now();
+            // What is due again is tried again below.
+            self.retry_at = self.retry_at.filter(|at| *at > now);
             let decision = self.decide(&view, now);
             let has_new_trouble = self.carry_out(&context, &decision.actions, now).await;
             if has_new_trouble {
@@ -116,7 +116,12 @@ impl Worker {
     }
 
     fn context(&self, view: &View) -> Context {
-        Context { shared: self.shared.clone(), pod: view.pod.clone(), address: view.address }
+        Context {
+            shared: self.shared.clone(),
+            pod: view.pod.clone(),
+            address: view.address,
+            volumes_version: view.volumes_version,
+        }
     }
 
     fn decide(&self, view: &View, now: Time) -> Decision {
@@ -179,12 +184,23 @@ impl Worker {
         id: &ContainerId,
         backoff_seconds: u32,
     ) -> Result<Request, Problem> {
-        if !self.has_volumes {
+        if self.volumes.is_none() {
             context.make_volumes().await?;
-            self.has_volumes = true;
+            self.volumes = Some(context.volumes_version);
         }
         let launch = context.launch(id.clone(), backoff_seconds).await?;
         Ok(Request::Start(Box::new(launch)))
+    }
+
+    /// Brings the volumes up to date if what they are made of has changed. What can not be read leaves them
+    /// as they are.
+    async fn refresh_volumes(&mut self, context: &Context) {
+        if self.volumes.is_some_and(|version| version != context.volumes_version) {
+            self.volumes = Some(context.volumes_version);
+            if let Err(problem) = context.make_volumes().await {
+                tracing::info!(pod = %context.pod.key(), problem.message, "volumes are not up to date");
+            }
+        }
     }
 
     fn trouble(&mut self, container: &str, problem: Problem) {
@@ -193,103 +209,6 @@ impl Worker {
         *n_tries = n_tries.saturating_add(1);
         let Problem { reason, message } = problem;
         self.troubles.insert(container.to_owned(), Trouble { reason, message, retry_at });
-    }
-
-    /// Makes events of the notes that are new. An event that can not be written is lost: it is only for people.
-    async fn say(&mut self, pod: &Pod, mut notes: Vec<Note>) {
-        let warning = |message: &String| Note {
-            severity: Severity::Warning,
-            reason: "FailedMount",
-            message: message.clone(),
-        };
-        notes.extend(self.shortcomings.iter().map(warning));
-        for note in notes.iter().filter(|note| !self.notes.contains(note)) {
-            let event = event(pod, note, &self.shared.config.name, self.shared.clock.now());
-            let step = Step::Create { kind: Kind::Event, object: event };
-            if let Err(error) = self.shared.client.write(&step).await {
-                tracing::debug!(pod = %pod.key(), %error, "event could not be written");
-            }
-        }
-        self.notes = notes;
-    }
-
-    /// Writes the status, if it is not what the server has.
-    async fn report(&mut self, pod: &Pod, desired: &PodStatus) {
-        let Some(patch) = changed_fields(&self.status, desired) else {
-            self.retry_at = None;
-            return;
-        };
-        let step = Step::Patch {
-            kind: Kind::Pod,
-            key: pod.key(),
-            uid: self.uid.clone(),
-            revision: Some(self.revision),
-            of_status: true,
-            patch: serde_json::json!({ "status": patch }),
-        };
-        match self.shared.client.write(&step).await {
-            Ok(written) => {
-                self.revision = self.revision.max(written.revision);
-                self.status = desired.clone();
-                self.succeeded();
-            }
-            Err(error) => self.failed(pod, &error).await,
-        }
-    }
-
-    /// Tells the server that nothing runs any more, so that the pod can go. Its end is told only after how it ended.
-    async fn confirm(&mut self, pod: &Pod) {
-        if self.is_confirmed || self.retry_at.is_some() {
-            return;
-        }
-        let step = Step::Delete {
-            kind: Kind::Pod,
-            key: pod.key(),
-            uid: self.uid.clone(),
-            propagation: Propagation::Background,
-            grace_seconds: Some(0),
-        };
-        match self.shared.client.write(&step).await {
-            Ok(_) => {
-                self.is_confirmed = true;
-                self.succeeded();
-            }
-            Err(error) => self.failed(pod, &error).await,
-        }
-    }
-
-    fn succeeded(&mut self) {
-        self.retry_at = None;
-        self.n_failed_writes = 0;
-    }
-
-    /// A failed write is tried again, from what is then true.
-    async fn failed(&mut self, pod: &Pod, error: &ClientError) {
-        tracing::debug!(pod = %pod.key(), %error, "write failed");
-        self.retry_at = Some(self.shared.clock.now().after(backoff(self.n_failed_writes)));
-        self.n_failed_writes = self.n_failed_writes.saturating_add(1);
-        match error {
-            ClientError::NotFound(_) => self.shared.pods.gone(&self.uid),
-            ClientError::Conflict(_) => self.refresh(pod).await,
-            ClientError::AlreadyExists(_)
-            | ClientError::Expired(_)
-            | ClientError::Refused { .. }
-            | ClientError::Busy { .. }
-            | ClientError::Unknown(_) => {}
-        }
-    }
-
-    /// Somebody else has written, and the watch has not told yet.
-    async fn refresh(&mut self, pod: &Pod) {
-        let found = self.shared.client.get(Kind::Pod, &pod.key()).await;
-        let found = found.map(|json| serde_json::from_slice::<Pod>(&json));
-        match found {
-            Ok(Ok(found)) if found.metadata.uid == self.uid => {
-                self.shared.pods.insert(Arc::new(found));
-            }
-            Ok(Ok(_)) | Err(ClientError::NotFound(_)) => self.shared.pods.gone(&self.uid),
-            Ok(Err(_)) | Err(_) => {}
-        }
     }
 
     async fn clean_up(self, pod: &Pod) {
@@ -315,73 +234,5 @@ impl Worker {
                 let _ = tokio::time::timeout(delay, self.wake.notified()).await;
             }
         }
-    }
-}
-
-fn backoff(n_failed: u32) -> Duration {
-    RETRY_FIRST.saturating_mul(2_u32.saturating_pow(n_failed)).min(RETRY_LONGEST)
-}
-
-/// An event of a kubelet about a pod.
-fn event(pod: &Pod, note: &Note, node: &str, now: Time) -> Value {
-    let metadata = &pod.metadata;
-    let event_type = match note.severity {
-        Severity::Normal => "Normal",
-        Severity::Warning => "Warning",
-    };
-    serde_json::json!({
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": format!("{}.{:x}", metadata.name, now.0.as_nanosecond()), "namespace": metadata.namespace},
-        "involvedObject": {
-            "apiVersion": "v1", "kind": "Pod",
-            "namespace": metadata.namespace, "name": metadata.name, "uid": metadata.uid,
-        },
-        "type": event_type,
-        "reason": note.reason,
-        "message": note.message,
-        "firstTimestamp": now, "lastTimestamp": now, "count": 1,
-        "source": {"component": "kubelet", "host": node},
-        "reportingComponent": "kubelet", "reportingInstance": node,
-    })
-}
-
-/// The fields of a status that differ, as a merge patch; none if there are none.
-fn changed_fields(known: &PodStatus, desired: &PodStatus) -> Option<Value> {
-    let fields = |status: &PodStatus| match serde_json::to_value(status) {
-        Ok(Value::Object(fields)) => fields,
-        _ => Map::new(),
-    };
-    let (known, desired) = (fields(known), fields(desired));
-    let removed =
-        known.keys().filter(|name| !desired.contains_key(*name)).map(|name| (name.clone(), Value::Null));
-    let changed = desired.iter().filter(|(name, value)| known.get(*name) != Some(value));
-    let patch: Map<_, _> =
-        changed.map(|(name, value)| (name.clone(), value.clone())).chain(removed).collect();
-    (!patch.is_empty()).then_some(Value::Object(patch))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_changed_is_written() {
-        let known = PodStatus {
-            reason: "Evicted".to_owned(),
-            host_ip: "127.0.0.1".to_owned(),
-            ..PodStatus::default()
-        };
-        assert_eq!(changed_fields(&known, &known.clone()), None);
-        let desired = PodStatus { reason: String::new(), pod_ip: "127.64.0.1".to_owned(), ..known.clone() };
-        let patch = serde_json::json!({"podIP": "127.64.0.1", "reason": null});
-        assert_eq!(changed_fields(&known, &desired), Some(patch));
-    }
-
-    #[test]
-    fn failed_writes_are_tried_again_ever_more_slowly() {
-        assert_eq!(backoff(0), Duration::from_millis(100));
-        assert_eq!(backoff(3), Duration::from_millis(800));
-        assert_eq!(backoff(99), Duration::from_secs(10));
     }
 }

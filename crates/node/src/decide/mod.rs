@@ -6,8 +6,8 @@
 //!        └── status: what a kubelet would report of the same
 //! ```
 //!
-//! **Invariant:** nothing here does I/O or reads a clock, and nothing is remembered between two decisions: after a crash
-//! the same pod and the same records lead to the same decision.
+//! **Invariant:** nothing here does I/O or reads a clock, and nothing is remembered between two decisions:
+//! after a crash the same pod and the same records lead to the same decision.
 
 mod attempts;
 mod backoff;
@@ -88,7 +88,8 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Whether the status holds only until the containers that are to be started have started, an instant later.
+    /// Whether the status holds only until the containers that are to be started have started, an instant
+    /// later.
     pub fn is_passing(&self) -> bool {
         !self.status.phase.is_finished()
             && self.actions.iter().any(|action| matches!(action, Action::Start { .. }))
@@ -257,7 +258,8 @@ fn advance(sight: &Sight<'_>, todo: &mut Todo) {
     }
 }
 
-/// Whether what comes after an init container may start: it has succeeded, or it is a sidecar that has started.
+/// Whether what comes after an init container may start: it has succeeded, or it is a sidecar that has
+/// started.
 fn is_passed(sight: &Sight<'_>, container: &Container) -> bool {
     match sight.attempts.latest(&container.name) {
         None => false,
@@ -268,8 +270,8 @@ fn is_passed(sight: &Sight<'_>, container: &Container) -> bool {
     }
 }
 
-/// Starts a container if it has never run, stops it if it is not well, and starts it again if it has ended and may be and
-/// its back-off is over.
+/// Starts a container if it has never run, stops it if it is not well, and starts it again if it has ended
+/// and may be and its back-off is over.
 fn keep_going(sight: &Sight<'_>, container: &Container, is_init: bool, todo: &mut Todo) {
     let name = &container.name;
     let (attempt, backoff_seconds, due) = match sight.attempts.latest(name) {

@@ -133,7 +133,8 @@ async fn connect(address: &str) -> Result<TcpStream, String> {
     TcpStream::connect(address).await.map_err(|error| format!("{address}: {error}"))
 }
 
-/// Only whether an encrypted server answers at all is looked at: its certificate is not one that anybody could check.
+/// Only whether an encrypted server answers at all is looked at: its certificate is not one that anybody
+/// could check.
 async fn http_get(address: &str, get: &HttpGetAction) -> Result<(), String> {
     let mut stream = connect(address).await?;
     if get.scheme.eq_ignore_ascii_case("https") {

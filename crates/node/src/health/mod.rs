@@ -1,4 +1,5 @@
-//! Whether a running container is well: its hook after the start, then its startup, readiness and liveness probes.
+//! Whether a running container is well: its hook after the start, then its startup, readiness and liveness
+//! probes.
 //!
 //! One task per attempt asks; what it learns goes into [`Health`], by which is decided.
 
@@ -227,7 +228,8 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// Asks again and again, and tells each verdict to `end`, until that returns something. The text is the last error.
+    /// Asks again and again, and tells each verdict to `end`, until that returns something. The text is the
+    /// last error.
     async fn ask<T>(&self, probe: &Probe, end: impl Fn(Verdict, &str) -> Option<T>) -> (T, String) {
         let first_at = Time(self.started_at).after(Duration::from_secs(probe.initial_delay_seconds.into()));
         tokio::time::sleep(first_at.since(Time(Timestamp::now()))).await;

@@ -70,7 +70,8 @@ impl Segments {
                     return Ok(0);
                 }
                 self.files.extend(newer);
-                // What was written to the old file before the new one began may have come after the read above.
+                // What was written to the old file before the new one began may have come after the read
+                // above.
                 continue;
             }
             self.files.pop_front();
@@ -92,8 +93,8 @@ impl Segments {
     }
 }
 
-/// Opens all files that exist, the oldest first. The newest is opened first, so that one that becomes older meanwhile is
-/// found twice, and not missed.
+/// Opens all files that exist, the oldest first. The newest is opened first, so that one that becomes older
+/// meanwhile is found twice, and not missed.
 async fn open_all(path: &std::path::Path) -> io::Result<VecDeque<Segment>> {
     let mut files: VecDeque<Segment> = VecDeque::new();
     for path in segments(path) {
@@ -110,7 +111,8 @@ async fn open_all(path: &std::path::Path) -> io::Result<VecDeque<Segment>> {
     Ok(files)
 }
 
-/// Counts line ends from the end of a file, and returns the position after the last of `n_left`; 0 if there are fewer.
+/// Counts line ends from the end of a file, and returns the position after the last of `n_left`; 0 if there
+/// are fewer.
 async fn find_nth_last_line(file: &mut File, mut end: u64, n_left: &mut u64) -> io::Result<u64> {
     let mut chunk = vec![0; CHUNK_BYTES];
     while end > 0 {

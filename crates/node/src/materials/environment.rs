@@ -63,8 +63,8 @@ fn value(
     Ok(sources.key(kind, &key.name, &key.key, key.optional)?.map(text))
 }
 
-/// The command line: `command` and `args`, with `$(NAME)` replaced. Empty if the manifest names no command, because then
-/// the image would say what to run, and there is no image.
+/// The command line: `command` and `args`, with `$(NAME)` replaced. Empty if the manifest names no command,
+/// because then the image would say what to run, and there is no image.
 ///
 /// Arguments alone are run as a command: they are what follows the entrypoint, and most images have none.
 pub fn command_line(container: &Container, variables: &BTreeMap<String, String>) -> Vec<String> {

@@ -102,8 +102,8 @@ fn limit(container: &Container, facts: &Facts, name: &str) -> Option<Quantity> {
     container.resources.limits.get(name).or_else(|| facts.allocatable.get(name)).copied()
 }
 
-/// How many times the divisor fits, a part counting as one. In thousandths where they matter, else in whole units,
-/// because bytes in thousandths can be more than fits.
+/// How many times the divisor fits, a part counting as one. In thousandths where they matter, else in whole
+/// units, because bytes in thousandths can be more than fits.
 fn divide_up(amount: Quantity, divisor: Quantity) -> i64 {
     let (amount, divisor) = if divisor < Quantity::from_units(1) || amount < Quantity::from_units(1_000_000) {
         (amount.milli_value(), divisor.milli_value())

@@ -8,7 +8,8 @@
 //!   volumes      directories and files
 //! ```
 //!
-//! All of it is pure but [`volumes::write`]: the shell fetches the sources, and everything else follows from them.
+//! All of it is pure but [`volumes::write`]: the shell fetches the sources, and everything else follows from
+//! them.
 
 pub mod environment;
 pub mod fields;

@@ -212,9 +212,24 @@ pub fn write(volume: &Desired) -> io::Result<()> {
         Content::Existing(path_type) => check_existing(&volume.path, path_type),
         Content::Files(files) => {
             fs::create_dir_all(&volume.path)?;
-            files.iter().try_for_each(|(path, file)| write_file(&volume.path.join(path), file))
+            files.iter().try_for_each(|(path, file)| write_file(&volume.path.join(path), file))?;
+            remove_others(&volume.path, Path::new(""), files)
         }
     }
+}
+
+/// Removes files whose key is no more. Directories stay: they do no harm.
+fn remove_others(volume: &Path, below: &Path, files: &BTreeMap<PathBuf, File>) -> io::Result<()> {
+    for entry in fs::read_dir(volume.join(below))? {
+        let entry = entry?;
+        let path = below.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            remove_others(volume, &path, files)?;
+        } else if !files.contains_key(&path) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn check_existing(path: &Path, path_type: &str) -> io::Result<()> {
@@ -374,6 +389,24 @@ mod tests {
             path "../../etc/passwd" leads out of its volume
         "#]],
         );
+    }
+
+    #[test]
+    fn files_whose_key_is_gone_go_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let volume = |paths: &[&str]| {
+            let files =
+                paths.iter().map(|path| (path.into(), File { bytes: Vec::new(), mode: 0o644 })).collect();
+            Desired {
+                name: "v".to_owned(),
+                path: directory.path().to_owned(),
+                content: Content::Files(files),
+            }
+        };
+        write(&volume(&["a", "deep/b", "deep/c"])).unwrap();
+        write(&volume(&["deep/c"])).unwrap();
+        let exists = ["a", "deep/b", "deep/c"].map(|path| directory.path().join(path).exists());
+        assert_eq!(exists, [false, false, true]);
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //!                        └── <container>   its limits, its processes, whether it ran out of memory
 //! ```
 //!
-//! A group may have processes or sub-groups with limits, not both, so ours is beside our own group and not in it. Whether
-//! that is allowed depends on who started us: systemd gives its users a part of the tree, and root has all of it.
+//! A group may have processes or sub-groups with limits, not both, so ours is beside our own group and not in
+//! it. Whether that is allowed depends on who started us: systemd gives its users a part of the tree, and
+//! root has all of it.
 
 use std::ffi::OsString;
 use std::fs;

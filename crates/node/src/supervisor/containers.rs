@@ -33,7 +33,8 @@ pub(super) struct Containers {
     outbox: Rc<Outbox>,
     /// The arguments with which this program is called for a stage.
     stage: Vec<OsString>,
-    /// Where limits are set; looked for when the first container has one, and none where that is not possible.
+    /// Where limits are set; looked for when the first container has one, and none where that is not
+    /// possible.
     cgroups: OnceCell<Option<Cgroups>>,
     /// Control groups of containers that have ended, until they are gone.
     old_cgroups: RefCell<Vec<PathBuf>>,
@@ -47,8 +48,8 @@ struct Process {
 }
 
 impl Containers {
-    /// Takes over what the records say. Whatever still runs lost its supervisor, and with it the other ends of its
-    /// pipes: it is killed, and reported as lost.
+    /// Takes over what the records say. Whatever still runs lost its supervisor, and with it the other ends
+    /// of its pipes: it is killed, and reported as lost.
     pub(super) fn load(pods: PathBuf, stage: Vec<OsString>) -> Containers {
         let mut records: BTreeMap<_, _> =
             records::load_all(&pods).into_iter().map(|record| (record.id.clone(), record)).collect();
@@ -77,7 +78,8 @@ impl Containers {
         self.outbox.attach(self.records.borrow().keys().cloned())
     }
 
-    /// What there is to tell the attached node, as soon as there is something; none once another one has attached.
+    /// What there is to tell the attached node, as soon as there is something; none once another one has
+    /// attached.
     pub(super) async fn reports(&self, session: Session) -> Option<Vec<Report>> {
         self.outbox.take(session, |id| self.records.borrow().get(id).cloned()).await
     }
@@ -227,7 +229,8 @@ impl Containers {
         self.old_cgroups.borrow_mut().extend(cgroup);
     }
 
-    /// Kills what containers that have ended left behind. Returns whether there was anything: then there may be more.
+    /// Kills what containers that have ended left behind. Returns whether there was anything: then there may
+    /// be more.
     pub(super) fn sweep(&self) -> bool {
         let processes = self.processes.borrow();
         let runs = |id: &ContainerId| processes.values().any(|process| process.id == *id);
@@ -239,8 +242,8 @@ impl Containers {
         n_killed > 0 || !cgroups.is_empty()
     }
 
-    /// Asks all containers to end, and kills those whose time is over. Returns when to call this again; none once
-    /// nothing runs any more.
+    /// Asks all containers to end, and kills those whose time is over. Returns when to call this again; none
+    /// once nothing runs any more.
     pub(super) fn stop_all(&self) -> Option<Duration> {
         let running: Vec<_> =
             self.records.borrow().values().filter(|record| record.is_running()).cloned().collect();

@@ -1,7 +1,7 @@
 //! A container's output as the log file that a container runtime would write: `<time> <stream> <F|P> <text>`.
 //!
-//! `P` marks a line that goes on in the next entry of the same stream: an overlong one, or the last one if the
-//! container did not end it. Readers put the parts together again.
+//! `P` marks a line that goes on in the next entry of the same stream: an overlong one, or the last one if
+//! the container did not end it. Readers put the parts together again.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -34,8 +34,8 @@ impl Stream {
 
 /// The log of one attempt, open for writing.
 ///
-/// There is no file until there is something to write, for many containers write nothing. A full file makes room for a
-/// new one, and the oldest goes, so that no container can fill the disk.
+/// There is no file until there is something to write, for many containers write nothing. A full file makes
+/// room for a new one, and the oldest goes, so that no container can fill the disk.
 #[derive(Debug)]
 pub(super) struct LogFile {
     path: PathBuf,

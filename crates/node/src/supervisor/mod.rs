@@ -7,9 +7,9 @@
 //!                            └── <root>/pods/<uid>/<name>.<attempt>.json   start and end
 //! ```
 //!
-//! Krafla may be killed at any moment and loses nothing: containers, their output and how they ended are in the hands
-//! of this process, and a restarted krafla finds them again through the socket. It does what it is asked and reports
-//! what happens; what to start and when to restart is decided by the node.
+//! Krafla may be killed at any moment and loses nothing: containers, their output and how they ended are in
+//! the hands of this process, and a restarted krafla finds them again through the socket. It does what it is
+//! asked and reports what happens; what to start and when to restart is decided by the node.
 
 pub mod cgroup;
 mod containers;
@@ -63,16 +63,16 @@ impl Mode {
     }
 }
 
-/// How long the supervisor stays when nothing runs and no node is attached: a krafla that is just restarting shall
-/// not have to wait for a new one.
+/// How long the supervisor stays when nothing runs and no node is attached: a krafla that is just restarting
+/// shall not have to wait for a new one.
 const IDLE_AFTER: Duration = Duration::from_secs(5);
 
-/// How often a supervisor without a node looks whether its root directory still exists. If it does not, no node can ever
-/// attach again.
+/// How often a supervisor without a node looks whether its root directory still exists. If it does not, no
+/// node can ever attach again.
 const ROOT_CHECK_EVERY: Duration = Duration::from_secs(2);
 
-/// How long after the end of a container the strays of all containers are looked for. Looking costs a walk through
-/// `/proc`, so the ends of many containers share one.
+/// How long after the end of a container the strays of all containers are looked for. Looking costs a walk
+/// through `/proc`, so the ends of many containers share one.
 const SWEEP_AFTER: Duration = Duration::from_millis(100);
 
 /// The name of the socket in the root directory.
@@ -81,10 +81,11 @@ const SOCKET: &str = "supervisor.sock";
 /// What the supervisor says on its standard output once it can be connected to.
 pub(crate) const READY: &str = "ready";
 
-/// Runs the supervisor, until it is not needed any more. The arguments are those that the node gives: `<root> <mode>`.
+/// Runs the supervisor, until it is not needed any more. The arguments are those that the node gives: `<root>
+/// <mode>`.
 ///
-/// The supervisor calls itself with other arguments for [`stage`]s. Therefore this must be called before anything else
-/// has started threads, with the last arguments of the command line, whatever they are.
+/// The supervisor calls itself with other arguments for [`stage`]s. Therefore this must be called before
+/// anything else has started threads, with the last arguments of the command line, whatever they are.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<_> = args.into_iter().collect();
     match args.split_first() {
@@ -103,7 +104,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// The socket's path by way of an open directory: the path itself may be longer than the 108 bytes that Linux allows.
+/// The socket's path by way of an open directory: the path itself may be longer than the 108 bytes that Linux
+/// allows.
 pub(crate) fn socket_path(directory: &File) -> PathBuf {
     use std::os::fd::AsRawFd;
     PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(SOCKET)
@@ -122,7 +124,8 @@ fn run(args: Vec<OsString>) -> anyhow::Result<()> {
     let root = &fs::canonicalize(root).context("the root directory can not be found")?;
     detach()?;
     let lock = File::create(root.join("supervisor.lock")).context("the lock file can not be created")?;
-    // Waits for a supervisor that is just leaving. One that stays answers on the socket, and nobody starts a second.
+    // Waits for a supervisor that is just leaving. One that stays answers on the socket, and nobody starts a
+    // second.
     flock(&lock, FlockOperation::LockExclusive).context("the lock file can not be locked")?;
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -137,7 +140,8 @@ fn own_arguments(n_given: usize) -> Vec<OsString> {
 
 /// Leaves krafla's terminal and takes in what containers leave behind.
 fn detach() -> anyhow::Result<()> {
-    // Fails if this process leads a group already, as when it is started by hand from a shell: then it has a terminal.
+    // Fails if this process leads a group already, as when it is started by hand from a shell: then it has a
+    // terminal.
     let _ = setsid();
     set_child_subreaper(Some(getpid())).context("orphans can not be taken in")?;
     // Two pipes and a log file for each container.

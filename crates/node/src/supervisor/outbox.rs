@@ -1,7 +1,7 @@
 //! What is to be told to the attached node.
 //!
-//! It holds names, not messages: however slowly the node reads, a container stands here once, and its newest state is
-//! told. So the supervisor never waits for the node and never grows with what it could not say.
+//! It holds names, not messages: however slowly the node reads, a container stands here once, and its newest
+//! state is told. So the supervisor never waits for the node and never grows with what it could not say.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

@@ -16,8 +16,8 @@ use crate::container::ContainerId;
 /// What a pipe holds by default on Linux, and so what one read can bring.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What is read at most from a pipe after its main process has ended. A process that escaped may go on writing for
-/// ever; what was written before is in the pipe, which holds no more than this.
+/// What is read at most from a pipe after its main process has ended. A process that escaped may go on
+/// writing for ever; what was written before is in the pipe, which holds no more than this.
 const LAST_BYTES_MAX: usize = 1 << 20;
 
 /// The output of one running process.
@@ -63,15 +63,16 @@ impl Output {
         Ok(Output { sink, pipes, readers })
     }
 
-    /// Takes in what the process wrote last, and closes the log. Not the end of the pipe is waited for but an empty
-    /// pipe: a process that escaped could keep it open.
+    /// Takes in what the process wrote last, and closes the log. Not the end of the pipe is waited for but an
+    /// empty pipe: a process that escaped could keep it open.
     pub(super) fn finish(self) {
         self.readers.iter().for_each(AbortHandle::abort);
         let mut chunk = vec![0; CHUNK_BYTES];
         for (stream, pipe) in &self.pipes {
             let mut n_read = 0;
             while n_read < LAST_BYTES_MAX {
-                // Not `try_read`: it trusts what the reactor saw last, which may be older than the last output.
+                // Not `try_read`: it trusts what the reactor saw last, which may be older than the last
+                // output.
                 let Ok(n @ 1..) = rustix::io::read(pipe.as_ref(), &mut chunk) else { break };
                 self.sink.write(*stream, chunk.get(..n).unwrap_or_default());
                 n_read += n;

@@ -1,8 +1,8 @@
 //! What the node and the supervisor say to each other: one JSON document per line.
 //!
-//! Both directions are level-triggered. The supervisor reports a container's whole record whenever it changes, and all
-//! records when a node attaches; a request that was already carried out is ignored. So a lost connection is mended by
-//! connecting again, and nobody needs to know what was under way.
+//! Both directions are level-triggered. The supervisor reports a container's whole record whenever it
+//! changes, and all records when a node attaches; a request that was already carried out is ignored. So a
+//! lost connection is mended by connecting again, and nobody needs to know what was under way.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,8 @@ use super::cgroup::Limits;
 use super::stage::Sandbox;
 use crate::container::{ContainerId, Record};
 
-/// The longest line that is read. A container's environment is the biggest part; Linux itself allows about 2 MiB.
+/// The longest line that is read. A container's environment is the biggest part; Linux itself allows about 2
+/// MiB.
 const LINE_BYTES_MAX: u64 = 8 << 20;
 
 /// What the node asks for.

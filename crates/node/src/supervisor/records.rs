@@ -1,8 +1,8 @@
 //! The durable records of attempts: one small file each, to which each change is added as a line of JSON.
 //!
-//! The last whole line counts, so a write that was cut off does no harm, and no file has to be replaced: starting a
-//! container costs one new file. The files are not synced to disk: they must outlive the death of any process, not that of
-//! the machine, for when the machine dies all containers die with it.
+//! The last whole line counts, so a write that was cut off does no harm, and no file has to be replaced:
+//! starting a container costs one new file. The files are not synced to disk: they must outlive the death of
+//! any process, not that of the machine, for when the machine dies all containers die with it.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

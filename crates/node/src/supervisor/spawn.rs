@@ -41,10 +41,11 @@ pub(super) enum SpawnError {
     Failed(PathBuf, io::Error),
 }
 
-/// Starts a process in a process group of its own, with nothing inherited but what `launch` says and its `place`.
+/// Starts a process in a process group of its own, with nothing inherited but what `launch` says and its
+/// `place`.
 ///
-/// The command is looked up here, not by the child: with an absolute path the standard library can use `posix_spawn`,
-/// which does not copy this process, and the error can say what was looked for and where.
+/// The command is looked up here, not by the child: with an absolute path the standard library can use
+/// `posix_spawn`, which does not copy this process, and the error can say what was looked for and where.
 pub(super) fn spawn(
     launch: &Launch,
     sandbox: Option<&Sandbox>,

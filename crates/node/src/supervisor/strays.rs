@@ -1,7 +1,7 @@
 //! Finds processes that outlived their container.
 //!
-//! When the main process of a container ends, its process group is killed. What had left the group before (a daemon, a
-//! job of an interactive shell) becomes a child of the supervisor, and is known by its environment.
+//! When the main process of a container ends, its process group is killed. What had left the group before (a
+//! daemon, a job of an interactive shell) becomes a child of the supervisor, and is known by its environment.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,9 +21,11 @@ pub(super) enum Among {
     Everybody,
 }
 
-/// Kills all processes whose container, one of those in `pods`, is one that `is_stray` names. Returns how many there were.
+/// Kills all processes whose container, one of those in `pods`, is one that `is_stray` names. Returns how
+/// many there were.
 ///
-/// One call is not always enough: the children of what is killed become children of this process, and only then show.
+/// One call is not always enough: the children of what is killed become children of this process, and only
+/// then show.
 pub(super) fn kill_strays(pods: &Path, among: Among, is_stray: impl Fn(Pid, &ContainerId) -> bool) -> usize {
     let Ok(processes) = fs::read_dir("/proc") else { return 0 };
     let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -57,8 +57,8 @@ impl Machine {
         RunningNode { node, stop: Some(stop), task }
     }
 
-    /// Whether containers can have a view of the file system of their own here. A test of that must not fail where they
-    /// can not, as in many containers.
+    /// Whether containers can have a view of the file system of their own here. A test of that must not fail
+    /// where they can not, as in many containers.
     pub(crate) fn allows_isolation(&self) -> bool {
         let mut check = std::process::Command::new(env!("CARGO_BIN_EXE_krafla-node-supervisor"));
         let output = check.arg("check").arg(self.directory.path()).output().unwrap();

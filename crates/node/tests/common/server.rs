@@ -46,6 +46,15 @@ impl Server {
         self.create(Kind::Pod, json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}))
     }
 
+    /// Changes fields of an object of the namespace `default`.
+    pub(crate) fn patch(&self, kind: Kind, name: &str, patch: &Value) {
+        let key = Key::new("default", name);
+        let mut state = self.0.state.lock();
+        let mut object = state.objects[&(kind, key.clone())].clone();
+        merge(&mut object, patch);
+        self.0.store(&mut state, kind, key, object, EventType::Modified);
+    }
+
     /// Asks for the deletion of a pod, as `kubectl delete` does.
     pub(crate) fn delete_pod(&self, name: &str, grace_seconds: Option<i64>) {
         self.0.delete(Kind::Pod, &Key::new("default", name), grace_seconds).unwrap();

@@ -1,5 +1,5 @@
-//! The stage between the supervisor and a container that needs more than a process: its own view of the file system, its
-//! own host name, limits.
+//! The stage between the supervisor and a container that needs more than a process: its own view of the file
+//! system, its own host name, limits.
 //!
 //! ```text
 //!   supervisor ──spawns──> stage ──becomes──> the container's command
@@ -8,8 +8,9 @@
 //!                            └ volumes at their mountPath, /etc/hosts with the pod's peers
 //! ```
 //!
-//! It is this program again, because what it does must be done by a process with a single thread, between fork and exec,
-//! and may not be done there without `unsafe`. What goes wrong is left in a file for the supervisor to find.
+//! It is this program again, because what it does must be done by a process with a single thread, between
+//! fork and exec, and may not be done there without `unsafe`. What goes wrong is left in a file for the
+//! supervisor to find.
 
 mod mounts;
 
@@ -63,7 +64,8 @@ pub(super) fn main(args: &[OsString]) -> ExitCode {
     let message = format!("{error:#}");
     eprintln!("{message}");
     if let Some(place) = std::env::var_os(CONTAINER_VARIABLE) {
-        // Without this the supervisor takes the end of this process for that of the container, which it then is.
+        // Without this the supervisor takes the end of this process for that of the container, which it then
+        // is.
         let _ = fs::write(PathBuf::from(place).with_added_extension("error"), message);
     }
     ExitCode::from(128)
@@ -134,8 +136,8 @@ pub(super) fn check(args: &[OsString]) -> ExitCode {
     }
 }
 
-/// Leaves the machine's name spaces: as root directly, else by way of a user name space, in which everybody stays who they
-/// are.
+/// Leaves the machine's name spaces: as root directly, else by way of a user name space, in which everybody
+/// stays who they are.
 fn enter_own_spaces() -> anyhow::Result<()> {
     let own = UnshareFlags::NEWNS | UnshareFlags::NEWUTS;
     if unshare(own).is_ok() {

@@ -1,8 +1,9 @@
 //! Puts files and directories at other places, for this process and its children alone.
 //!
-//! A mount needs a mount point, and the machine need not have it: `/etc/volcano` exists in few places. Making it for real
-//! would leave traces. So a directory in which something is missing is replaced by a copy made of mounts: an empty
-//! directory, in memory, into which everything that the original holds is mounted. There the missing can be made.
+//! A mount needs a mount point, and the machine need not have it: `/etc/volcano` exists in few places. Making
+//! it for real would leave traces. So a directory in which something is missing is replaced by a copy made of
+//! mounts: an empty directory, in memory, into which everything that the original holds is mounted. There the
+//! missing can be made.
 //!
 //! ```text
 //!   /etc            /etc (in memory)
@@ -11,8 +12,9 @@
 //!                   └── volcano    a volume
 //! ```
 //!
-//! What a container writes to such a directory itself is gone with it, as in a container; what lies deeper is the machine's.
-//! The working directory is not replaced: what is missing there is made for real, because people look for results there.
+//! What a container writes to such a directory itself is gone with it, as in a container; what lies deeper is
+//! the machine's. The working directory is not replaced: what is missing there is made for real, because
+//! people look for results there.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -32,7 +34,8 @@ use rustix::process::{chdir, pivot_root};
 
 use super::{Mount, Sandbox};
 
-/// A directory with more entries is not replaced: that would take longer than anybody expects a start to take.
+/// A directory with more entries is not replaced: that would take longer than anybody expects a start to
+/// take.
 const ENTRIES_MAX: usize = 4096;
 
 /// Makes all mounts of a sandbox. The process must have a mount name space of its own already.
@@ -57,7 +60,8 @@ struct View<'a> {
     sandbox: &'a Sandbox,
     /// Directories that were replaced. Something can be made in them, but not deeper.
     copies: BTreeSet<PathBuf>,
-    /// Directories in and below which something can be made: mounts, what was made in copies, the working directory.
+    /// Directories in and below which something can be made: mounts, what was made in copies, the working
+    /// directory.
     own: Vec<PathBuf>,
 }
 
