@@ -91,3 +91,85 @@ fn compare(value: Option<&str>, bounds: &[String]) -> Option<(i64, i64)> {
     let [bound] = bounds else { return None };
     Some((value?.parse().ok()?, bound.parse().ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_toleration_is_compared_by_key_value_and_effect() {
+        let taint = |key: &str, value: &str, effect: &str| Taint {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            effect: effect.to_owned(),
+        };
+        let toleration = |key: &str, operator: &str, value: &str, effect: &str| Toleration {
+            key: key.to_owned(),
+            operator: operator.to_owned(),
+            value: value.to_owned(),
+            effect: effect.to_owned(),
+        };
+        let gpu = taint("gpu", "a100", "NoSchedule");
+        let table = [
+            (toleration("gpu", "Equal", "a100", "NoSchedule"), true),
+            (toleration("gpu", "", "a100", ""), true),
+            (toleration("gpu", "Equal", "h100", ""), false),
+            (toleration("disk", "Equal", "a100", ""), false),
+            (toleration("gpu", "Equal", "a100", "NoExecute"), false),
+            (toleration("gpu", "Exists", "", ""), true),
+            (toleration("disk", "Exists", "", ""), false),
+            (toleration("", "Exists", "", ""), true),
+            (toleration("gpu", "Newer", "a100", ""), false),
+        ];
+        for (toleration, expected) in table {
+            assert_eq!(is_tolerated(&gpu, std::slice::from_ref(&toleration)), expected, "{toleration:?}");
+        }
+        assert!(repels(&taint("gpu", "", "NoExecute")));
+        assert!(!repels(&taint("gpu", "", "PreferNoSchedule")));
+    }
+
+    #[test]
+    fn a_requirement_is_about_a_labels_value_or_its_absence() {
+        let table = [
+            ("In", &["a", "b"][..], [true, false, false]),
+            ("NotIn", &["a", "b"], [false, true, true]),
+            ("Exists", &[], [true, true, false]),
+            ("DoesNotExist", &[], [false, false, true]),
+            ("Gt", &["5"], [false, true, false]),
+            ("Lt", &["10"], [false, true, false]),
+            ("Lt", &["5"], [false, false, false]),
+            ("Gt", &["5", "6"], [false, false, false]),
+            ("Newer", &["a"], [false, false, false]),
+        ];
+        for (operator, values, expected) in table {
+            let values = values.iter().map(|value| (*value).to_owned()).collect();
+            let requirement =
+                LabelSelectorRequirement { key: "any".to_owned(), operator: operator.to_owned(), values };
+            let met = [Some("a"), Some("7"), None].map(|value| is_met(&requirement, value));
+            assert_eq!(met, expected, "{requirement:?}");
+        }
+    }
+
+    #[test]
+    fn one_term_must_hold_in_full_and_an_empty_one_never_does() {
+        let meta = Meta {
+            key: krafla_api::Key::new("", "one"),
+            labels: BTreeMap::from([("zone".to_owned(), "a".to_owned())]),
+            ..Meta::default()
+        };
+        let is_in = |key: &str, value: &str| LabelSelectorRequirement {
+            key: key.to_owned(),
+            operator: "In".to_owned(),
+            values: vec![value.to_owned()],
+        };
+        let term = |labels: Vec<_>, fields: Vec<_>| NodeSelectorTerm {
+            match_expressions: labels,
+            match_fields: fields,
+        };
+        assert!(holds(&term(vec![is_in("zone", "a")], vec![is_in("metadata.name", "one")]), &meta));
+        assert!(!holds(&term(vec![is_in("zone", "a")], vec![is_in("metadata.name", "two")]), &meta));
+        assert!(!holds(&term(vec![is_in("zone", "b")], Vec::new()), &meta));
+        assert!(!holds(&term(Vec::new(), vec![is_in("spec.other", "one")]), &meta));
+        assert!(!holds(&NodeSelectorTerm::default(), &meta));
+    }
+}

@@ -290,3 +290,69 @@ impl Limits {
         self.0.iter().find(|(place, limit)| is_exceeded(**place, **limit)).map(|(place, _)| *place)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What a pod asks for, as a resource list in JSON.
+    fn asks_for(spec: &Value) -> Value {
+        let spec: PodSpec = serde_json::from_value(spec.clone()).unwrap();
+        let mut names = Names::new();
+        let needs = names.of_pod(&spec);
+        json!(names.list(&needs))
+    }
+
+    fn container(requests: &Value) -> Value {
+        json!({ "resources": { "requests": requests } })
+    }
+
+    #[test]
+    fn containers_add_up() {
+        let spec = json!({ "containers": [container(&json!({ "cpu": "500m", "memory": "1Gi" })), container(&json!({ "cpu": 1 }))] });
+        assert_eq!(asks_for(&spec), json!({ "cpu": "1500m", "memory": "1Gi", "pods": "1" }));
+    }
+
+    #[test]
+    fn a_limit_without_a_request_is_the_request() {
+        let resources = json!({ "limits": { "cpu": 2, "nvidia.com/gpu": 1 }, "requests": { "cpu": 1 } });
+        let spec = json!({ "containers": [{ "resources": resources }] });
+        assert_eq!(asks_for(&spec), json!({ "cpu": "1", "nvidia.com/gpu": "1", "pods": "1" }));
+    }
+
+    #[test]
+    fn init_containers_run_one_after_the_other_before_the_rest() {
+        let init = [container(&json!({ "cpu": 3 })), container(&json!({ "cpu": 2, "memory": "4Gi" }))];
+        let spec = json!({ "initContainers": init, "containers": [container(&json!({ "cpu": 1, "memory": "1Gi" }))] });
+        assert_eq!(asks_for(&spec), json!({ "cpu": "3", "memory": "4Gi", "pods": "1" }));
+    }
+
+    #[test]
+    fn sidecars_run_beside_everything_that_follows() {
+        let mut sidecar = container(&json!({ "cpu": 1 }));
+        sidecar["restartPolicy"] = "Always".into();
+        let init =
+            [container(&json!({ "cpu": 4 })), sidecar.clone(), container(&json!({ "cpu": 4 })), sidecar];
+        let spec = json!({ "initContainers": init, "containers": [container(&json!({ "cpu": 1 }))] });
+        assert_eq!(asks_for(&spec), json!({ "cpu": "5", "pods": "1" }));
+        let spec = json!({ "initContainers": init, "containers": [container(&json!({ "cpu": 4 }))] });
+        assert_eq!(asks_for(&spec), json!({ "cpu": "6", "pods": "1" }));
+    }
+
+    #[test]
+    fn overhead_comes_on_top() {
+        let init = [container(&json!({ "cpu": 3 }))];
+        let spec = json!({ "overhead": { "cpu": "250m" }, "initContainers": init, "containers": [container(&json!({ "cpu": 1 }))] });
+        assert_eq!(asks_for(&spec), json!({ "cpu": "3250m", "pods": "1" }));
+    }
+
+    #[test]
+    fn a_flood_of_names_is_cut_off() {
+        let mut names = Names::new();
+        let flood: ResourceList =
+            (0..10_000).map(|index| (format!("example.com/{index}"), Quantity::from_units(1))).collect();
+        assert_eq!(names.amounts(&flood).len(), NAMES_MAX);
+    }
+}

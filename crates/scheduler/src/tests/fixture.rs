@@ -5,7 +5,7 @@
 //!   queue <name> [weight=1] [parent=root] [priority=0] [fifo] [keeps] [state=Open] [cap:|guarantee:|deserved:|used:<resource>=<n>]
 //!   class <name> value=<n>
 //!   podgroup <name> [min=1] [phase=Inqueue] [queue=default] [priority=<class>] [task:<name>=<n>] [needs:<resource>=<n>]
-//!            [running=<n>] [succeeded=<n>] [failed=<n>] [unschedulable=<message>] [scheduled]
+//!            [running=<n>] [succeeded=<n>] [failed=<n>] [unschedulable=<message>] [scheduled] [was=<condition>]
 //!   pod <name> [of=<podgroup>] [task=<name>] [cpu=1] [<resource>=<n>] [on=<node>] [phase=Running] [priority=<class>]
 //!       [deleting] [protected] [gated] [unschedulable=<message>] [scheduler=volcano] [label:<key>=<value>] [node:<label>=<value>] [tolerates=<key>]
 //!       [near=<label>:<value>@<topology>] [away=<label>:<value>@<topology>]
@@ -189,6 +189,9 @@ fn podgroup(line: &Line<'_>) -> Value {
     if let Some(message) = line.get("unschedulable") {
         let reason = "NotEnoughResources";
         conditions.push(json!({ "type": "Unschedulable", "status": "True", "reason": reason, "message": message, "lastTransitionTime": long_ago }));
+    }
+    if let Some(condition) = line.get("was") {
+        conditions.push(json!({ "type": condition, "status": "False", "lastTransitionTime": long_ago }));
     }
     if line.has("scheduled") {
         let reason = "tasks in gang are ready to be scheduled";
