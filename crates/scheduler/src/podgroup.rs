@@ -113,6 +113,8 @@ fn unsay(conditions: &mut [PodGroupCondition], of_type: &str, now: Time) {
     for condition in conditions.iter_mut().filter(|it| it.condition_type == of_type && it.status == "True") {
         condition.status = "False".to_owned();
         condition.last_transition_time = Some(now);
+        condition.reason.clear();
+        condition.message.clear();
     }
 }
 

@@ -198,6 +198,6 @@ fn a_condition_gets_a_new_time_when_it_turns() {
          pod g-0 of=g cpu=2",
     );
     expect![[r#"
-        patch podgroup g {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:00:00Z","message":"1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu","reason":"NotEnoughResources","status":"True","type":"Unschedulable"},{"lastTransitionTime":"2027-01-15T08:00:00Z","reason":"tasks in gang are ready to be scheduled","status":"False","type":"Scheduled"}]}}
+        patch podgroup g {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:00:00Z","message":"1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu","reason":"NotEnoughResources","status":"True","type":"Unschedulable"},{"lastTransitionTime":"2027-01-15T08:00:00Z","status":"False","type":"Scheduled"}]}}
     "#]].assert_eq(&plan(&objects).to_string());
 }
