@@ -258,3 +258,21 @@ fn queues_that_are_each_others_parents_hang_below_root() {
         "#]],
     );
 }
+
+#[test]
+fn a_gang_larger_than_its_queues_share_can_start_all_the_same() {
+    check(
+        "node one cpu=10
+         queue a
+         queue b
+         podgroup a queue=a phase=Inqueue
+         pod a-0 of=a cpu=6
+         podgroup b queue=b phase=Inqueue
+         pod b-0 of=b cpu=6",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            bind pod a-0 to one
+            podgroup a: Scheduled, phase=Running
+        "#]],
+    );
+}
