@@ -44,7 +44,7 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
     let cluster = Cluster::start(config).await?;
     let mut run = Run { cluster: &cluster, jobs: BTreeMap::new(), started, output: args.output };
     let outcome = tokio::select! {
-        outcome = run.to_the_end(manifests, args.logs) => outcome,
+        outcome = run.until_all_have_ended(manifests, args.logs) => outcome,
         () = any(&mut interrupt, &mut terminate) => Ok(ExitCode::from(EXIT_INTERRUPTED)),
     };
     if outcome.as_ref().is_ok_and(|code| *code == ExitCode::from(EXIT_INTERRUPTED)) {
@@ -74,7 +74,11 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    async fn to_the_end(&mut self, manifests: Vec<Manifest>, follows_logs: bool) -> Result<ExitCode> {
+    async fn until_all_have_ended(
+        &mut self,
+        manifests: Vec<Manifest>,
+        follows_logs: bool,
+    ) -> Result<ExitCode> {
         let revision = self.cluster.client.list(Kind::VcJob).await?.revision;
         for manifest in manifests {
             let key = self.create(&manifest).await?;

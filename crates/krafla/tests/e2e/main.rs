@@ -1,4 +1,11 @@
 //! What users do, through the real binary, real kubectl and real processes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 mod kubectl;
 mod run;

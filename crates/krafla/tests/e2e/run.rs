@@ -144,7 +144,9 @@ fn every_example_completes() {
     let mut examples: Vec<_> =
         std::fs::read_dir(repository_file("examples")).unwrap().map(|entry| entry.unwrap().path()).collect();
     examples.sort();
-    for example in examples.iter().filter(|file| file.extension().is_some_and(|extension| extension == "yaml")) {
+    for example in
+        examples.iter().filter(|file| file.extension().is_some_and(|extension| extension == "yaml"))
+    {
         let output = krafla().arg("run").arg(example).output().unwrap();
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
         assert_eq!(output.status.code(), Some(0), "{}:\n{stdout}{stderr}", example.display());

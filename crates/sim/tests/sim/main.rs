@@ -1,4 +1,11 @@
 //! The simulator tested: what ships keeps its promises, equal cases lead to equal runs, and planted faults are found.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 mod determinism;
 mod mutants;
