@@ -232,3 +232,134 @@ fn pod_comes_in_order(job: &Job) -> Broken {
         | JobPhase::Other(_) => Some((Property::P7, format!("created while the job is {}", job.phase))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// A history in which a job of one task with two replicas runs, its PodGroup admitted.
+    fn running() -> History {
+        let mut history = History::default();
+        assert_eq!(see(&mut history, Change::Created, &job("Pending", 0, 0)), Vec::<String>::new());
+        assert_eq!(see(&mut history, Change::Created, &group("Inqueue")), Vec::<String>::new());
+        assert_eq!(see(&mut history, Change::Updated, &job("Running", 0, 0)), Vec::<String>::new());
+        history
+    }
+
+    fn see(history: &mut History, change: Change, (kind, json): &(Kind, Value)) -> Vec<String> {
+        let object = Object::decode(*kind, json.to_string().as_bytes());
+        history.see(change, &object).iter().map(ToString::to_string).collect()
+    }
+
+    fn job(phase: &str, version: i32, retry_count: i32) -> (Kind, Value) {
+        job_of(2, phase, version, retry_count)
+    }
+
+    fn job_of(replicas: i32, phase: &str, version: i32, retry_count: i32) -> (Kind, Value) {
+        let spec = json!({ "maxRetry": 3, "tasks": [{ "name": "work", "replicas": replicas }] });
+        let status = json!({ "state": { "phase": phase }, "version": version, "retryCount": retry_count });
+        let metadata = json!({ "namespace": "n", "name": "a", "uid": "job" });
+        (Kind::VcJob, json!({ "metadata": metadata, "spec": spec, "status": status }))
+    }
+
+    fn group(phase: &str) -> (Kind, Value) {
+        let metadata =
+            json!({ "namespace": "n", "name": "a-job", "uid": "group", "ownerReferences": owners() });
+        (Kind::PodGroup, json!({ "metadata": metadata, "status": { "phase": phase } }))
+    }
+
+    fn pod(uid: &str, index: i32, phase: &str) -> (Kind, Value) {
+        let annotations = json!({
+            labels::TASK_SPEC: "work", labels::TASK_INDEX: index.to_string(), labels::JOB_VERSION: "0",
+        });
+        let metadata = json!({
+            "namespace": "n", "name": format!("a-work-{index}"), "uid": uid, "ownerReferences": owners(),
+            "annotations": annotations,
+        });
+        (Kind::Pod, json!({ "metadata": metadata, "status": { "phase": phase } }))
+    }
+
+    fn owners() -> Value {
+        json!([{ "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "a", "uid": "job", "controller": true }])
+    }
+
+    #[test]
+    fn p1_two_live_pods_for_one_index() {
+        let mut history = running();
+        assert_eq!(see(&mut history, Change::Created, &pod("one", 0, "Running")), Vec::<String>::new());
+        let broken = see(&mut history, Change::Created, &pod("two", 0, "Pending"));
+        assert_eq!(broken, ["P1: n/a-work-0: live beside one, both for work-0"]);
+    }
+
+    #[test]
+    fn p1_a_successor_may_come_once_the_pod_has_ended() {
+        let mut history = running();
+        for (change, pod) in [
+            (Change::Created, pod("one", 0, "Running")),
+            (Change::Updated, pod("one", 0, "Failed")),
+            (Change::Created, pod("two", 0, "Pending")),
+        ] {
+            assert_eq!(see(&mut history, change, &pod), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn p2_a_finished_job_stays_so_and_gets_no_pod() {
+        let mut history = running();
+        see(&mut history, Change::Updated, &job("Completed", 0, 0));
+        let broken = see(&mut history, Change::Created, &pod("late", 0, "Pending"));
+        assert_eq!(broken, ["P2: n/a-work-0: created although the job is Completed"]);
+        let broken = see(&mut history, Change::Updated, &job("Running", 0, 0));
+        assert_eq!(broken, ["P2: n/a: phase left Completed for Running"]);
+    }
+
+    #[test]
+    fn p3_the_budget_is_neither_exceeded_nor_given_back() {
+        let mut history = running();
+        let broken = see(&mut history, Change::Updated, &job("Restarting", 1, 4));
+        assert_eq!(
+            broken,
+            [
+                "P3: n/a: retryCount went from 0 to 4 with maxRetry 3",
+                "P3: n/a: a restart was not charged once"
+            ]
+        );
+        let broken = see(&mut history, Change::Updated, &job("Restarting", 1, 2));
+        assert_eq!(broken, ["P3: n/a: retryCount went from 4 to 2 with maxRetry 3"]);
+    }
+
+    #[test]
+    fn p3_a_kill_needs_a_charge_before_it() {
+        let mut history = running();
+        see(&mut history, Change::Created, &pod("one", 0, "Running"));
+        let kill =
+            |history: &History| history.see_own_deletion(&"one".into()).map(|broken| broken.to_string());
+        let broken = "P3: the pod of work-0 would be killed without a charged restart";
+        assert_eq!(kill(&history).as_deref(), Some(broken));
+        see(&mut history, Change::Updated, &job("Restarting", 1, 1));
+        assert_eq!(kill(&history), None);
+    }
+
+    #[test]
+    fn p3_a_pod_that_was_once_too_many_may_go_for_free() {
+        let mut history = running();
+        see(&mut history, Change::Created, &pod("two", 1, "Running"));
+        see(&mut history, Change::Updated, &job_of(1, "Running", 0, 0));
+        see(&mut history, Change::Updated, &job_of(2, "Running", 0, 0));
+        assert_eq!(history.see_own_deletion(&"two".into()), None);
+    }
+
+    #[test]
+    fn p7_no_pod_before_the_podgroup_is_admitted_or_while_the_job_stops() {
+        let mut history = History::default();
+        see(&mut history, Change::Created, &job("Pending", 0, 0));
+        see(&mut history, Change::Created, &group("Pending"));
+        let broken = see(&mut history, Change::Created, &pod("early", 0, "Pending"));
+        assert_eq!(broken, ["P7: n/a-work-0: created before its PodGroup left Pending"]);
+        see(&mut history, Change::Updated, &group("Inqueue"));
+        see(&mut history, Change::Updated, &job("Aborting", 1, 0));
+        let broken = see(&mut history, Change::Created, &pod("late", 1, "Pending"));
+        assert_eq!(broken, ["P7: n/a-work-1: created while the job is Aborting"]);
+    }
+}
