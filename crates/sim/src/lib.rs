@@ -39,4 +39,5 @@ pub use fault::{FAULTS, Fault, Injection};
 pub use oracle::Finding;
 pub use program::{Part, Program};
 pub use shrink::shrink;
+pub use wire::Attempt;
 pub use world::{Outcome, play};

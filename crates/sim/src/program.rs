@@ -1,7 +1,9 @@
 //! What is being tested: the processes, each with its controllers.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use krafla_api::Kind;
 use krafla_plan::Controller;
 use krafla_runtime::Client;
 
@@ -21,6 +23,14 @@ pub struct Part {
     pub controllers: fn() -> Vec<Box<dyn Controller>>,
     /// What it does with its client before using it: nothing, unless a test plants a fault there.
     pub client: fn(Arc<dyn Client>) -> Arc<dyn Client>,
+}
+
+impl Part {
+    /// The kinds that the process watches.
+    pub fn kinds(&self) -> BTreeSet<Kind> {
+        let controllers = (self.controllers)();
+        controllers.iter().flat_map(|it| it.watches().iter().copied().chain([it.root()])).collect()
+    }
 }
 
 impl Program {

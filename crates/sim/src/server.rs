@@ -89,7 +89,8 @@ impl Server {
         self.write(&Step::Delete { kind, key, uid, propagation, grace_seconds: None }).map(drop)
     }
 
-    fn uid(&self, kind: Kind, key: &Key) -> Result<Uid, ClientError> {
+    /// Who has this name now.
+    pub(crate) fn uid(&self, kind: Kind, key: &Key) -> Result<Uid, ClientError> {
         let entry = self.store.get(&resource(kind), key);
         entry.map(|entry| entry.uid.clone()).ok_or_else(|| ClientError::NotFound(format!("{kind} {key}")))
     }

@@ -43,13 +43,23 @@ pub(crate) struct State {
     pub(crate) oracle: Oracle,
     /// What happened so far.
     pub(crate) trace: Trace,
+    /// The writes that processes tried to make.
+    pub(crate) attempts: Vec<Attempt>,
     injections: Vec<Injection>,
-    n_writes: u32,
     /// How many writes may still be made before others get their turn; any number, if it is not said.
     permits: Option<u32>,
     is_author_dead: bool,
     outage_ends: Option<Time>,
     struck: Vec<Fault>,
+}
+
+/// A write that a process tried to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The process.
+    pub process: &'static str,
+    /// Whether it was to store a new object.
+    pub creates: bool,
 }
 
 impl Wire {
@@ -63,8 +73,8 @@ impl Wire {
         let state = State {
             oracle,
             trace,
+            attempts: Vec::new(),
             injections,
-            n_writes: 0,
             permits: None,
             is_author_dead: false,
             outage_ends: None,
@@ -107,11 +117,6 @@ impl Wire {
         self.state.lock().outage_ends.filter(|ends| *ends > self.clock.now())
     }
 
-    /// Whether all faults have struck that will.
-    pub(crate) fn n_writes(&self) -> u32 {
-        self.state.lock().n_writes
-    }
-
     /// Waits until it is the author's turn; for ever, once the author is dead.
     async fn turn(&self) {
         poll_fn(|context| {
@@ -135,11 +140,11 @@ impl Wire {
     }
 
     /// Gives the write its number, and says what goes wrong with it.
-    fn begin(&self) -> (u32, Option<Fault>) {
+    fn begin(&self, attempt: Attempt) -> (u32, Option<Fault>) {
         let now = self.clock.now();
         let mut state = self.state.lock();
-        state.n_writes += 1;
-        let number = state.n_writes;
+        state.attempts.push(attempt);
+        let number = u32::try_from(state.attempts.len()).unwrap_or(u32::MAX);
         if state.outage_ends.is_some_and(|ends| now < ends) {
             return (number, Some(Fault::TimeoutBefore));
         }
@@ -184,7 +189,8 @@ impl Client for Line {
     fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
         async move {
             self.wire.turn().await;
-            let (number, fault) = self.wire.begin();
+            let creates = matches!(step, Step::Create { .. } | Step::CreateGenerated { .. });
+            let (number, fault) = self.wire.begin(Attempt { process: self.process, creates });
             let answer = self.write_with(step, fault).await;
             let at = self.wire.clock.elapsed();
             self.wire.with(|state| state.trace.line(at, self.process, || told(number, step, fault, &answer)));

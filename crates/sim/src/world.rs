@@ -30,7 +30,7 @@ use crate::program::Program;
 use crate::rng::Rng;
 use crate::server::{self, Server};
 use crate::trace::Trace;
-use crate::wire::Wire;
+use crate::wire::{Attempt, Wire};
 
 /// P10: when nothing has been stored for so long, and nobody is known to have plans, all is quiet.
 const QUIET: Duration = Duration::from_secs(600);
@@ -48,6 +48,8 @@ pub struct Outcome {
     pub end: String,
     /// How many writes the processes tried to make.
     pub n_writes: u32,
+    /// Those writes, in order.
+    pub writes: Vec<Attempt>,
     /// How old the world was at the end.
     pub simulated: Duration,
     /// A number that two equal runs share.
@@ -246,7 +248,7 @@ impl World {
         let now = self.clock.now();
         self.wire.catch_up();
         let is_played = self.user.is_done();
-        let n_writes = self.wire.n_writes();
+        let writes = self.wire.with(|state| std::mem::take(&mut state.attempts));
         let (findings, trace) = self.wire.with(|state| {
             let oracle = &mut state.oracle;
             if !is_played {
@@ -265,7 +267,8 @@ impl World {
         });
         let (hash, timeline) = trace.finish();
         let end = end::print(&self.server.store);
-        Outcome { findings, end, n_writes, simulated: self.clock.elapsed(), hash, timeline }
+        let n_writes = u32::try_from(writes.len()).unwrap_or(u32::MAX);
+        Outcome { findings, end, n_writes, writes, simulated: self.clock.elapsed(), hash, timeline }
     }
 }
 

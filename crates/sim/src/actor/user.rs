@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use krafla_api::{Kind, Time};
+use krafla_api::volcano::{Action, Command, CommandFields, Resource};
+use krafla_api::{Kind, ObjectMeta, OwnerReference, Time};
+use krafla_runtime::ClientError;
 
 use crate::clock;
 use crate::oracle::Oracle;
-use crate::scenario::{Act, Deed, When, key};
+use crate::scenario::{Act, Deed, NAMESPACE, When, key};
 use crate::server::Server;
 
 /// Users with what is left of their script.
@@ -62,10 +64,31 @@ impl User {
             Deed::Delete(kind, name) => {
                 (format!("delete {} {name}", kind.info().singular), server.delete(kind, &key(kind, name)))
             }
+            Deed::Command(job, action) => (format!("{action} of {job}"), command(server, job, &action)),
         };
         match answer {
             Ok(()) => said,
             Err(error) => format!("{said} -> {error}"),
         }
     }
+}
+
+/// Stores a Command for a job, as Volcano's own command line does.
+fn command(server: &Server, job: &str, action: &Action) -> Result<(), ClientError> {
+    let target = OwnerReference {
+        api_version: Kind::VcJob.info().api_version(),
+        kind: Kind::VcJob.info().kind.to_owned(),
+        name: job.to_owned(),
+        uid: server.uid(Kind::VcJob, &key(Kind::VcJob, job))?,
+        controller: Some(true),
+        block_owner_deletion: None,
+    };
+    let metadata = ObjectMeta {
+        generate_name: format!("{job}-{}-", action.as_str().to_lowercase()),
+        namespace: NAMESPACE.to_owned(),
+        owner_references: vec![target.clone()],
+        ..ObjectMeta::default()
+    };
+    let fields = CommandFields { action: action.clone(), target: Some(target), ..CommandFields::default() };
+    server.create(Kind::Command, Command { metadata, fields }.to_manifest())
 }

@@ -1,9 +1,13 @@
 //! Every scenario, every write, every fault.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use krafla_api::Kind;
+
 use super::fleet::{Times, play_all};
 use super::{Progress, Summary};
 use crate::case::Case;
-use crate::fault::{FAULTS, Injection};
+use crate::fault::{FAULTS, Fault, Injection};
 use crate::program::Program;
 use crate::scenario::Scenario;
 use crate::world::play;
@@ -14,13 +18,23 @@ pub fn exhaustive(scenarios: &[&'static Scenario], program: &Program, progress: 
     play_all(&cases, program, Times::Once, progress)
 }
 
-/// A scenario without faults, and with every fault at every write of that run.
+/// A scenario without faults, and with every fault at every write of that run at which it can strike.
 pub fn cases_of(scenario: &'static Scenario, program: &Program) -> Vec<Case> {
     let calm = Case::calm(scenario);
-    let n_writes = play(&calm, program, false).n_writes;
+    let watched: BTreeMap<&str, BTreeSet<Kind>> =
+        program.parts.iter().map(|part| (part.name, part.kinds())).collect();
     let mut cases = vec![calm.clone()];
-    for write in 1..=n_writes {
-        cases.extend(FAULTS.iter().map(|(_, fault)| calm.with([Injection { write, fault: *fault }])));
+    for (write, attempt) in (1..).zip(play(&calm, program, false).writes) {
+        let watches = |kind| watched.get(attempt.process).is_some_and(|kinds| kinds.contains(&kind));
+        let can_strike = |fault: &Fault| match fault {
+            Fault::Late(kind) | Fault::Hang(kind) | Fault::Relist(kind) | Fault::Repeat(kind) => {
+                watches(*kind)
+            }
+            Fault::Touched => !attempt.creates,
+            _ => true,
+        };
+        let faults = FAULTS.iter().map(|(_, fault)| *fault).filter(can_strike);
+        cases.extend(faults.map(|fault| calm.with([Injection { write, fault }])));
     }
     cases
 }

@@ -165,3 +165,78 @@ fn describe_one(text: &mut String, object: &Object) -> std::fmt::Result {
     }
     writeln!(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use krafla_api::labels;
+    use serde_json::{Value, json};
+
+    fn objects(all: &[(Kind, Value)]) -> Objects {
+        let mut objects = Objects::default();
+        for (kind, json) in all {
+            objects.insert(Object::decode(*kind, json.to_string().as_bytes()).into());
+        }
+        objects
+    }
+
+    fn job(status: &Value) -> (Kind, Value) {
+        (Kind::VcJob, json!({ "metadata": { "namespace": "n", "name": "a", "uid": "u1" }, "status": status }))
+    }
+
+    fn owned(kind: Kind, name: &str, owner: &str, status: &Value) -> (Kind, Value) {
+        let owners = json!([{ "uid": owner, "kind": "Job", "name": "a", "controller": true }]);
+        let annotations = json!({ labels::TASK_SPEC: "main", labels::TASK_INDEX: "0" });
+        let metadata = json!({
+            "namespace": "n", "name": name, "uid": name, "ownerReferences": owners, "annotations": annotations,
+        });
+        (kind, json!({ "metadata": metadata, "status": status }))
+    }
+
+    fn scenario() -> &'static Scenario {
+        crate::scenario::named("straight").unwrap()
+    }
+
+    #[test]
+    fn counters_that_differ_from_the_pods_are_found() {
+        let pod = owned(Kind::Pod, "a-main-0", "u1", &json!({ "phase": "Running" }));
+        let right = objects(&[job(&json!({ "running": 1 })), pod.clone()]);
+        assert_eq!(counters_equal_a_recount(scenario(), &right), None);
+        let wrong = objects(&[job(&json!({ "pending": 1 })), pod]);
+        let found = counters_equal_a_recount(scenario(), &wrong).unwrap();
+        assert_eq!(
+            found.to_string(),
+            "P5: n/a: status counts [1, 0, 0, 0, 0, 0], its pods are [0, 1, 0, 0, 0, 0]"
+        );
+    }
+
+    #[test]
+    fn what_outlives_its_job_is_found() {
+        let group = owned(Kind::PodGroup, "a-u1", "u1", &json!({}));
+        assert_eq!(nothing_is_left(scenario(), &objects(&[job(&json!({})), group.clone()])), None);
+        let found = nothing_is_left(scenario(), &objects(&[group])).unwrap();
+        assert_eq!(found.to_string(), "P12: podgroup n/a-u1 outlived its job");
+    }
+
+    #[test]
+    fn a_second_podgroup_is_found() {
+        let groups = ["a-u1", "a"].map(|name| owned(Kind::PodGroup, name, "u1", &json!({})));
+        let [one, other] = groups;
+        let found = nothing_is_left(scenario(), &objects(&[job(&json!({})), one, other])).unwrap();
+        assert_eq!(found.to_string(), "P12: job u1 has 2 PodGroups");
+    }
+
+    #[test]
+    fn an_end_is_printed_without_identities() {
+        let status = json!({ "state": { "phase": "Running" }, "retryCount": 1, "version": 2, "running": 3, "failed": 1 });
+        let group = owned(Kind::PodGroup, "a-u1", "u1", &json!({ "phase": "Inqueue" }));
+        let pod = owned(Kind::Pod, "a-main-0", "u1", &json!({ "phase": "Failed" }));
+        let printed = describe(&objects(&[job(&status), group, pod]));
+        expect_test::expect![[r#"
+            job a Running, retried 1, version 2: 3 running, 1 failed
+            podgroup a-<uid> Inqueue
+            pod a-main-0 Failed
+        "#]]
+        .assert_eq(&printed);
+    }
+}

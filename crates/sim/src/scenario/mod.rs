@@ -10,16 +10,20 @@ mod enough;
 mod evicted;
 mod exhausted;
 mod pair;
+mod partial;
 mod replaced;
 mod restart;
 mod scaled;
+mod served;
+mod single;
 mod stopped;
 mod straight;
+mod suspended;
 mod waiting;
 
 use std::time::Duration;
 
-use krafla_api::volcano::JobPhase;
+use krafla_api::volcano::{Action, JobPhase};
 use krafla_api::{Key, Kind, labels};
 use krafla_plan::Object;
 use serde_json::Value;
@@ -39,6 +43,10 @@ pub static ALL: &[&Scenario] = &[
     &stopped::SCENARIO,
     &replaced::SCENARIO,
     &evicted::SCENARIO,
+    &partial::SCENARIO,
+    &single::SCENARIO,
+    &suspended::SCENARIO,
+    &served::SCENARIO,
 ];
 
 /// The scenario of a name.
@@ -95,6 +103,8 @@ pub enum Deed {
     Patch(Kind, &'static str, Value),
     /// Remove an object of this name.
     Delete(Kind, &'static str),
+    /// Ask for something to be done to a job.
+    Command(&'static str, Action),
 }
 
 /// What tells one pod of a scenario from another.
@@ -108,6 +118,8 @@ pub struct PodFacts<'a> {
     pub index: i32,
     /// How often the job had restarted when the pod was made.
     pub retry: i32,
+    /// The job's version when the pod was made.
+    pub version: i32,
 }
 
 impl<'a> PodFacts<'a> {
@@ -119,6 +131,7 @@ impl<'a> PodFacts<'a> {
             task: annotation(labels::TASK_SPEC),
             index: annotation(labels::TASK_INDEX).parse().unwrap_or(-1),
             retry: annotation(labels::JOB_RETRY_COUNT).parse().unwrap_or(0),
+            version: annotation(labels::JOB_VERSION).parse().unwrap_or(0),
         }
     }
 }

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod command_line;
 mod determinism;
 mod mutants;
 mod scenarios;

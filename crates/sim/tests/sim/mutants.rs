@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use expect_test::expect;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::BoxStream;
 use krafla_api::{Key, Kind};
 use krafla_plan::{Controller, Object, Objects, Plan, Snapshot, Step};
 use krafla_runtime::{Client, ClientError, Event, Listed, Written};
-use krafla_sim::driver::cases_of;
+use krafla_sim::driver::{cases_of, exhaustive};
 use krafla_sim::{Finding, Program, play, scenario};
 use serde_json::{Value, json};
 
@@ -206,4 +207,23 @@ fn a_process_that_does_not_wait_for_its_own_writes_is_found() {
 #[test]
 fn what_ships_breaks_nothing_where_the_mutants_do() {
     assert_eq!(first_finding("waiting", &Program::as_shipped()), None);
+}
+
+#[test]
+fn a_failure_is_told_with_the_command_that_replays_it() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            plan.steps.retain(|step| step.kind() != Kind::PodGroup);
+            plan
+        })
+    };
+    let scenarios = [scenario::named("waiting").unwrap()];
+    let summary = exhaustive(&scenarios, &Program::with_controllers(controllers), &|_, _| {});
+    let told: Vec<String> = summary.failures.iter().take(1).map(ToString::to_string).collect();
+    expect![[r#"
+        violation in waiting
+          P8 after 0.000 s: the end is not the one without faults
+              missing: podgroup waiting-<uid> Pending
+          krafla-sim replay waiting"#]]
+    .assert_eq(&told.join("\n"));
 }

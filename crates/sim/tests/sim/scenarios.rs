@@ -17,10 +17,9 @@ fn a_job_survives_a_crash_at_every_write() {
     let calm: Case = "restart".parse().unwrap();
     let n_writes = play(&calm, &program, false).n_writes;
     assert!(n_writes > 20, "the scenario has shrunk to {n_writes} writes");
+    // The other faults take minutes; `krafla-sim exhaustive` plays them all.
     for write in 1..=n_writes {
-        for fault in [Fault::CrashBefore, Fault::CrashAfter] {
-            let case = calm.with([Injection { write, fault }]);
-            assert_eq!(play(&case, &program, false).findings, [], "{case}");
-        }
+        let case = calm.with([Injection { write, fault: Fault::CrashAfter }]);
+        assert_eq!(play(&case, &program, false).findings, [], "{case}");
     }
 }
