@@ -54,9 +54,10 @@ impl LocalClient {
                 let options = WriteOptions { uid: Some(uid.clone()), ..WriteOptions::default() };
                 self.api.patch(&resource, key, part, &patch, &options).await
             }
-            Step::Delete { key, uid, propagation, grace_seconds, .. } => {
+            Step::Delete { key, uid, revision, propagation, grace_seconds, .. } => {
                 let options = DeleteOptions {
                     uid: Some(uid.0.to_string()),
+                    revision: revision.map(|revision| revision.to_string()),
                     propagation: Some(*propagation),
                     grace_seconds: *grace_seconds,
                     ..DeleteOptions::default()

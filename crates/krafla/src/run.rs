@@ -155,6 +155,7 @@ impl Run<'_> {
                 kind: Kind::VcJob,
                 key: key.clone(),
                 uid: job.meta.uid.clone(),
+                revision: None,
                 propagation: Propagation::Foreground,
                 grace_seconds: None,
             };

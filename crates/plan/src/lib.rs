@@ -19,6 +19,7 @@ pub mod placement;
 pub mod plugin;
 pub mod snapshot;
 pub mod step;
+pub mod ttl;
 pub mod vcjob;
 
 pub use object::{Body, Meta, Object};
@@ -48,7 +49,7 @@ pub trait Controller: Send + Sync {
 
 /// The controllers that ship, in the order in which they start. A new controller is one file and one line here.
 pub fn controllers() -> Vec<Box<dyn Controller>> {
-    vec![Box::new(vcjob::JobController)]
+    vec![Box::new(vcjob::JobController), Box::new(ttl::TtlController)]
 }
 
 /// The roots of kind `root` that control `changed`, or `changed` itself if it is one: what most controllers answer

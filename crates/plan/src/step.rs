@@ -3,6 +3,7 @@
 use krafla_api::{Key, Kind, Time, Uid};
 use serde_json::Value;
 
+use crate::object::Object;
 use crate::plugin::Recipe;
 
 /// What should be done for one root.
@@ -87,6 +88,8 @@ pub enum Step {
         key: Key,
         /// Who it must be.
         uid: Uid,
+        /// The revision that it must still have, where the decision depends on what it says.
+        revision: Option<u64>,
         /// What becomes of its children.
         propagation: Propagation,
         /// How long a pod has to end by itself; without it, as long as the pod's own spec says. The node confirms
@@ -105,6 +108,18 @@ pub enum Step {
 }
 
 impl Step {
+    /// Removes this object, whatever it says by now, and then its children.
+    pub fn delete(object: &Object) -> Step {
+        Step::Delete {
+            kind: object.kind,
+            key: object.meta.key.clone(),
+            uid: object.meta.uid.clone(),
+            revision: None,
+            propagation: Propagation::Background,
+            grace_seconds: None,
+        }
+    }
+
     /// The kind written to.
     pub fn kind(&self) -> Kind {
         match self {

@@ -13,7 +13,7 @@
 use std::cmp::Reverse;
 
 use krafla_api::{Key, Time};
-use krafla_plan::{Object, Propagation, Step};
+use krafla_plan::{Object, Step};
 
 use crate::allocate::{self, Placement, Share};
 use crate::cluster::Cluster;
@@ -165,7 +165,5 @@ fn move_back<'a>(cluster: &mut Cluster<'a>, tenant: &Tenant<'a>) {
 
 /// The deletion of a pod that must go.
 pub(crate) fn eviction(tenant: &Tenant<'_>) -> Step {
-    let Object { kind, meta, .. } = tenant.object;
-    let (key, uid) = (meta.key.clone(), meta.uid.clone());
-    Step::Delete { kind: *kind, key, uid, propagation: Propagation::Background, grace_seconds: None }
+    Step::delete(tenant.object)
 }

@@ -86,7 +86,8 @@ impl Server {
     pub(crate) fn delete(&self, kind: Kind, key: &Key) -> Result<(), ClientError> {
         let (key, uid) = (key.clone(), self.uid(kind, key)?);
         let propagation = Propagation::Background;
-        self.write(&Step::Delete { kind, key, uid, propagation, grace_seconds: None }).map(drop)
+        self.write(&Step::Delete { kind, key, uid, revision: None, propagation, grace_seconds: None })
+            .map(drop)
     }
 
     /// Who has this name now.

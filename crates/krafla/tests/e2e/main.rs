@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod controllers;
 mod kubectl;
 mod run;
 mod support;

@@ -51,7 +51,14 @@ impl Glance {
 pub(super) async fn refuse(client: &dyn Client, pod: &Glance, why: &str) -> Result<(), ClientError> {
     let (kind, key, uid) = (Kind::Pod, pod.key(), pod.metadata.uid.clone());
     let step = if pod.metadata.deletion_timestamp.is_some() {
-        Step::Delete { kind, key, uid, propagation: Propagation::Background, grace_seconds: Some(0) }
+        Step::Delete {
+            kind,
+            key,
+            uid,
+            revision: None,
+            propagation: Propagation::Background,
+            grace_seconds: Some(0),
+        }
     } else if pod.status.phase == "Failed" {
         return Ok(());
     } else {

@@ -70,6 +70,7 @@ impl Worker {
             kind: Kind::Pod,
             key: pod.key(),
             uid: self.uid.clone(),
+            revision: None,
             propagation: Propagation::Background,
             grace_seconds: Some(0),
         };

@@ -9,7 +9,7 @@ use krafla_api::volcano::{Action, JobPhase};
 
 use super::Job;
 use super::intent::Intent;
-use crate::{Note, Object, Plan, Propagation, Severity, Snapshot, Step};
+use crate::{Note, Object, Plan, Severity, Snapshot, Step};
 
 /// The oldest Command for this job.
 pub(super) struct Pending<'a> {
@@ -65,12 +65,6 @@ impl Pending<'_> {
                 self.action, self.object.meta.key.name
             ),
         });
-        plan.steps.push(Step::Delete {
-            kind: Kind::Command,
-            key: self.object.meta.key.clone(),
-            uid: self.object.meta.uid.clone(),
-            propagation: Propagation::Background,
-            grace_seconds: None,
-        });
+        plan.steps.push(Step::delete(self.object));
     }
 }

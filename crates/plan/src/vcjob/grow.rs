@@ -12,7 +12,7 @@ use super::pods::Pods;
 use super::volumes::Claim;
 use super::{Job, dependency};
 use crate::plugin::Plugins;
-use crate::{Note, Plan, Propagation, Severity, Snapshot, Step};
+use crate::{Note, Plan, Severity, Snapshot, Step};
 
 /// One plan creates at most this many pods; the next goes on. No job, however large, holds a worker for long.
 const NEW_PODS_PER_PLAN_MAX: usize = 500;
@@ -28,13 +28,7 @@ pub(super) fn kill(job: &Job<'_>, next: &Next, pods: &Pods<'_>, plan: &mut Plan)
         of_status: false,
         patch: json!({ "metadata": { "annotations": { labels::OUT_OF_SYNC: "true" } } }),
     }));
-    plan.steps.extend(doomed().map(|pod| Step::Delete {
-        kind: Kind::Pod,
-        key: pod.object().meta.key.clone(),
-        uid: pod.uid().clone(),
-        propagation: Propagation::Background,
-        grace_seconds: None,
-    }));
+    plan.steps.extend(doomed().map(|pod| Step::delete(pod.object())));
 }
 
 /// What every new pod is made of, besides its task's template.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Hold, Job};
 use crate::object::Body;
 use crate::plugin::{Desired, Effect, JobView, Lifetime, Plugins};
-use crate::{Object, Plan, Propagation, Snapshot, Step};
+use crate::{Object, Plan, Snapshot, Step};
 
 /// The kinds of which plugins make objects.
 const KINDS: [Kind; 4] = [Kind::Service, Kind::ConfigMap, Kind::Secret, Kind::NetworkPolicy];
@@ -98,13 +98,7 @@ pub(super) fn remove(plugins: &Plugins<'_>, is_finished: bool, snapshot: &Snapsh
     for object in KINDS.into_iter().flat_map(|kind| snapshot.children(kind)) {
         let is_kept = kept.iter().any(|(kind, name)| *kind == object.kind && **name == *object.meta.key.name);
         if !is_kept && !object.meta.is_deleting() {
-            plan.steps.push(Step::Delete {
-                kind: object.kind,
-                key: object.meta.key.clone(),
-                uid: object.meta.uid.clone(),
-                propagation: Propagation::Background,
-                grace_seconds: None,
-            });
+            plan.steps.push(Step::delete(object));
         }
     }
 }

@@ -7,7 +7,7 @@ use krafla_api::{Kind, Time, labels};
 use serde_json::{Map, Value, json};
 
 use super::{Job, resources};
-use crate::{Object, Plan, Propagation, Snapshot, Step};
+use crate::{Object, Plan, Snapshot, Step};
 
 /// The PodGroup as it is observed.
 pub(super) struct Group<'a>(Option<&'a Object>);
@@ -70,13 +70,7 @@ pub(super) fn ensure(job: &Job<'_>, group: &Group<'_>, snapshot: &Snapshot<'_>, 
 /// Removes the PodGroup of an ended try.
 pub(super) fn remove(group: &Group<'_>, plan: &mut Plan) {
     if let Some(group) = group.0.filter(|group| !group.meta.is_deleting()) {
-        plan.steps.push(Step::Delete {
-            kind: Kind::PodGroup,
-            key: group.meta.key.clone(),
-            uid: group.meta.uid.clone(),
-            propagation: Propagation::Background,
-            grace_seconds: None,
-        });
+        plan.steps.push(Step::delete(group));
     }
 }
 

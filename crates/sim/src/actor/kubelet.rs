@@ -150,6 +150,7 @@ impl Duty {
             kind: Kind::Pod,
             key: self.pod.clone(),
             uid: self.uid.clone(),
+            revision: None,
             propagation: Propagation::Background,
             grace_seconds: Some(0),
         }
