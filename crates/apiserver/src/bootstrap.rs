@@ -24,6 +24,7 @@ impl Api {
         for definition in crd::crds() {
             self.ensure(Kind::CustomResourceDefinition, "", definition).await?;
         }
+        self.purge_deleted_definitions().await;
         for queue in queues() {
             self.ensure(Kind::Queue, "", queue).await?;
         }

@@ -5,11 +5,12 @@
 
 use serde_json::Value;
 
+use crate::field::FieldError;
 use crate::registry::Resource;
 use crate::schema::decode::{self, Decoded, Finding};
 use crate::schema::json::Node;
 use crate::schema::{protobuf, yaml};
-use crate::status::Status;
+use crate::status::{Qualified, Status};
 
 /// What can be read, as messages list it.
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -26,11 +27,11 @@ pub(crate) fn decode(resource: &Resource, content_type: &str, body: &[u8]) -> Re
     match media_type(content_type).as_str() {
         "application/json" | "" => {
             let node = Node::parse(body).map_err(|why| unrecognized(resource, &why, body))?;
-            decode_node(resource, &node)
+            decode_node(resource, &node, body)
         }
         "application/yaml" => {
             let node = yaml::parse(body).map_err(|why| unrecognized(resource, &why, body))?;
-            decode_node(resource, &node)
+            decode_node(resource, &node, body)
         }
         "application/vnd.kubernetes.protobuf" => decode_protobuf(resource, body),
         _ => Err(Status::unsupported_media_type(ACCEPTED)),
@@ -113,15 +114,16 @@ pub(crate) fn strict_message(findings: &[Finding]) -> String {
     format!("strict decoding error: {}", list.join(", "))
 }
 
-fn decode_node(resource: &Resource, node: &Node<'_>) -> Result<Decoded, Status> {
+fn decode_node(resource: &Resource, node: &Node<'_>, body: &[u8]) -> Result<Decoded, Status> {
     match node {
         Node::Object(_) | Node::Null => {}
         other => {
             let target = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
             let why = format!("json: cannot unmarshal {} into Go value of type {target}", other.go_kind());
+            let quoted = if resource.is_custom { format!(" ({})", in_hex(body)) } else { String::new() };
             return Err(unrecognized_plain(
                 resource,
-                &format!("couldn't get version/kind; json parse error: {why}"),
+                &format!("couldn't get version/kind; json parse error: {why}{quoted}"),
             ));
         }
     }
@@ -130,7 +132,11 @@ fn decode_node(resource: &Resource, node: &Node<'_>) -> Result<Decoded, Status> 
         _ => None,
     };
     let (api_version, kind) = (text("apiVersion").unwrap_or_default(), text("kind").unwrap_or_default());
-    check_type(resource, api_version, kind)?;
+    if resource.is_custom {
+        check_custom_type(resource, node, [api_version, kind], body)?;
+    } else {
+        check_type(resource, api_version, kind)?;
+    }
     decode_typed(resource, node).map_err(|why| cannot_be_handled(resource, api_version, kind, &why))
 }
 
@@ -175,6 +181,36 @@ fn check_type(resource: &Resource, api_version: &str, kind: &str) -> Result<(), 
     Err(cannot_be_handled(resource, api_version, kind, &why))
 }
 
+/// An object of a custom kind must say what it is.
+fn check_custom_type(
+    resource: &Resource,
+    node: &Node<'_>,
+    [api_version, kind]: [&str; 2],
+    body: &[u8],
+) -> Result<(), Status> {
+    let names = &resource.names;
+    for (text, name) in [(kind, "Kind"), (api_version, "apiVersion")] {
+        if text.is_empty() {
+            let whole = String::from_utf8_lossy(body);
+            let why = format!("Object '{name}' is missing in '{whole}' ({})", excerpt(body));
+            return Err(unrecognized_plain(resource, &why));
+        }
+    }
+    let expected = names.api_version();
+    if api_version != expected {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    if *kind != *names.kind {
+        let error = FieldError::invalid("kind", kind, format!("must be {}", names.kind));
+        let object = node.clone().into_value();
+        let about = Qualified { group: &names.group, what: kind };
+        return Err(Status::invalid(&about, crate::object::name(&object), &[error]));
+    }
+    Ok(())
+}
+
 /// Nobody knows such a kind.
 pub(crate) fn not_registered(kind: &str, api_version: &str) -> String {
     format!("no kind \"{kind}\" is registered for version \"{api_version}\" {SCHEME}")
@@ -199,6 +235,10 @@ fn excerpt(body: &[u8]) -> String {
             Some(start) if text.len() > LENGTH => format!("{start} ..."),
             _ => text.to_owned(),
         },
-        _ => body.iter().take(LENGTH).map(|byte| format!("{byte:02x}")).collect(),
+        _ => in_hex(body.get(..LENGTH).unwrap_or(body)),
     }
+}
+
+fn in_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

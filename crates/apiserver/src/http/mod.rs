@@ -24,6 +24,7 @@ mod plain;
 mod pods;
 mod query;
 mod reviews;
+mod scale;
 mod server;
 mod show;
 mod watches;
@@ -118,10 +119,7 @@ impl Context {
         }
         match (document, route) {
             (Some(document), _) => Ok(body::value(200, &document, Accept::negotiate(accept)?.encoding)),
-            // A known group answers for its versions; nobody answers for an unknown one.
-            (None, Route::Resources(group, _)) if !table.versions(&group).is_empty() => {
-                Err(Status::unknown_resource())
-            }
+            (None, Route::Resources(group, _)) => self.nothing_here(&group),
             (None, _) => Ok(plain::not_found()),
         }
     }
@@ -129,8 +127,30 @@ impl Context {
     async fn resource(&self, asked: Asked, incoming: Incoming) -> Result<Reply, Status> {
         let path = &asked.path;
         let registry = self.api.registry();
-        let resource =
-            registry.find(&path.group, &path.version, &path.resource).ok_or_else(Status::unknown_resource)?;
+        let Some(resource) = registry.find(&path.group, &path.version, &path.resource) else {
+            return self.nothing_here(&path.group);
+        };
+        if resource.is_custom && !has_place(&resource, &asked) {
+            return Ok(plain::not_found());
+        }
+        let deprecation = resource.deprecation.clone();
+        let outcome = self.served(resource, asked, incoming).await;
+        objects::warn(outcome, deprecation.as_slice())
+    }
+
+    /// A group of built-in kinds says no in its own words; for what CRDs define, nobody is there to say it.
+    fn nothing_here(&self, group: &str) -> Result<Reply, Status> {
+        let is_builtin = self.api.registry().table().has_builtin(group);
+        if is_builtin { Err(Status::unknown_resource()) } else { Ok(plain::not_found()) }
+    }
+
+    async fn served(
+        &self,
+        resource: Arc<Resource>,
+        asked: Asked,
+        incoming: Incoming,
+    ) -> Result<Reply, Status> {
+        let path = &asked.path;
         let action = action(&resource, &asked)?;
         let accept = Accept::negotiate(header(&asked.headers, ACCEPT.as_str()).as_deref())?;
         if action == Action::List {
@@ -151,7 +171,11 @@ impl Context {
         }
         let request =
             ObjectRequest { context: self, resource, path, accept, query, user_agent, content_type, body };
+        let is_scale = request.path.subresource == "scale";
         match action {
+            Action::Get if is_scale => request.get_scale(),
+            Action::Update if is_scale => request.update_scale().await,
+            Action::Patch if is_scale => request.patch_scale().await,
             Action::Get => request.get(),
             Action::Create => request.create().await,
             Action::Update => request.update().await,
@@ -211,6 +235,9 @@ fn action(resource: &Resource, asked: &Asked) -> Result<Action, Status> {
         (is_collection, "") => (resource.verbs, is_collection),
         (_, name) => match resource.subresource(name) {
             Some(subresource) => (subresource.verbs, false),
+            None if resource.is_custom => {
+                return Err(Status::not_found(&resource.qualified(), &path.name));
+            }
             None => return Err(Status::unknown_resource()),
         },
     };
@@ -231,7 +258,19 @@ fn action(resource: &Resource, asked: &Asked) -> Result<Action, Status> {
     };
     // Namespaced objects are made in a namespace.
     let has_place = action != Action::Create || path.is_namespaced == resource.is_namespaced();
-    if verbs.contains(&verb) && has_place { Ok(action) } else { Err(Status::method_not_allowed()) }
+    if verbs.contains(&verb) && has_place {
+        Ok(action)
+    } else if resource.is_custom {
+        Err(Status::verb_not_supported(&resource.qualified(), verb))
+    } else {
+        Err(Status::method_not_allowed())
+    }
+}
+
+/// Whether objects of a resource can be where a request looks for them.
+fn has_place(resource: &Resource, asked: &Asked) -> bool {
+    let is_list = asked.path.name.is_empty() && asked.method == Method::GET;
+    asked.path.is_namespaced == resource.is_namespaced() || (!asked.path.is_namespaced && is_list)
 }
 
 fn header(headers: &HeaderMap, name: &str) -> Option<String> {

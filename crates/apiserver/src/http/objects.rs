@@ -44,12 +44,12 @@ pub(super) struct ObjectRequest<'a> {
 }
 
 impl ObjectRequest<'_> {
-    fn key(&self) -> Key {
+    pub(super) fn key(&self) -> Key {
         let namespace = if self.resource.is_namespaced() { self.path.namespace.as_str() } else { "" };
         Key::new(namespace, &self.path.name)
     }
 
-    fn write_options(&self, kind: WriteKind) -> Result<WriteOptions, Status> {
+    pub(super) fn write_options(&self, kind: WriteKind) -> Result<WriteOptions, Status> {
         write_options::decode(kind, &self.query, &self.user_agent)
     }
 
@@ -183,7 +183,7 @@ fn done() -> Value {
 }
 
 /// Adds warnings to an answer, whether it is a success or a refusal.
-fn warn(outcome: Result<Reply, Status>, warnings: &[String]) -> Result<Reply, Status> {
+pub(super) fn warn(outcome: Result<Reply, Status>, warnings: &[String]) -> Result<Reply, Status> {
     if warnings.is_empty() {
         return outcome;
     }

@@ -71,10 +71,17 @@ pub(super) fn listing(
     now: Time,
 ) -> Result<Reply, Status> {
     let head = match &accept.form {
-        Form::Object => head(&resource.names.list_kind, &resource.names.api_version(), &listing, "items"),
+        Form::Object => {
+            let mut metadata = list_meta(&listing);
+            if resource.is_custom {
+                // Lists of custom kinds are not typed upstream, and show the token even if there is none.
+                object::fields(&mut metadata).entry("continue").or_insert_with(|| "".into());
+            }
+            head(&resource.names.list_kind, &resource.names.api_version(), &metadata)
+        }
         Form::Table(version) => table_head(resource, version, &listing),
         Form::PartialList(version) => {
-            head("PartialObjectMetadataList", &format!("meta.k8s.io/{version}"), &listing, "items")
+            head("PartialObjectMetadataList", &format!("meta.k8s.io/{version}"), &list_meta(&listing))
         }
         Form::Partial(_) => {
             let message = "you requested PartialObjectMetadata, but the requested object is a list";
@@ -136,9 +143,9 @@ fn list_meta(listing: &Listing) -> Value {
 }
 
 /// A list up to its first item.
-fn head(kind: &str, api_version: &str, listing: &Listing, items: &str) -> Bytes {
+fn head(kind: &str, api_version: &str, metadata: &Value) -> Bytes {
     let (kind, version) = (Value::from(kind), Value::from(api_version));
-    format!(r#"{{"kind":{kind},"apiVersion":{version},"metadata":{},"{items}":["#, list_meta(listing)).into()
+    format!(r#"{{"kind":{kind},"apiVersion":{version},"metadata":{metadata},"items":["#).into()
 }
 
 fn table_head(resource: &Resource, version: &str, listing: &Listing) -> Bytes {
@@ -148,21 +155,23 @@ fn table_head(resource: &Resource, version: &str, listing: &Listing) -> Bytes {
     format!(r#"{{{head}:{version},"metadata":{metadata},"columnDefinitions":{columns},"rows":["#).into()
 }
 
-/// An object in the version of the request, where that is not the stored one.
+/// An object in the version of the request, where that is not how it is stored.
 pub(super) fn in_version(resource: &Resource, bytes: Bytes) -> Bytes {
     retyping(resource)(bytes)
 }
 
 fn retyping(resource: &Resource) -> impl Fn(Bytes) -> Bytes + Send + use<> {
     let wanted = resource.names.api_version();
-    let is_stored_so = *resource.stored_as.0 == *wanted;
+    let is_as_stored = resource.is_shown_as_stored();
+    let rules = resource.rules.clone();
     move |bytes| {
-        if is_stored_so {
+        if is_as_stored {
             return bytes;
         }
         match parse(&bytes) {
             Ok(mut object) => {
                 object::set(&mut object, "apiVersion", wanted.as_str());
+                rules.default(&mut object);
                 object.to_string().into()
             }
             Err(_) => bytes,

@@ -196,8 +196,7 @@ impl Printer {
     }
 
     fn line(&mut self, event: &WatchEvent) -> Bytes {
-        let is_as_stored =
-            self.form == Form::Object && *self.resource.stored_as.0 == *self.resource.names.api_version();
+        let is_as_stored = self.form == Form::Object && self.resource.is_shown_as_stored();
         match event {
             // The line is made once and shared by all who watch this.
             WatchEvent::Stored(event) if is_as_stored => event.line().clone(),

@@ -44,7 +44,53 @@ impl Rules for Custom {
         self.schema.validate(object, "")
     }
 
+    /// What was stored before the schema forbade it may stay for as long as nobody touches it.
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let mut findings = self.schema.validate(object, "");
+        findings.retain(|finding| !is_untouched(&finding.field, object, old));
+        findings
+    }
+
     fn validate_status(&self, object: &Value, _old: &Value) -> Vec<FieldError> {
-        self.schema.validate(object, "")
+        match (self.schema.property("status"), object.get("status")) {
+            (Some(schema), Some(status)) => schema.validate(status, "status"),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Whether a field, or something that it is part of, is what it was. Elements of lists that differ are not compared: it
+/// is not known which belongs to which.
+fn is_untouched(field: &str, object: &Value, old: &Value) -> bool {
+    let (mut new, mut old) = (object, old);
+    for name in field.split('.') {
+        match (new.get(name), old.get(name)) {
+            (Some(new_value), Some(old_value)) if new_value == old_value => return true,
+            (Some(new_value), Some(old_value)) => (new, old) = (new_value, old_value),
+            _ => return false,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_what_nobody_touched_is_untouched() {
+        let old = json!({"spec": {"a": "long", "l": [1], "b": {"c": 1}}});
+        let new = json!({"spec": {"a": "long", "l": [1, 2], "b": {"c": 2}, "d": 1}});
+        let cases = [
+            ("spec.a", true),
+            ("spec.a.x", true),
+            ("spec.l[0]", false),
+            ("spec.b.c", false),
+            ("spec.d", false),
+        ];
+        for (field, expected) in cases {
+            assert_eq!(is_untouched(field, &new, &old), expected, "{field}");
+        }
     }
 }

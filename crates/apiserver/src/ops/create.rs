@@ -60,6 +60,7 @@ impl Api {
     ) -> Result<Answer, Status> {
         let is_versioned = !object::meta(&object, "resourceVersion").is_empty();
         self.check_namespace_open(resource, &object)?;
+        self.check_definition_open(resource)?;
         self.prepare_new(resource, &mut object, ownership, options)?;
         if is_versioned {
             return Err(Status::plain("resourceVersion should not be set on objects to be created"));
@@ -104,6 +105,7 @@ impl Api {
             }
         }
         resource.rules.on_create(object, now);
+        self.settle_definition(resource, object)?;
         meta::tidy(object);
         meta::set_managers(object, managers);
         codec::complete(resource, object);
@@ -125,7 +127,7 @@ impl Api {
             .await
             .map_err(|error: CommitError| commit_failed(resource, &key, &error))?;
         if let Some(definition) = definition {
-            crate::registry::custom::serve(self.registry(), &definition);
+            self.serve_definition(&definition);
         }
         Ok(Answer { is_new: true, ..Answer::stored(&entry) })
     }

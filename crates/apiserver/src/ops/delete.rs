@@ -4,10 +4,12 @@ use krafla_api::Key;
 use krafla_plan::Propagation;
 use serde_json::{Value, json};
 
+use super::definitions::DEFINITIONS;
 use super::prepare::bump_generation;
 use super::update::is_ready_to_go;
 use super::{Answer, Api, ListOptions, Listing, commit_failed, parse};
 use crate::admit::Operation;
+use crate::kinds::crd;
 use crate::kinds::namespace::PROTECTED;
 use crate::object;
 use crate::registry::{Generation, Resource};
@@ -102,6 +104,9 @@ impl Api {
         if !was_deleting && resource.generation != Generation::Untouched {
             bump_generation(&mut new);
         }
+        if resource.storage.as_str() == DEFINITIONS && !was_deleting {
+            crd::mark_deleted(&mut new, self.env().now());
+        }
         if resource.storage.as_str() == "namespaces" {
             object::metadata(&mut new).remove("deletionGracePeriodSeconds");
             object::part(&mut new, "status").insert("phase".into(), "Terminating".into());
@@ -135,11 +140,18 @@ impl Api {
         let expect = Expect::Revision(entry.revision);
         let write = Write { resource: resource.storage.clone(), key: entry.key.clone(), expect, change };
         let stored = self.store().commit(write).await?;
+        let definition = self.definition_of(resource, old);
         if !is_over {
+            if let Some(definition) = &definition {
+                self.purge_or_report(definition).await;
+            }
             return Ok(Deleted::Marked(Answer::stored(&stored)));
         }
-        if let Some(definition) = self.definition_of(resource, old) {
-            crate::registry::custom::withdraw(self.registry(), &definition);
+        if let Some(definition) = &definition {
+            self.withdraw_definition(definition).await;
+        }
+        if resource.is_custom {
+            self.release_or_report(resource).await;
         }
         Ok(Deleted::Gone(Answer { revision: stored.revision, ..shown }))
     }

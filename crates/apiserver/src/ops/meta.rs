@@ -57,7 +57,7 @@ pub(super) fn check_new(resource: &Resource, object: &Value) -> Vec<FieldError> 
         let wrong = resource.name_rule.check(name).into_iter();
         errors.extend(wrong.map(|what| FieldError::invalid("metadata.name", name, what)));
     }
-    errors.extend(check_common(object));
+    errors.extend(check_common(resource, object));
     errors
 }
 
@@ -85,14 +85,14 @@ pub(super) fn keep_servers_own(new: &mut Value, old: &Value) -> Vec<FieldError> 
 }
 
 /// What is wrong with the metadata of a changed object.
-pub(super) fn check_update(object: &Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = check_common(object);
+pub(super) fn check_update(resource: &Resource, object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = check_common(resource, object);
     errors.extend(check_finalizers_of_deleted(object, old));
     errors
 }
 
 /// Labels, annotations, owners and finalizers.
-fn check_common(object: &Value) -> Vec<FieldError> {
+fn check_common(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     let mut errors = Vec::new();
     for (key, value) in entries(metadata, "labels") {
@@ -104,7 +104,7 @@ fn check_common(object: &Value) -> Vec<FieldError> {
     }
     errors.extend(check_annotations(metadata));
     errors.extend(check_owners(metadata));
-    errors.extend(check_finalizers(metadata));
+    errors.extend(check_finalizers(resource, metadata));
     errors
 }
 
@@ -158,12 +158,15 @@ fn check_owners(metadata: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn check_finalizers(metadata: &Value) -> Vec<FieldError> {
+/// Of kinds that are built in, a finalizer says whose it is; those of definitions and of what they define need not.
+fn check_finalizers(resource: &Resource, metadata: &Value) -> Vec<FieldError> {
     const STANDARD: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
+    let must_say_whose = !resource.is_custom && &*resource.names.group != "apiextensions.k8s.io";
     let mut errors = Vec::new();
     for (index, finalizer) in object::strings(metadata.get("finalizers")).into_iter().enumerate() {
         let wrong = names::qualified_name(finalizer);
-        if wrong.is_empty() && !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
+        let says_whose = finalizer.contains('/') || STANDARD.contains(&finalizer);
+        if wrong.is_empty() && must_say_whose && !says_whose {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(FieldError::invalid(format!("metadata.finalizers[{index}]"), finalizer, why));
         }

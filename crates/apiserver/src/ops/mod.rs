@@ -14,6 +14,7 @@
 
 mod apply;
 mod create;
+mod definitions;
 mod delete;
 mod meta;
 mod namespaces;
@@ -21,6 +22,7 @@ mod ownership;
 mod pods;
 mod prepare;
 mod read;
+mod scale;
 #[cfg(test)]
 mod tests;
 mod update;

@@ -69,6 +69,7 @@ impl Part {
     fn subresource(self) -> &'static str {
         match self {
             Part::Main | Part::Bind => "",
+            Part::Scale => "scale",
             Part::Status => "status",
             Part::Finalize => "finalize",
         }
@@ -95,8 +96,8 @@ fn named_in(object: Option<&Value>) -> Vec<Value> {
 fn ignored(resource: &Resource, part: Part) -> &'static [&'static [&'static str]] {
     let names = &resource.names;
     match (part, &*names.group, &*names.kind) {
-        (Part::Main | Part::Finalize, ..) if resource.has_status() => &[&["status"]],
-        (Part::Main | Part::Finalize | Part::Bind, ..) => &[],
+        (Part::Main | Part::Scale | Part::Finalize, ..) if resource.has_status() => &[&["status"]],
+        (Part::Main | Part::Scale | Part::Finalize | Part::Bind, ..) => &[],
         (Part::Status, ..) if resource.is_custom => &[&["metadata"], &["spec"]],
         (Part::Status, "apiextensions.k8s.io", _) => &[&["metadata"], &["spec"]],
         (Part::Status, "", "Pod") => {

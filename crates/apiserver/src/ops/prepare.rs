@@ -9,8 +9,6 @@ use crate::registry::{Generation, Resource};
 use crate::status::{Qualified, Status};
 use krafla_api::Key;
 
-const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
-
 impl Api {
     /// Stored objects say what they are, in the version in which they are stored.
     pub(super) fn stamp_type(&self, resource: &Resource, object: &mut Value) {
@@ -40,14 +38,11 @@ impl Api {
     /// Counts a change of anything but metadata and status.
     pub(super) fn count_generation(&self, resource: &Resource, object: &mut Value, old: &Value) {
         object::copy_meta(object, old, &["generation"]);
-        if resource.generation == Generation::Counts && !is_same_spec(object, old) {
+        // Without a status of its own, a custom kind's status is a field like any other.
+        let counts_status = resource.is_custom && !resource.has_status();
+        if resource.generation == Generation::Counts && !is_same_spec(object, old, counts_status) {
             bump_generation(object);
         }
-    }
-
-    /// The definition that is about to be stored, if it is one: its kinds are served once it is.
-    pub(super) fn definition_of(&self, resource: &Resource, object: &Value) -> Option<Value> {
-        (resource.storage.as_str() == DEFINITIONS).then(|| object.clone())
     }
 }
 
@@ -57,9 +52,13 @@ pub(super) fn bump_generation(object: &mut Value) {
     object::set_meta(object, "generation", generation.saturating_add(1));
 }
 
-fn is_same_spec(object: &Value, old: &Value) -> bool {
+fn is_same_spec(object: &Value, old: &Value, counts_status: bool) -> bool {
     let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else { return true };
-    let counts = |name: &&String| !matches!(name.as_str(), "metadata" | "status" | "apiVersion" | "kind");
+    let counts = |name: &&String| match name.as_str() {
+        "metadata" | "apiVersion" | "kind" => false,
+        "status" => counts_status,
+        _ => true,
+    };
     let mut names = new.keys().filter(counts).chain(old.keys().filter(counts));
     names.all(|name| new.get(name) == old.get(name))
 }

@@ -1,5 +1,7 @@
 //! What requests mean, told as stories. No runtime is needed: every future of a store in memory is ready at once.
 
+mod definitions;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -372,35 +374,6 @@ fn a_job_is_completed_and_its_faults_are_all_named() {
     assert_eq!(created["spec"]["schedulerName"], "volcano");
     let twice = cluster.create(Kind::VcJob, job(json!([task("t"), task("t")]))).unwrap_err();
     assert_eq!((twice.code, twice.reason), (422, "Invalid"));
-}
-
-#[test]
-fn a_definition_is_served_as_long_as_it_is_there() {
-    let cluster = Cluster::new();
-    let definition = json!({
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "widgets", "kind": "Widget"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {
-                    "type": "object", "properties": {"size": {"type": "integer", "default": 3}},
-                }}}},
-            }],
-        },
-    });
-    cluster.create(Kind::CustomResourceDefinition, definition).unwrap();
-    let widgets = cluster.0.registry().find("example.com", "v1", "widgets").unwrap();
-    let widget =
-        crate::codec::normalise(&widgets, &json!({"metadata": {"name": "w"}, "spec": {"odd": 1}})).unwrap();
-    let options = WriteOptions::default();
-    let created = cluster.0.create(&widgets, "default", widget, &options).now_or_never().unwrap().unwrap();
-    let created: Value = serde_json::from_slice(&created.bytes).unwrap();
-    assert_eq!(created["spec"], json!({"size": 3}));
-    let name = "widgets.example.com";
-    cluster.delete(Kind::CustomResourceDefinition, name, &DeleteOptions::default()).unwrap();
-    assert!(cluster.0.registry().find("example.com", "v1", "widgets").is_none());
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub enum Part {
     Status,
     /// `spec.finalizers` of a namespace.
     Finalize,
+    /// How many replicas are wanted.
+    Scale,
     /// The node of a pod, and what says so.
     Bind,
 }
@@ -55,7 +57,7 @@ impl Api {
             return self.create(resource, &key.namespace, object, options).await;
         }
         if !resource.unconditional_update
-            && object::meta(&object, "resourceVersion").is_empty()
+            && matches!(object::meta(&object, "resourceVersion"), "" | "0")
             && !is_missing
         {
             let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
@@ -80,7 +82,7 @@ impl Api {
         options: &WriteOptions,
     ) -> Result<Answer, Status> {
         let patched = |old: &Value| {
-            let patched = patch.apply(old, resource)?;
+            let patched = patch.apply(old, resource.schema)?;
             let new = codec::normalise(resource, &patched).map_err(|why| unreadable(&patched, &why))?;
             check_name(&new, key)?;
             Ok(new)
@@ -128,20 +130,21 @@ impl Api {
         codec::complete(resource, new);
         let managers = self.managers(resource, part, ownership, (Some(old), new), options);
         match part {
-            Part::Main => {
+            Part::Main | Part::Scale => {
                 if resource.has_status() {
                     keep_field(new, old, "status");
                 }
                 resource.rules.on_update(new, old);
+                self.settle_definition(resource, new)?;
                 self.admission().mutate(self, resource, Operation::Update, new, Some(old))?;
                 meta::tidy(new);
-                errors.extend(meta::check_update(new, old));
+                errors.extend(meta::check_update(resource, new, old));
                 errors.extend(resource.rules.validate_update(new, old));
             }
             Part::Status => {
                 resource.rules.on_status_update(new, old);
                 meta::tidy(new);
-                errors.extend(meta::check_update(new, old));
+                errors.extend(meta::check_update(resource, new, old));
                 errors.extend(resource.rules.validate_status(new, old));
             }
             Part::Finalize => keep_all_but(new, old, &["spec"]),
@@ -150,11 +153,11 @@ impl Api {
         codec::complete(resource, new);
         meta::set_managers(new, managers);
         match part {
-            Part::Main | Part::Status => self.count_generation(resource, new, old),
+            Part::Main | Part::Scale | Part::Status => self.count_generation(resource, new, old),
             Part::Finalize | Part::Bind => object::copy_meta(new, old, &["generation"]),
         }
         self.refuse_invalid(resource, new, &errors)?;
-        if part == Part::Main {
+        if matches!(part, Part::Main | Part::Scale) {
             self.admission().validate(self, resource, Operation::Update, new, Some(old))?;
         }
         Ok(())
@@ -193,10 +196,13 @@ impl Api {
         let stored = self.store().commit(write).await?;
         if let Some(definition) = definition {
             if is_over {
-                crate::registry::custom::withdraw(self.registry(), &definition);
+                self.withdraw_definition(&definition).await;
             } else {
-                crate::registry::custom::serve(self.registry(), &definition);
+                self.serve_definition(&definition);
             }
+        }
+        if is_over && resource.is_custom {
+            self.release_or_report(resource).await;
         }
         Ok(last_shown.unwrap_or_else(|| Answer::stored(&stored)))
     }

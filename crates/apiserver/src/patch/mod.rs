@@ -12,9 +12,9 @@ mod merge;
 
 use serde_json::Value;
 
-use crate::registry::Resource;
 use crate::schema::json::Node;
 use crate::schema::strategic;
+use crate::schema::table::TypeId;
 use crate::status::Status;
 
 pub use merge::merge;
@@ -41,8 +41,8 @@ impl Patch {
         }
     }
 
-    /// What an object becomes.
-    pub fn apply(&self, old: &Value, resource: &Resource) -> Result<Value, Status> {
+    /// What an object becomes. Its type, if it is a built-in one, says how lists are merged.
+    pub fn apply(&self, old: &Value, of: Option<TypeId>) -> Result<Value, Status> {
         match self {
             Patch::Merge(patch) => {
                 let mut new = old.clone();
@@ -51,7 +51,7 @@ impl Patch {
             }
             Patch::Json(operations) => json::apply(old.clone(), operations),
             Patch::Strategic(patch) => {
-                let of = resource.schema.ok_or_else(strategic_unsupported)?;
+                let of = of.ok_or_else(strategic_unsupported)?;
                 strategic::merge(old.clone(), patch.clone(), of).map_err(Status::bad_request)
             }
         }

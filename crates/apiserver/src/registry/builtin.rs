@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use krafla_api::Scope;
 
+use super::scale::Scale;
 use super::{Generation, Names, Resource, Subresource};
 use crate::kinds::workload::Replicated;
 use crate::kinds::{self, Rules};
@@ -328,6 +329,9 @@ impl Row {
             schema: crate::schema::builtin().kind(group, version, kind),
             custom: None,
             is_custom: false,
+            may_lack_defaults: false,
+            scale: None,
+            deprecation: None,
         };
         Row { resource }
     }
@@ -387,6 +391,7 @@ impl Row {
 
     fn scale(mut self) -> Row {
         self.resource.subresources.push(SCALE);
+        self.resource.scale = Some(Scale::default());
         self
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use krafla_api::Scope;
 use serde_json::Value;
 
+use super::scale::Scale;
 use super::{CustomSchema, Generation, Names, Registry, Resource, Subresource};
 use crate::kinds::custom::Custom;
 use crate::names::NameRule;
@@ -17,8 +18,11 @@ use crate::table::Columns;
 const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const READ_WRITE: &[&str] = &["get", "patch", "update"];
 
-/// Serves what a definition defines, or what is left of it.
+/// Serves what a definition defines, or what is left of it; nothing if its names belong to another one.
 pub fn serve(registry: &Registry, definition: &Value) {
+    if !crate::kinds::crd::has_its_names(definition) {
+        return withdraw(registry, definition);
+    }
     let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (group, plural) = (text("/spec/group"), text("/spec/names/plural"));
     registry.replace(group, plural, resources(definition).into_iter().map(Arc::new).collect());
@@ -30,14 +34,26 @@ pub fn withdraw(registry: &Registry, definition: &Value) {
     registry.replace(text("/spec/group"), text("/spec/names/plural"), Vec::new());
 }
 
+/// The version in which objects are stored, whether it is served or not.
+pub fn storage_resource(definition: &Value) -> Option<Resource> {
+    let stored = storage_version(definition)?;
+    Some(resource(definition, stored, &names(definition, stored).api_version()))
+}
+
 /// One row for each version that a definition serves.
 fn resources(definition: &Value) -> Vec<Resource> {
-    let versions =
-        definition.pointer("/spec/versions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let stored = versions.iter().find(|version| version["storage"] == true);
+    let stored = storage_version(definition);
     let stored = stored.map(|version| names(definition, version).api_version()).unwrap_or_default();
-    let served = versions.iter().filter(|version| version["served"] == true);
+    let served = versions(definition).iter().filter(|version| version["served"] == true);
     served.map(|version| resource(definition, version, &stored)).collect()
+}
+
+fn storage_version(definition: &Value) -> Option<&Value> {
+    versions(definition).iter().find(|version| version["storage"] == true)
+}
+
+fn versions(definition: &Value) -> &[Value] {
+    definition.pointer("/spec/versions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 fn resource(definition: &Value, version: &Value, stored: &str) -> Resource {
@@ -64,10 +80,33 @@ fn resource(definition: &Value, version: &Value, stored: &str) -> Resource {
         columns: Columns::of_crd(columns),
         rules: Arc::new(Custom::new(version, compiled.clone())),
         schema: None,
-        custom: Some(CustomSchema { document, compiled }),
         is_custom: true,
+        // The first generation of a definition is the schema that all its objects were written with.
+        may_lack_defaults: has_changed(definition) && has_defaults(&document),
+        scale: Scale::of_version(version),
+        deprecation: deprecation(&names, version),
+        custom: Some(CustomSchema { document, compiled }),
         names,
     }
+}
+
+fn has_changed(definition: &Value) -> bool {
+    object::at(definition, "/metadata/generation").as_i64().unwrap_or(0) > 1
+}
+
+/// Whether a schema fills in anything.
+fn has_defaults(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => fields.contains_key("default") || fields.values().any(has_defaults),
+        Value::Array(items) => items.iter().any(has_defaults),
+        _ => false,
+    }
+}
+
+fn deprecation(names: &Names, version: &Value) -> Option<String> {
+    let standard = || format!("{} {} is deprecated", names.api_version(), names.kind);
+    let own = || version["deprecationWarning"].as_str().map(str::to_owned);
+    (version["deprecated"] == true).then(|| own().unwrap_or_else(standard))
 }
 
 fn names(definition: &Value, version: &Value) -> Names {

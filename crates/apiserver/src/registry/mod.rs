@@ -11,6 +11,7 @@
 
 mod builtin;
 pub mod custom;
+pub mod scale;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::schema::structural::Structural;
 use crate::status::Qualified;
 use crate::store::ResourceId;
 use crate::table::Columns;
+use scale::Scale;
 
 /// One served version of one resource.
 pub struct Resource {
@@ -63,6 +65,12 @@ pub struct Resource {
     pub custom: Option<CustomSchema>,
     /// Whether a CRD defines it: some answers differ in form from those for built-in kinds.
     pub is_custom: bool,
+    /// Whether stored objects may lack defaults, because the schema has changed since they were written.
+    pub may_lack_defaults: bool,
+    /// Where an object says how many replicas it wants, if it can be scaled.
+    pub scale: Option<Scale>,
+    /// What everybody is told who uses this version.
+    pub deprecation: Option<String>,
 }
 
 /// How a CRD describes the objects of one version.
@@ -152,6 +160,11 @@ impl Resource {
     /// Whether status is written through `/status` only.
     pub fn has_status(&self) -> bool {
         self.subresource("status").is_some()
+    }
+
+    /// Whether the bytes in the store are what a client of this version gets.
+    pub fn is_shown_as_stored(&self) -> bool {
+        !self.may_lack_defaults && *self.stored_as.0 == *self.names.api_version()
     }
 
     /// The key that kube-apiserver would use in etcd; it appears in messages about preconditions.
@@ -246,6 +259,12 @@ impl Table {
     /// The versions of one group, best first.
     pub fn versions(&self, group: &str) -> &[Version] {
         self.groups.get(group).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a group has kinds that no CRD defines.
+    pub fn has_builtin(&self, group: &str) -> bool {
+        let mut resources = self.versions(group).iter().flat_map(|version| version.resources.values());
+        resources.any(|resource| !resource.is_custom)
     }
 
     /// All resources.

@@ -44,7 +44,8 @@ pub struct Columns {
 #[derive(Clone)]
 enum Cells {
     Of(fn(&Value, Time) -> Vec<Value>),
-    Paths(Vec<(Path, bool)>),
+    /// Where each cell is found, and the JSON type that its column promises.
+    Paths(Vec<(Path, String)>),
 }
 
 /// The columns of a built-in kind.
@@ -83,7 +84,7 @@ impl Columns {
             let (path, kind) = (text(column, "jsonPath"), text(column, "type"));
             let described = text(column, "description");
             let standard = || format!("Custom resource definition column (in JSONPath format): {path}");
-            paths.push((Path::parse(&path).unwrap_or_default(), kind == "date"));
+            paths.push((Path::parse(&path).unwrap_or_default(), kind.clone()));
             definitions.push(Column {
                 name: text(column, "name").into(),
                 description: if described.is_empty() { standard().into() } else { described.into() },
@@ -112,21 +113,26 @@ impl Columns {
             Cells::Of(make) => make(object, now),
             Cells::Paths(paths) => {
                 let name = Value::from(object::name(object));
-                let others = paths.iter().map(|(path, is_date)| custom_cell(path, *is_date, object, now));
+                let others = paths.iter().map(|(path, kind)| custom_cell(path, kind, object, now));
                 std::iter::once(name).chain(others).collect()
             }
         }
     }
 }
 
-fn custom_cell(path: &Path, is_date: bool, object: &Value, now: Time) -> Value {
+/// A cell is of its column's type, or empty.
+fn custom_cell(path: &Path, kind: &str, object: &Value, now: Time) -> Value {
     let Some(found) = path.first(object) else { return Value::Null };
-    if !is_date {
-        return found.clone();
-    }
-    match found.as_str().map(str::parse) {
-        Some(Ok(time)) => age(Some(Time(time)), now).into(),
-        _ => "<invalid>".into(),
+    match (kind, found) {
+        ("date", _) => match found.as_str().map(str::parse) {
+            Some(Ok(time)) => age(Some(Time(time)), now).into(),
+            _ => "<invalid>".into(),
+        },
+        ("string", Value::String(_))
+        | ("integer" | "number", Value::Number(_))
+        | ("boolean", Value::Bool(_)) => found.clone(),
+        ("string", other) => other.to_string().into(),
+        _ => Value::Null,
     }
 }
 

@@ -1,6 +1,7 @@
 //! CustomResourceDefinitions as objects. What they define is read in [`crate::registry::custom`].
 
 mod definition;
+mod names;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,11 @@ use serde_json::{Value, json};
 use super::{Rules, default_to};
 use crate::field::FieldError;
 use crate::object;
+
+pub use names::{has_its_names, settle as settle_names};
+
+/// What holds a deleted definition until its objects are gone.
+pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// CustomResourceDefinitions.
 pub struct CustomResourceDefinition;
@@ -28,24 +34,13 @@ impl Rules for CustomResourceDefinition {
         }
     }
 
-    /// Names are accepted and the kind is served as soon as the definition is stored: there is nobody to ask.
-    fn on_create(&self, definition: &mut Value, now: Time) {
-        let names = definition.pointer("/spec/names").cloned().unwrap_or_default();
-        let condition = |name: &str, reason: &str, message: &str| json!({"type": name, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now});
+    /// Which names it gets depends on the other definitions, and is settled when it is stored.
+    fn on_create(&self, definition: &mut Value, _now: Time) {
         let stored: Vec<&str> = definition::storage_versions(definition).take(1).collect();
-        let stored = json!(stored);
-        object::set(
-            definition,
-            "status",
-            json!({
-                "acceptedNames": names,
-                "conditions": [
-                    condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-                    condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-                ],
-                "storedVersions": stored,
-            }),
-        );
+        let status = json!({
+            "acceptedNames": {"kind": "", "plural": ""}, "conditions": [], "storedVersions": stored,
+        });
+        object::set(definition, "status", status);
     }
 
     /// What was stored in a version stays readable, so a new storage version joins the list.
@@ -64,4 +59,15 @@ impl Rules for CustomResourceDefinition {
     fn validate_update(&self, definition: &Value, old: &Value) -> Vec<FieldError> {
         definition::check_update(definition, old)
     }
+}
+
+/// Marks a definition whose deletion was asked for: it stays until its objects are gone.
+pub fn mark_deleted(definition: &mut Value, now: Time) {
+    let mut finalizers: Vec<String> = object::finalizers(definition).into_iter().map(str::to_owned).collect();
+    if !finalizers.iter().any(|name| name == CLEANUP) {
+        finalizers.push(CLEANUP.to_owned());
+    }
+    object::set_meta(definition, "finalizers", finalizers);
+    let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    names::set_condition(definition, ["Terminating", "True", "InstanceDeletionPending", message], now);
 }

@@ -133,7 +133,8 @@ impl JsonType {
         match value {
             Value::Null => JsonType::Null,
             Value::Bool(_) => JsonType::Boolean,
-            Value::Number(number) if number.is_f64() => JsonType::Number,
+            // A whole number beyond 64 bits is one of those that Go reads as floating.
+            Value::Number(number) if number.as_i64().is_none() => JsonType::Number,
             Value::Number(_) => JsonType::Integer,
             Value::String(_) => JsonType::String,
             Value::Array(_) => JsonType::Array,

@@ -64,7 +64,7 @@ impl Structural {
         if self.types.is_empty() || (found == JsonType::Null && self.nullable) {
             return Vec::new();
         }
-        let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+        let is_whole = whole(value).is_some();
         let fits = self.types.iter().any(|expected| match (expected, found) {
             (JsonType::Number, JsonType::Integer) => true,
             (JsonType::Integer, JsonType::Number) => is_whole,
