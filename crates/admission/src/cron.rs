@@ -12,6 +12,7 @@
 //! This is only the reading; when a schedule is next due is the CronJob controller's question.
 
 use std::fmt;
+use std::num::IntErrorKind;
 use std::str::FromStr;
 
 use krafla_api::GoDuration;
@@ -78,23 +79,21 @@ const TEXT_LENGTH_MAX: usize = 1024;
 
 /// The values of a field, and the words for them.
 struct Range {
-    name: &'static str,
     min: u8,
     max: u8,
     words: &'static [&'static str],
 }
 
-const MINUTE: Range = Range { name: "minute", min: 0, max: 59, words: &[] };
-const HOUR: Range = Range { name: "hour", min: 0, max: 23, words: &[] };
-const DAY_OF_MONTH: Range = Range { name: "day of month", min: 1, max: 31, words: &[] };
+const MINUTE: Range = Range { min: 0, max: 59, words: &[] };
+const HOUR: Range = Range { min: 0, max: 23, words: &[] };
+const DAY_OF_MONTH: Range = Range { min: 1, max: 31, words: &[] };
 const MONTH: Range = Range {
-    name: "month",
     min: 1,
     max: 12,
     words: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
 };
 const DAY_OF_WEEK: Range =
-    Range { name: "day of week", min: 0, max: 6, words: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
+    Range { min: 0, max: 6, words: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
 
 impl FromStr for Schedule {
     type Err = NotASchedule;
@@ -127,9 +126,10 @@ fn parse_word(word: &str) -> Result<Times, NotASchedule> {
         "@hourly" => "0 * * * *",
         _ => {
             let every = word.strip_prefix("@every ");
-            let every = every
-                .ok_or_else(|| NotASchedule(format!("no such word: {word}; use @hourly or @every 90m")))?;
-            let duration: GoDuration = every.parse().map_err(|error| NotASchedule(format!("{error}")))?;
+            let every = every.ok_or_else(|| NotASchedule(format!("unrecognized descriptor: {word}")))?;
+            let duration: Result<GoDuration, _> = every.parse();
+            let duration = duration
+                .map_err(|error| NotASchedule(format!("failed to parse duration {word}: {error}")))?;
             return Ok(Times::Every(whole_seconds(duration)));
         }
     };
@@ -144,7 +144,8 @@ fn whole_seconds(duration: GoDuration) -> GoDuration {
 fn parse_fields(text: &str) -> Result<Times, NotASchedule> {
     let fields: Vec<&str> = text.split_whitespace().collect();
     let [minute, hour, day_of_month, month, day_of_week] = fields.as_slice() else {
-        return Err(NotASchedule(format!("expected 5 fields, found {}: {text:?}", fields.len())));
+        let (n_fields, fields) = (fields.len(), fields.join(" "));
+        return Err(NotASchedule(format!("expected exactly 5 fields, found {n_fields}: [{fields}]")));
     };
     Ok(Times::At {
         minute: parse_field(minute, &MINUTE)?,
@@ -159,12 +160,7 @@ fn parse_fields(text: &str) -> Result<Times, NotASchedule> {
 fn parse_field(text: &str, range: &Range) -> Result<Values, NotASchedule> {
     let mut values = Values { bits: 0, is_star: false };
     for item in text.split(',').filter(|item| !item.is_empty()) {
-        let more = parse_item(item, range).ok_or_else(|| {
-            let Range { name, min, max, .. } = range;
-            NotASchedule(format!(
-                "{item:?} is no {name}: use *, a number from {min} to {max}, a range, or a step"
-            ))
-        })?;
+        let more = parse_item(item, range).map_err(NotASchedule)?;
         values.bits |= more.bits;
         values.is_star |= more.is_star;
     }
@@ -172,43 +168,67 @@ fn parse_field(text: &str, range: &Range) -> Result<Values, NotASchedule> {
 }
 
 /// `*`, `n`, `a-b`, each perhaps with `/step`; `n/step` goes on to the largest value.
-fn parse_item(item: &str, range: &Range) -> Option<Values> {
-    let (span, step) = match item.split_once('/') {
-        Some((_, step)) if step.contains('/') => return None,
-        Some((span, step)) => (span, Some(number(step).filter(|step| *step > 0)?)),
-        None => (item, None),
-    };
-    let is_star = span == "*" || span == "?";
-    let (start, end) = match span.split_once('-') {
-        _ if is_star => (range.min, range.max),
-        Some((start, end)) => (range.value(start)?, range.value(end)?),
+fn parse_item(item: &str, range: &Range) -> Result<Values, String> {
+    let (span, step) = item.split_once('/').map_or((item, None), |(span, step)| (span, Some(step)));
+    let (low, high) = span.split_once('-').map_or((span, None), |(low, high)| (low, Some(high)));
+    // What follows a star is not looked at.
+    let is_star = low == "*" || low == "?";
+    let (min, max) = (u64::from(range.min), u64::from(range.max));
+    let (start, end) = match high {
+        _ if is_star => (min, max),
+        Some(high) if high.contains('-') => return Err(format!("too many hyphens: {item}")),
+        Some(high) => (range.value(low)?, range.value(high)?),
         None => {
-            let start = range.value(span)?;
-            (start, if step.is_some() { range.max } else { start })
+            let start = range.value(low)?;
+            (start, if step.is_some() { max } else { start })
         }
     };
-    if start < range.min || end > range.max || start > end {
-        return None;
+    let step = match step {
+        Some(step) if step.contains('/') => return Err(format!("too many slashes: {item}")),
+        Some(step) => number(step)?,
+        None => 1,
+    };
+    if start < min {
+        return Err(format!("beginning of range ({start}) below minimum ({min}): {item}"));
     }
-    let step = step.unwrap_or(1);
-    let values = (start..=end).step_by(usize::try_from(step).ok()?);
+    if end > max {
+        return Err(format!("end of range ({end}) above maximum ({max}): {item}"));
+    }
+    if start > end {
+        return Err(format!("beginning of range ({start}) beyond end of range ({end}): {item}"));
+    }
+    if step == 0 {
+        return Err(format!("step of range should be a positive number: {item}"));
+    }
+    let values = (start..=end).step_by(usize::try_from(step).unwrap_or(usize::MAX));
     // A star that leaves values out is no longer one.
-    Some(Values { bits: values.fold(0, |bits, value| bits | 1 << value), is_star: is_star && step == 1 })
+    Ok(Values { bits: values.fold(0, |bits, value| bits | 1 << value), is_star: is_star && step == 1 })
 }
 
 impl Range {
-    fn value(&self, text: &str) -> Option<u8> {
+    fn value(&self, text: &str) -> Result<u64, String> {
         let word = self.words.iter().position(|word| word.eq_ignore_ascii_case(text));
-        match word {
-            Some(position) => u8::try_from(position).ok()?.checked_add(self.min),
-            None => u8::try_from(number(text)?).ok(),
+        match word.and_then(|position| u64::try_from(position).ok()) {
+            Some(position) => Ok(position + u64::from(self.min)),
+            None => number(text),
         }
     }
 }
 
-/// A number without a sign.
-fn number(text: &str) -> Option<u32> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+/// A number that is not negative; a plus in front is allowed.
+fn number(text: &str) -> Result<u64, String> {
+    match text.parse::<i64>() {
+        Ok(number) => {
+            u64::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))
+        }
+        Err(error) => {
+            let why = match error.kind() {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                _ => "invalid syntax",
+            };
+            Err(format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: {why}"))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -242,6 +262,7 @@ mod tests {
     #[test]
     fn schedules_are_read() {
         for (text, expected) in [
+            ("+1 *-3 * * *", "1 * * * *"),
             ("*/15 8-10 * * mon-WED", "0,15,30,45 8,9,10 * * 1,2,3"),
             ("5/20 0 1,,2 JAN ?", "5,25,45 0 1,2 1 *"),
             ("0 0 */1 * 1", "0 0 * * 1"),
@@ -273,7 +294,6 @@ mod tests {
             "*/0 * * * *",
             "*/ * * * *",
             "-1 * * * *",
-            "+1 * * * *",
             "1/2/3 * * * *",
             "*/5-7 * * * *",
             "99999999999 * * * *",
@@ -287,9 +307,23 @@ mod tests {
         for text in refused {
             assert!(text.parse::<Schedule>().is_err(), "{text}");
         }
-        assert_eq!(
-            shown("60 * * * *"),
-            "error: \"60\" is no minute: use *, a number from 0 to 59, a range, or a step"
-        );
+    }
+
+    #[test]
+    fn the_refusal_says_what_is_wrong_in_the_words_that_users_know() {
+        for (text, why) in [
+            ("every day", "expected exactly 5 fields, found 2: [every day]"),
+            ("61 * * * *", "end of range (61) above maximum (59): 61"),
+            ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
+            ("5-1 * * * *", "beginning of range (5) beyond end of range (1): 5-1"),
+            ("*/0 * * * *", "step of range should be a positive number: */0"),
+            ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
+            ("1/2/3 * * * *", "too many slashes: 1/2/3"),
+            ("*/-1 * * * *", "negative number (-1) not allowed: -1"),
+            ("* * * foo *", "failed to parse int from foo: strconv.Atoi: parsing \"foo\": invalid syntax"),
+            ("@sometimes", "unrecognized descriptor: @sometimes"),
+        ] {
+            assert_eq!(shown(text), format!("error: {why}"), "{text}");
+        }
     }
 }

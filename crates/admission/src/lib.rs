@@ -17,6 +17,7 @@
 //! Where Volcano's own webhooks are known to be wrong, these rules differ; each such case is listed in the tests that
 //! replay the recorded answers (`tests/admission`).
 
+pub mod batch;
 pub mod cron;
 pub mod cronjob;
 mod finding;

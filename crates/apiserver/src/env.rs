@@ -48,11 +48,15 @@ impl Env for SystemEnv {
     }
 
     fn has_time_zone(&self, name: &str) -> bool {
-        let is_plain = name.split('/').all(|part| !part.is_empty() && !part.starts_with('.'));
-        is_plain
-            && (matches!(name, "UTC" | "Etc/UTC")
-                || ZONES.iter().any(|dir| Path::new(dir).join(name).is_file()))
+        knows_time_zone(name)
     }
+}
+
+/// Whether this machine knows a time zone.
+pub(crate) fn knows_time_zone(name: &str) -> bool {
+    let is_plain = name.split('/').all(|part| !part.is_empty() && !part.starts_with('.'));
+    is_plain
+        && (matches!(name, "UTC" | "Etc/UTC") || ZONES.iter().any(|dir| Path::new(dir).join(name).is_file()))
 }
 
 /// Where systems keep their time zones.

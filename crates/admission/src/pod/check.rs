@@ -135,7 +135,7 @@ pub(super) fn annotations(at: &At<'_>, verdict: &mut Verdict) {
 }
 
 /// A selector of labels.
-pub(super) fn label_selector(at: &At<'_>, verdict: &mut Verdict) {
+pub(crate) fn label_selector(at: &At<'_>, verdict: &mut Verdict) {
     labels(&at.get("matchLabels"), verdict);
     for requirement in at.items("matchExpressions") {
         let values = requirement.get("values");

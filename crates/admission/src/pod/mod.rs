@@ -11,12 +11,13 @@
 //! words. They read raw JSON: fields that they do not know pass. Pods themselves are checked by `object` when they are
 //! new, by `update` and `status` when they change.
 
-mod check;
+pub(crate) mod check;
 mod claim;
 mod container;
 mod env;
 mod group;
 mod handler;
+pub(crate) mod keep;
 mod mount;
 mod object;
 mod projected;

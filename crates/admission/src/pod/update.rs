@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::json::At;
 use crate::{Finding, Path, Verdict};
 
+use super::keep::{restore, restore_node_affinity};
 use super::object;
 
 /// What can be changed, as kube-apiserver says it.
@@ -149,24 +150,6 @@ fn without_changeable(new: &Value, old: &Value, is_gated: bool) -> Value {
         restore_node_affinity(&mut spec, old);
     }
     spec
-}
-
-/// Puts a field back to what it was, or was not.
-fn restore(new: &mut Value, old: &Value, field: &str) {
-    let Some(fields) = new.as_object_mut() else { return };
-    match old.get(field) {
-        Some(value) => fields.insert(field.to_owned(), value.clone()),
-        None => fields.remove(field),
-    };
-}
-
-/// Only the part about nodes may change; an affinity that has nothing else may come and go as a whole.
-fn restore_node_affinity(spec: &mut Value, old: &Value) {
-    let Some(affinity) = spec.get_mut("affinity") else { return restore(spec, old, "affinity") };
-    restore(affinity, old.get("affinity").unwrap_or(&Value::Null), "nodeAffinity");
-    if affinity.as_object().is_some_and(serde_json::Map::is_empty) {
-        restore(spec, old, "affinity");
-    }
 }
 
 #[cfg(test)]

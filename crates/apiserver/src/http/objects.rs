@@ -97,8 +97,12 @@ impl ObjectRequest<'_> {
     /// POST to a collection.
     pub(super) async fn create(&self) -> Result<Reply, Status> {
         let options = self.write_options(WriteKind::Create)?;
-        let (object, warnings) = self.object()?;
+        let (object, mut warnings) = self.object()?;
+        let of_kind = self.resource.rules.warnings(&object);
         let created = self.context.api.create(&self.resource, &self.path.namespace, object, &options).await;
+        if created.is_ok() {
+            warnings.extend(of_kind);
+        }
         warn(created.and_then(|created| self.show_written(created)), &warnings)
     }
 

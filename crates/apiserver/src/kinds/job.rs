@@ -1,21 +1,27 @@
 //! Jobs and CronJobs of batch/v1.
 
+use krafla_admission::batch;
 use krafla_api::Time;
 use krafla_plan::Propagation;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::workload::default_template;
 use super::{Rules, default_to};
-use crate::object;
+use crate::field::{self, FieldError};
+use crate::{env, object};
 
 /// Jobs.
 pub struct Job;
 
 impl Rules for Job {
     fn default(&self, job: &mut Value) {
-        default_job_spec(object::part(job, "spec"));
         let spec = object::part(job, "spec");
+        default_job_spec(spec);
         default_to(spec, "manualSelector", false);
+        // Before there is a selector, the pods do not have all of their labels yet.
+        if job.pointer("/spec/selector").is_some_and(|selector| !selector.is_null()) {
+            default_labels(job);
+        }
     }
 
     fn on_create(&self, job: &mut Value, _now: Time) {
@@ -23,6 +29,25 @@ impl Rules for Job {
         if job.pointer("/spec/manualSelector") != Some(&Value::Bool(true)) {
             select_own_pods(job);
         }
+    }
+
+    fn validate(&self, job: &Value) -> Vec<FieldError> {
+        field::found(batch::validate_job(job))
+    }
+
+    fn validate_update(&self, job: &Value, old: &Value) -> Vec<FieldError> {
+        field::found(batch::validate_job_update(job, old))
+    }
+
+    fn validate_status(&self, job: &Value, old: &Value) -> Vec<FieldError> {
+        field::found(batch::validate_job_status(job, old))
+    }
+
+    fn warnings(&self, job: &Value) -> Vec<String> {
+        field::found(batch::warnings_of_job(job))
+            .iter()
+            .map(|warning| format!("{}: {}", warning.field, warning.detail))
+            .collect()
     }
 
     /// For the sake of clients from before there was a choice, a Job's pods stay when the Job goes.
@@ -56,6 +81,14 @@ impl Rules for CronJob {
     fn on_create(&self, cron: &mut Value, _now: Time) {
         object::remove(cron, "status");
     }
+
+    fn validate(&self, cron: &Value) -> Vec<FieldError> {
+        field::found(batch::validate_cron_job(cron, &env::knows_time_zone))
+    }
+
+    fn validate_update(&self, cron: &Value, old: &Value) -> Vec<FieldError> {
+        field::found(batch::validate_cron_job_update(cron, old, &env::knows_time_zone))
+    }
 }
 
 fn default_job_spec(spec: &mut Map<String, Value>) {
@@ -73,13 +106,30 @@ fn default_job_spec(spec: &mut Map<String, Value>) {
         "podReplacementPolicy",
         if has_failure_policy { "Failed" } else { "TerminatingOrFailed" },
     );
-    for rule in spec.get_mut("podFailurePolicy").and_then(|policy| policy.get_mut("rules")).into_iter() {
-        default_failure_rules(rule);
+    if let Some(rules) = spec.get_mut("podFailurePolicy").and_then(|policy| policy.get_mut("rules")) {
+        default_failure_rules(rules);
     }
     default_template(object::fields(spec.entry("template").or_insert(Value::Null)));
 }
 
+/// A Job without labels has those of its pods.
+fn default_labels(job: &mut Value) {
+    let of_pods = job.pointer("/spec/template/metadata/labels").filter(|labels| !is_empty(labels)).cloned();
+    let own = object::metadata(job);
+    if let (Some(of_pods), true) = (of_pods, own.get("labels").is_none_or(is_empty)) {
+        own.insert("labels".into(), of_pods);
+    }
+}
+
+fn is_empty(map: &Value) -> bool {
+    map.as_object().is_none_or(Map::is_empty)
+}
+
 fn default_failure_rules(rules: &mut Value) {
+    // An empty list does not outlast upstream's storage.
+    if rules.as_array().is_some_and(Vec::is_empty) {
+        *rules = Value::Null;
+    }
     for rule in rules.as_array_mut().into_iter().flatten() {
         for pattern in rule.get_mut("onPodConditions").and_then(Value::as_array_mut).into_iter().flatten() {
             if let Some(pattern) = pattern.as_object_mut() {
@@ -102,13 +152,10 @@ fn select_own_pods(job: &mut Value) {
     let metadata = object::fields(template.entry("metadata").or_insert(Value::Null));
     let of_pods = object::fields(metadata.entry("labels").or_insert(Value::Null));
     for (label, value) in labels {
-        of_pods.insert(label.to_owned(), value.as_str().into());
+        // What the user says instead is kept, for validation to refuse.
+        default_to(of_pods, label, value.as_str());
     }
-    let of_pods = Value::Object(of_pods.clone());
-    let own = object::metadata(job);
-    if own.get("labels").and_then(Value::as_object).is_none_or(Map::is_empty) {
-        own.insert("labels".into(), of_pods);
-    }
-    let selector = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
-    object::part(job, "spec").insert("selector".into(), selector);
+    let selector = object::fields(object::part(job, "spec").entry("selector").or_insert(Value::Null));
+    let selected = object::fields(selector.entry("matchLabels").or_insert(Value::Null));
+    default_to(selected, "batch.kubernetes.io/controller-uid", uid);
 }

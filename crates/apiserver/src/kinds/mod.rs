@@ -49,6 +49,11 @@ pub trait Rules: Send + Sync {
         Vec::new()
     }
 
+    /// What the author of a new object should know, though it is allowed.
+    fn warnings(&self, _object: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What is wrong with a changed object.
     fn validate_update(&self, object: &Value, _old: &Value) -> Vec<FieldError> {
         self.validate(object)

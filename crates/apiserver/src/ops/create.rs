@@ -112,6 +112,8 @@ impl Api {
         let mut errors = meta::check_new(resource, object);
         errors.extend(resource.rules.validate(object));
         self.refuse_invalid(resource, object, &errors)?;
+        // What the server said about the object has defaults of its own: a Job's labels are those of its pods.
+        resource.rules.default(object);
         self.admission().validate(self, resource, Operation::Create, object, None)
     }
 

@@ -1,0 +1,191 @@
+//! The spec of a Job.
+
+use crate::json::At;
+use crate::pod::template;
+use crate::{Verdict, names};
+
+use super::{failure_policy, success_policy};
+
+/// The most pods that an Indexed Job runs at once, and the most of its indexes that may fail.
+const INDEXED_MAX: i64 = 100_000;
+/// The same for Jobs of more than [`INDEXED_MAX`] completions that count failures per index.
+const LARGE_INDEXED_MAX: i64 = 10_000;
+/// The longest name of a controller.
+const MANAGED_BY_LENGTH_MAX: usize = 63;
+
+/// Checks what a Job says, apart from its selector.
+pub(super) fn validate(spec: &At<'_>, verdict: &mut Verdict) {
+    let counts = [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ];
+    for field in counts {
+        not_negative(&spec.get(field), verdict);
+    }
+    let (per_index, max_failed) = (spec.get("backoffLimitPerIndex"), spec.get("maxFailedIndexes"));
+    if max_failed.is_set() && !per_index.is_set() {
+        verdict.required(per_index.path(), "when maxFailedIndexes is specified");
+    }
+    validate_managed_by(&spec.get("managedBy"), verdict);
+    validate_completion_mode(spec, verdict);
+    if spec.get("podFailurePolicy").is_set() {
+        failure_policy::validate(spec, verdict);
+    }
+    let success_policy = spec.get("successPolicy");
+    if success_policy.is_set() && !is_indexed(spec) {
+        success_policy::refuse(&success_policy, "requires indexed completion mode", verdict);
+    } else if success_policy.is_set() {
+        success_policy::validate(spec, verdict);
+    }
+    validate_replacement_policy(spec, verdict);
+    let template = spec.get("template");
+    template::validate_unnamed(&template, verdict);
+    validate_restart_policy(spec, &template.get("spec").get("restartPolicy"), verdict);
+}
+
+/// Whether the pods of the Job have indexes.
+pub(super) fn is_indexed(spec: &At<'_>) -> bool {
+    spec.str("completionMode") == "Indexed"
+}
+
+/// A count is not negative.
+pub(super) fn not_negative(at: &At<'_>, verdict: &mut Verdict) {
+    if let Some(count) = at.int().filter(|count| *count < 0) {
+        verdict.invalid(at.path(), count, "must be greater than or equal to 0");
+    }
+}
+
+/// The pods of an Indexed Job are named after it; their names must be good host names.
+pub(super) fn validate_pod_names(job: &At<'_>, verdict: &mut Verdict) {
+    let spec = job.get("spec");
+    let completions = spec.get("completions").int().filter(|completions| *completions > 0);
+    let (name, Some(completions)) = (job.get("metadata").get("name"), completions) else { return };
+    let longest = format!("{}-{}", name.text(), completions - 1);
+    if is_indexed(&spec) && !names::dns_label(&longest).is_empty() {
+        let rule = format!("will not able to create pod with invalid DNS label: {longest}");
+        verdict.invalid(name.path(), name.text(), rule);
+    }
+}
+
+/// Warns of names that are no host names, and of Jobs too large to be quick.
+pub(super) fn warn(job: &At<'_>, verdict: &mut Verdict) {
+    let (name, spec) = (job.get("metadata").get("name"), job.get("spec"));
+    let wrong = names::dns_label(name.text());
+    if !name.is_empty() && !wrong.is_empty() {
+        let rule = "this is used in Pod names and hostnames, which can result in surprising behavior; \
+            a DNS label is recommended";
+        verdict.warn(name.path(), format!("{rule}: [{}]", wrong.join(" ")));
+    }
+    let [completions, parallelism] = ["completions", "parallelism"].map(|field| spec.get(field).int());
+    if is_indexed(&spec) && completions > Some(INDEXED_MAX) && parallelism > Some(LARGE_INDEXED_MAX) {
+        let rule = format!(
+            "In Indexed Jobs with a number of completions higher than {INDEXED_MAX}, the parallelism is \
+             recommended to be lower than {LARGE_INDEXED_MAX}"
+        );
+        verdict.warn(spec.path(), rule);
+    }
+}
+
+/// The name of a controller: `example.com/name`.
+fn validate_managed_by(at: &At<'_>, verdict: &mut Verdict) {
+    if !at.is_set() {
+        return;
+    }
+    const RULE: &str = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+    match at.text().split_once('/') {
+        _ if at.text().is_empty() => verdict.required(at.path(), ""),
+        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
+            verdict.invalid_each(at.path(), domain, names::dns_subdomain(domain));
+            if !path.bytes().all(is_path_byte) {
+                verdict.invalid(at.path(), path, "Invalid path");
+            }
+        }
+        _ => verdict.invalid(at.path(), at.text(), RULE),
+    }
+    if at.text().len() > MANAGED_BY_LENGTH_MAX {
+        verdict.too_long(at.path(), MANAGED_BY_LENGTH_MAX);
+    }
+}
+
+/// What RFC 3986 allows in a path without escapes.
+fn is_path_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte)
+}
+
+fn validate_completion_mode(spec: &At<'_>, verdict: &mut Verdict) {
+    let mode = spec.get("completionMode");
+    match mode.text() {
+        "Indexed" => validate_indexed(spec, verdict),
+        "NonIndexed" => {}
+        _ if !mode.is_set() => {}
+        other => verdict.unsupported(mode.path(), other, &["NonIndexed", "Indexed"]),
+    }
+    if mode.text() != "NonIndexed" {
+        return;
+    }
+    for field in ["backoffLimitPerIndex", "maxFailedIndexes"].map(|field| spec.get(field)) {
+        if let Some(number) = field.int() {
+            verdict.invalid(field.path(), number, "requires indexed completion mode");
+        }
+    }
+}
+
+fn validate_indexed(spec: &At<'_>, verdict: &mut Verdict) {
+    let [completions, parallelism, max_failed] =
+        ["completions", "parallelism", "maxFailedIndexes"].map(|field| spec.get(field));
+    if !completions.is_set() {
+        verdict.required(completions.path(), "when completion mode is Indexed");
+    }
+    let at_most = |at: &At<'_>, max: i64, detail: &str, verdict: &mut Verdict| {
+        if let Some(number) = at.int().filter(|number| *number > max) {
+            verdict.invalid(at.path(), number, format!("must be less than or equal to {detail}"));
+        }
+    };
+    let detail = format!("{INDEXED_MAX} when completion mode is Indexed");
+    at_most(&parallelism, INDEXED_MAX, &detail, verdict);
+    let total = completions.int().unwrap_or(i64::MAX);
+    at_most(&max_failed, total, "completions", verdict);
+    at_most(&max_failed, INDEXED_MAX, &INDEXED_MAX.to_string(), verdict);
+    if completions.int().is_none_or(|total| total <= INDEXED_MAX)
+        || !spec.get("backoffLimitPerIndex").is_set()
+    {
+        return;
+    }
+    if !max_failed.is_set() {
+        let rule = format!("must be specified when completions is above {INDEXED_MAX}");
+        verdict.required(max_failed.path(), &rule);
+    }
+    let detail = format!(
+        "{LARGE_INDEXED_MAX} when completions are above {INDEXED_MAX} and used with backoff limit per index"
+    );
+    at_most(&parallelism, LARGE_INDEXED_MAX, &detail, verdict);
+    at_most(&max_failed, LARGE_INDEXED_MAX, &detail, verdict);
+}
+
+/// With a failure policy, a pod is replaced only once it is known how it ended.
+fn validate_replacement_policy(spec: &At<'_>, verdict: &mut Verdict) {
+    let policy = spec.get("podReplacementPolicy");
+    let supported: &[&str] =
+        if spec.get("podFailurePolicy").is_set() { &["Failed"] } else { &["Failed", "TerminatingOrFailed"] };
+    if policy.is_set() && !supported.contains(&policy.text()) {
+        verdict.unsupported(policy.path(), policy.text(), supported);
+    }
+}
+
+/// A pod that is started again for ever never completes.
+fn validate_restart_policy(spec: &At<'_>, policy: &At<'_>, verdict: &mut Verdict) {
+    match policy.text() {
+        "" | "Always" => verdict.required(policy.path(), "valid values: \"OnFailure\", \"Never\""),
+        "OnFailure" if spec.get("podFailurePolicy").is_set() => {
+            let rule = "only \"Never\" is supported when podFailurePolicy is specified";
+            verdict.invalid(policy.path(), policy.text(), rule);
+        }
+        "OnFailure" | "Never" => {}
+        other => verdict.unsupported(policy.path(), other, &["OnFailure", "Never"]),
+    }
+}

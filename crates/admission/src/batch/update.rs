@@ -1,0 +1,97 @@
+//! What of a Job can be changed once it exists.
+
+use serde_json::Value;
+
+use crate::json::At;
+use crate::pod::keep::{restore, restore_node_affinity};
+use crate::{Finding, Path, Verdict};
+
+use super::{job, success_policy, validate_spec, validate_whole};
+
+const IMMUTABLE: &str = "field is immutable";
+
+/// Says everything that is wrong with a changed Job, apart from its metadata.
+pub fn validate_job_update(job: &Value, old: &Value) -> Vec<Finding> {
+    let mut verdict = Verdict::default();
+    let (job, old) = (At::new(job, Path::default()), At::new(old, Path::default()));
+    let (spec, old_spec) = (job.get("spec"), old.get("spec"));
+    validate_whole(&job, &mut verdict);
+    // Upstream checks the spec once as that of an object, and once as that of an update: each finding comes twice.
+    validate_spec(&spec, &mut verdict);
+    validate_completions(&spec, &old_spec, &mut verdict);
+    stays(&spec, &old_spec, "selector", &mut verdict);
+    validate_template(&spec, &old, &mut verdict);
+    for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"] {
+        stays(&spec, &old_spec, field, &mut verdict);
+    }
+    let (policy, old_policy) = (spec.get("successPolicy"), old_spec.get("successPolicy"));
+    if policy.value() != old_policy.value() {
+        success_policy::refuse(&policy, IMMUTABLE, &mut verdict);
+    }
+    verdict.refusals
+}
+
+fn stays(new: &At<'_>, old: &At<'_>, field: &str, verdict: &mut Verdict) {
+    let (new, old) = (new.get(field), old.get(field));
+    if new.value() != old.value() {
+        verdict.invalid(new.path(), new.value(), IMMUTABLE);
+    }
+}
+
+/// Completions stay, unless they are indexes and as many as run at once: then the Job can grow and shrink.
+fn validate_completions(spec: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
+    if !job::is_indexed(spec) {
+        return stays(spec, old, "completions", verdict);
+    }
+    let (new, old) = (spec.get("completions"), old.get("completions"));
+    if new.value() == old.value() || !new.is_set() {
+        return;
+    }
+    let parallelism = spec.get("parallelism");
+    if new.value() != parallelism.value() {
+        let rule = format!("can only be modified in tandem with {}", parallelism.path());
+        verdict.invalid(new.path(), new.value(), rule);
+    }
+}
+
+/// The template stays, but for where pods may run and what they ask for while the Job is suspended and nothing of it
+/// runs.
+fn validate_template(spec: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
+    let (new, old_template) = (spec.get("template"), old.get("spec").get("template"));
+    if !is_idle(old) {
+        return stays(spec, &old.get("spec"), "template", verdict);
+    }
+    let (pod, old_pod) = (new.get("spec"), old_template.get("spec"));
+    if without_changeable(pod.value(), old_pod.value()) != *old_pod.value() {
+        verdict.invalid(pod.path(), pod.value(), IMMUTABLE);
+    }
+}
+
+/// Whether the Job is suspended, and its controller has seen it or not begun with it.
+fn is_idle(job: &At<'_>) -> bool {
+    let status = job.get("status");
+    let is_reported = status
+        .items("conditions")
+        .iter()
+        .any(|condition| condition.str("type") == "Suspended" && condition.str("status") == "True");
+    job.get("spec").get("suspend").is_true()
+        && status.get("active").int().unwrap_or(0) == 0
+        && (is_reported || !status.get("startTime").is_set())
+}
+
+/// The new pod spec with everything that may change as it was.
+fn without_changeable(new: &Value, old: &Value) -> Value {
+    let mut spec = new.clone();
+    for field in ["nodeSelector", "tolerations", "schedulingGates"] {
+        restore(&mut spec, old, field);
+    }
+    restore_node_affinity(&mut spec, old);
+    for list in ["containers", "initContainers"] {
+        let olds = old.get(list).and_then(Value::as_array).into_iter().flatten();
+        let news = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        for (new, old) in news.zip(olds).filter(|(new, old)| new.get("name") == old.get("name")) {
+            restore(new, old, "resources");
+        }
+    }
+    spec
+}
