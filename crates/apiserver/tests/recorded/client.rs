@@ -1,0 +1,190 @@
+//! A client that sends exactly what a case says, over HTTP/1.1 and TLS.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use krafla_apiserver::RunningServer;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+
+use crate::case::Who;
+
+/// What goes wrong is this case's failure, in words.
+pub(crate) type Outcome<T> = Result<T, String>;
+
+/// An answer, whole.
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// One case's way to the server. The connection is kept between requests.
+pub(crate) struct Client {
+    server: &'static RunningServer,
+    tls: TlsConnector,
+    kept: Option<SendRequest<Full<Bytes>>>,
+}
+
+/// How a client trusts the server.
+pub(crate) fn connector(server: &RunningServer) -> TlsConnector {
+    let mut roots = rustls::RootCertStore::empty();
+    let certificate = CertificateDer::from_pem_slice(server.ca_pem().as_bytes()).expect("a certificate");
+    roots.add(certificate).expect("an authority");
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions of TLS")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    TlsConnector::from(Arc::new(config))
+}
+
+impl Client {
+    pub(crate) fn new(server: &'static RunningServer, tls: TlsConnector) -> Client {
+        Client { server, tls, kept: None }
+    }
+
+    /// The connection of the last request, unless the server has closed it.
+    async fn connection(&mut self) -> Outcome<SendRequest<Full<Bytes>>> {
+        if let Some(mut kept) = self.kept.take()
+            && kept.ready().await.is_ok()
+        {
+            return Ok(kept);
+        }
+        self.connect().await
+    }
+
+    async fn connect(&self) -> Outcome<SendRequest<Full<Bytes>>> {
+        let stream = TcpStream::connect(self.server.address()).await.map_err(|error| error.to_string())?;
+        let name = ServerName::try_from("localhost").map_err(|error| error.to_string())?;
+        let stream = self.tls.connect(name, stream).await.map_err(|error| error.to_string())?;
+        let (sender, connection) =
+            handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+        tokio::spawn(connection.with_upgrades());
+        Ok(sender)
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub(crate) async fn ask(&mut self, who: Who, request: Request<Bytes>) -> Outcome<Answer> {
+        let mut sender = self.connection().await?;
+        let response =
+            sender.send_request(self.signed(who, request)).await.map_err(|error| error.to_string())?;
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
+        if head.status != 101 {
+            self.kept = Some(sender);
+        }
+        Ok(Answer { code: head.status.as_u16(), headers: head.headers, body })
+    }
+
+    /// Opens a watch on a connection of its own.
+    pub(crate) async fn watch(&self, who: Who, request: Request<Bytes>) -> Outcome<Result<Watch, Answer>> {
+        let mut sender = self.connect().await?;
+        let response =
+            sender.send_request(self.signed(who, request)).await.map_err(|error| error.to_string())?;
+        let (head, body) = response.into_parts();
+        if head.status != 200 {
+            let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
+            return Ok(Err(Answer { code: head.status.as_u16(), headers: head.headers, body }));
+        }
+        let (events, received) = mpsc::unbounded_channel();
+        let pump = tokio::spawn(async move {
+            pump(body, events).await;
+            drop(sender);
+        });
+        Ok(Ok(Watch { headers: head.headers, received, pump }))
+    }
+
+    fn signed(&self, who: Who, request: Request<Bytes>) -> Request<Full<Bytes>> {
+        let token = match who {
+            Who::Admin => Some(self.server.token()),
+            Who::Wrong => Some("not-a-token"),
+            Who::Nobody | Who::Limited => None,
+        };
+        let (mut head, body) = request.into_parts();
+        if let Some(token) = token {
+            let value = format!("Bearer {token}").parse().expect("tokens are letters");
+            head.headers.insert(http::header::AUTHORIZATION, value);
+        }
+        head.headers.insert(http::header::HOST, "localhost".parse().expect("a name"));
+        head.headers.entry(http::header::USER_AGENT).or_insert("golden/1.0".parse().expect("a name"));
+        Request::from_parts(head, Full::new(body))
+    }
+}
+
+/// An open watch.
+pub(crate) struct Watch {
+    pub(crate) headers: HeaderMap,
+    received: mpsc::UnboundedReceiver<Value>,
+    pump: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.pump.abort();
+    }
+}
+
+/// Hands on events, one a line, until the stream ends.
+async fn pump(mut body: Incoming, events: mpsc::UnboundedSender<Value>) {
+    let mut buffer = Vec::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        let Ok(data) = frame.into_data() else { continue };
+        buffer.extend_from_slice(&data);
+        while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = buffer.drain(..=end).collect();
+            let Ok(event) = serde_json::from_slice(&line) else { return };
+            if events.send(event).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// How much of a stream is to be read.
+pub(crate) struct Reading {
+    pub(crate) count: usize,
+    pub(crate) until_closed: bool,
+    pub(crate) keeps_bookmarks: bool,
+    /// How long to wait for the events.
+    pub(crate) patience: Duration,
+    /// How long to wait for events that should not come.
+    pub(crate) settle: Duration,
+}
+
+impl Watch {
+    /// The events, and whether the stream has ended.
+    pub(crate) async fn read(&mut self, reading: &Reading) -> (Vec<Value>, bool) {
+        let mut events = Vec::new();
+        let deadline = Instant::now() + reading.patience;
+        loop {
+            let is_full = events.len() >= reading.count && !reading.until_closed;
+            let until = if is_full { Instant::now() + reading.settle } else { deadline };
+            match tokio::time::timeout_at(until, self.received.recv()).await {
+                Err(_) => return (events, false),
+                Ok(None) => return (events, true),
+                Ok(Some(event)) if reading.keeps_bookmarks || !is_plain_bookmark(&event) => {
+                    events.push(event)
+                }
+                Ok(Some(_)) => {}
+            }
+        }
+    }
+}
+
+/// A bookmark other than the one that ends the initial events: the server sends them when it likes.
+fn is_plain_bookmark(event: &Value) -> bool {
+    event["type"] == "BOOKMARK" && !event.to_string().contains("k8s.io/initial-events-end")
+}

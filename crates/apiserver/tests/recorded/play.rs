@@ -1,0 +1,295 @@
+//! Plays one case against the server.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::Request;
+use regex::{Captures, Regex};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::answers;
+use crate::case::{Case, Operation, Step, Who};
+use crate::client::{Answer, Client, Outcome, Reading, Watch};
+use crate::comparable::Normaliser;
+use crate::pointer;
+
+/// How long anything that should happen may take. It is long because other work may keep the machine busy; a case
+/// that passes waits for nothing.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to look for events that should not come.
+const SETTLE: Duration = Duration::from_millis(300);
+/// How often to ask again for what must come about by itself.
+const POLL_EVERY: Duration = Duration::from_millis(20);
+
+static VARIABLE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\{\{(\w+)\}\}").expect("a pattern"));
+
+/// One case on its way.
+pub(crate) struct Play {
+    client: Client,
+    variables: BTreeMap<String, Value>,
+    normaliser: Normaliser,
+    watches: BTreeMap<String, Watch>,
+    namespaces: Vec<String>,
+    /// Objects outside namespaces that the case has made.
+    made: Vec<String>,
+}
+
+/// Plays all steps and returns their answers, in the form of the records. A step that could not be played is the last.
+pub(crate) async fn play(client: Client, case: &Case, steps: &[Step]) -> Outcome<Vec<Value>> {
+    let mut play = Play::new(client, case);
+    play.make_namespaces().await?;
+    let mut answers = Vec::new();
+    for step in steps {
+        match play.step(step).await {
+            Ok(answer) => answers.push(answer),
+            Err(error) => {
+                answers.push(json!({"error": error}));
+                break;
+            }
+        }
+    }
+    play.tidy().await;
+    answers::rank_versions(&mut answers);
+    Ok(answers)
+}
+
+/// Eight letters that no other case has, and that no word contains.
+fn unique() -> String {
+    const LETTERS: &[u8] = b"bcdfghjkmnpqrstvwxz";
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).expect("randomness");
+    random.iter().map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])).collect()
+}
+
+impl Play {
+    fn new(client: Client, case: &Case) -> Play {
+        let unique = unique();
+        let namespace = format!("g-{unique}");
+        let mut namespaces = Vec::new();
+        if !case.is_bare {
+            namespaces.push(namespace.clone());
+            if case.text().contains("{{ns}}-b") {
+                namespaces.push(format!("{namespace}-b"));
+            }
+        }
+        Play {
+            client,
+            normaliser: Normaliser::new(&unique, case.text(), case.compares_managed_fields),
+            variables: [("u".to_owned(), json!(unique)), ("ns".to_owned(), json!(namespace))].into(),
+            watches: BTreeMap::new(),
+            namespaces,
+            made: Vec::new(),
+        }
+    }
+
+    async fn make_namespaces(&mut self) -> Outcome<()> {
+        for name in self.namespaces.clone() {
+            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            let answer = self.admin("POST", "/api/v1/namespaces", "application/json", body).await?;
+            if answer.code != 201 {
+                return Err(format!("namespace {name}: {}", String::from_utf8_lossy(&answer.body)));
+            }
+        }
+        Ok(())
+    }
+
+    async fn admin(&mut self, method: &str, path: &str, content_type: &str, body: Value) -> Outcome<Answer> {
+        let request = Request::builder().method(method).uri(path).header("Content-Type", content_type);
+        let request = request.body(Bytes::from(body.to_string())).map_err(|error| error.to_string())?;
+        self.client.ask(Who::Admin, request).await
+    }
+
+    /// Removes what the case has made; what another step has removed already is no matter.
+    async fn tidy(&mut self) {
+        self.watches.clear();
+        for path in std::mem::take(&mut self.made).into_iter().rev() {
+            let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0});
+            let Ok(answer) = self.admin("DELETE", &path, "application/json", options).await else { continue };
+            let text = String::from_utf8_lossy(&answer.body);
+            if answer.code == 200
+                && text.contains("\"finalizers\"")
+                && !text.contains("customresourcecleanup")
+            {
+                let patch = json!({"metadata": {"finalizers": null}});
+                let _ = self.admin("PATCH", &path, "application/merge-patch+json", patch).await;
+            }
+        }
+        for name in std::mem::take(&mut self.namespaces) {
+            let path = format!("/api/v1/namespaces/{name}");
+            let _ = self.admin("DELETE", &path, "application/json", json!({})).await;
+        }
+    }
+
+    async fn step(&mut self, step: &Step) -> Outcome<Value> {
+        match step.op {
+            Operation::Request => self.request(step).await,
+            Operation::Poll => self.poll(step).await,
+            Operation::Watch => self.watch(step).await,
+            Operation::Read => self.read(step).await,
+            Operation::Close => {
+                self.watches.remove(&step.watch);
+                Ok(json!({}))
+            }
+        }
+    }
+
+    async fn request(&mut self, step: &Step) -> Outcome<Value> {
+        let request = self.built(step)?;
+        let path = request.uri().path().to_owned();
+        let answer = self.client.ask(step.who, request).await?;
+        let (shown, document) = answers::comparable(step, &answer, &mut self.normaliser);
+        self.save(step, document.as_ref());
+        let is_outside_namespaces = !path.contains("/namespaces/") && answer.code == 201;
+        let name = document.as_ref().and_then(|document| document.pointer("/metadata/name")?.as_str());
+        match (step.method.as_str(), name) {
+            ("POST", Some(name)) if is_outside_namespaces => self.made.push(format!("{path}/{name}")),
+            ("PATCH", _) if is_outside_namespaces => self.made.push(path),
+            _ => {}
+        }
+        Ok(shown)
+    }
+
+    async fn poll(&mut self, step: &Step) -> Outcome<Value> {
+        let until = self.filled(step.until.as_ref().unwrap_or(&Value::Null));
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let answer = self.client.ask(step.who, self.built(step)?).await?;
+            let document = serde_json::from_slice(&answer.body).unwrap_or(Value::Null);
+            let is_there = holds(&until, answer.code, &document);
+            if is_there || Instant::now() > deadline {
+                let (mut shown, document) = answers::comparable(step, &answer, &mut self.normaliser);
+                self.save(step, document.as_ref());
+                if !is_there {
+                    shown["never"] = json!(format!("condition not reached: {until}"));
+                }
+                return Ok(shown);
+            }
+            tokio::time::sleep(POLL_EVERY).await;
+        }
+    }
+
+    async fn watch(&mut self, step: &Step) -> Outcome<Value> {
+        match self.client.watch(step.who, self.built(step)?).await? {
+            Err(answer) => Ok(answers::comparable(step, &answer, &mut self.normaliser).0),
+            Ok(watch) => {
+                let content_type = watch.headers.get("content-type").and_then(|value| value.to_str().ok());
+                let shown = json!({"code": 200, "headers": {"Content-Type": content_type}});
+                self.watches.insert(step.watch.clone(), watch);
+                Ok(shown)
+            }
+        }
+    }
+
+    async fn read(&mut self, step: &Step) -> Outcome<Value> {
+        let watch = self.watches.get_mut(&step.watch).ok_or_else(|| format!("no watch {}", step.watch))?;
+        let reading = Reading {
+            count: step.count,
+            until_closed: step.closed,
+            keeps_bookmarks: step.bookmarks,
+            patience: PATIENCE,
+            settle: step.settle.map_or(SETTLE, Duration::from_secs_f64),
+        };
+        let (events, has_ended) = watch.read(&reading).await;
+        let mut shown = json!({"events": answers::events(step, &events, &mut self.normaliser)});
+        if has_ended || step.closed {
+            shown["closed"] = json!(has_ended);
+        }
+        Ok(shown)
+    }
+
+    fn save(&mut self, step: &Step, document: Option<&Value>) {
+        let Some(document) = document else { return };
+        for (name, at) in &step.save {
+            self.variables.insert(name.clone(), pointer::at(document, at));
+        }
+    }
+
+    fn built(&self, step: &Step) -> Outcome<Request<Bytes>> {
+        let body = self.body(step)?;
+        let mut headers: BTreeMap<String, String> =
+            [("accept".to_owned(), "application/json".to_owned())].into();
+        if body.is_some() {
+            headers.insert("content-type".to_owned(), "application/json".to_owned());
+        }
+        for (name, value) in &step.headers {
+            match value {
+                Some(value) => headers.insert(name.to_lowercase(), self.filled_text(value)),
+                None => headers.remove(&name.to_lowercase()),
+            };
+        }
+        let mut request = Request::builder().method(step.method.as_str()).uri(self.filled_text(&step.path));
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        request.body(body.unwrap_or_default()).map_err(|error| error.to_string())
+    }
+
+    fn body(&self, step: &Step) -> Outcome<Option<Bytes>> {
+        if let Some(text) = &step.text {
+            return Ok(Some(Bytes::from(self.filled_text(text))));
+        }
+        if let Some(base64) = &step.base64 {
+            return Ok(Some(Bytes::from(STANDARD.decode(base64).map_err(|error| error.to_string())?)));
+        }
+        if let Some(name) = &step.base {
+            let mut document = self
+                .variables
+                .get(name)
+                .cloned()
+                .ok_or_else(|| format!("needs {name}, which an earlier step did not give"))?;
+            for (at, value) in &step.set {
+                pointer::put(&mut document, at, self.filled(value));
+            }
+            step.unset.iter().for_each(|at| pointer::remove(&mut document, at));
+            return Ok(Some(Bytes::from(document.to_string())));
+        }
+        let Some(body) = &step.body else { return Ok(None) };
+        if let Some(depth) = step.nest {
+            let text = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+            return Ok(Some(Bytes::from(text)));
+        }
+        // Variables are names: filled into the text as it stands, the order of fields is the record's.
+        let text = self.filled_text(body.get());
+        let Some(pad) = &step.pad else { return Ok(Some(Bytes::from(text))) };
+        let mut document: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        pointer::put(&mut document, &pad.at, json!("x".repeat(pad.bytes)));
+        Ok(Some(Bytes::from(document.to_string())))
+    }
+
+    fn filled(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => json!(self.filled_text(text)),
+            Value::Array(items) => items.iter().map(|item| self.filled(item)).collect(),
+            Value::Object(map) => {
+                map.iter().map(|(key, value)| (self.filled_text(key), self.filled(value))).collect()
+            }
+            other => other.clone(),
+        }
+    }
+
+    fn filled_text(&self, text: &str) -> String {
+        VARIABLE
+            .replace_all(text, |found: &Captures<'_>| match self.variables.get(&found[1]) {
+                Some(value) => pointer::plain(value),
+                None => found[0].to_owned(),
+            })
+            .into_owned()
+    }
+}
+
+/// Whether what a poll waits for has come about.
+fn holds(until: &Value, code: u16, document: &Value) -> bool {
+    let has_code = until.get("code").is_none_or(|wanted| *wanted == json!(code));
+    let Some(at) = until.get("at").and_then(Value::as_str) else { return has_code };
+    let found = pointer::at(document, at);
+    let is_as_wanted = match until.get("is") {
+        Some(wanted) => found == *wanted,
+        None => found.is_null() != until.get("exists").and_then(Value::as_bool).unwrap_or(true),
+    };
+    has_code && is_as_wanted
+}

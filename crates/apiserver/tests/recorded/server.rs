@@ -1,0 +1,35 @@
+//! The server under test: in this process, with Volcano's kinds, the garbage collector and the life of namespaces.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use krafla_apiserver::admit::Admission;
+use krafla_apiserver::store::Store;
+use krafla_apiserver::{Api, Collector, RunningServer, ServerConfig, SystemEnv, serve};
+use tokio::runtime::Runtime;
+
+/// What this server offers of what cases may need. Authorisation by RBAC is not among it: whoever holds the token may
+/// do everything.
+pub(crate) const ABILITIES: [&str; 4] = ["volcano", "gc", "no-quota", "no-serviceaccount"];
+
+/// Where the server and all cases run.
+pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("the runtime starts")
+});
+
+/// The one server that all areas share: cases keep to namespaces and names of their own.
+pub(crate) fn shared() -> &'static RunningServer {
+    static SERVER: OnceLock<RunningServer> = OnceLock::new();
+    SERVER.get_or_init(|| RUNTIME.block_on(start()))
+}
+
+/// The records were made without Volcano's webhooks: its kinds are stored as their schemas allow.
+async fn start() -> RunningServer {
+    let env = Arc::new(SystemEnv);
+    let api = Api::new(Store::in_memory(), env.clone(), Admission::default());
+    api.bootstrap().await.expect("the first objects are made");
+    tokio::spawn(api.clone().run_namespaces());
+    tokio::spawn(Collector::new(api.clone()).run());
+    let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
+    serve(api, env, ServerConfig { listen, data_dir: None, pod_access: None }).await.expect("it listens")
+}
