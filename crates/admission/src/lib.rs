@@ -7,6 +7,7 @@
 //!                   v                                   v          and what its author should know
 //!   job queue podgroup pod                 job queue podgroup jobflow cronjob pod
 //!
+//!   webhook                                which webhooks a request concerns, and what their answers mean
 //!   names graph cron patch finding path json     what the rules are made of
 //! ```
 //!
@@ -32,6 +33,7 @@ pub mod pod;
 pub mod podgroup;
 pub mod queue;
 mod read;
+pub mod webhook;
 
 use std::sync::Arc;
 

@@ -31,6 +31,11 @@ pub mod status;
 pub mod store;
 pub mod table;
 
+/// The one user there is, who may do everything.
+pub(crate) const ADMINISTRATOR: &str = "krafla:admin";
+/// The groups that the user is in.
+pub(crate) const ADMINISTRATOR_GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
+
 pub use env::{Env, SystemEnv};
 pub use gc::Collector;
 pub use http::{PodAccess, RunningServer, ServerConfig, serve};

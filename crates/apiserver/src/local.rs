@@ -175,7 +175,7 @@ fn seen(event: WatchEvent) -> Event {
 
 /// What a refusal means to a component.
 fn refusal(status: Status) -> ClientError {
-    match (status.code, status.reason) {
+    match (status.code, &*status.reason) {
         (404, _) => ClientError::NotFound(status.message),
         (409, "AlreadyExists") => ClientError::AlreadyExists(status.message),
         (409, _) => ClientError::Conflict(status.message),

@@ -3,6 +3,8 @@
 //! Clients decide by `code` and `reason`, people read `message`, and `kubectl` prints the causes. All three are as
 //! kube-apiserver words them, because scripts match on them.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use crate::field::FieldError;
@@ -15,7 +17,7 @@ pub struct Status {
     /// HTTP status code.
     pub code: u16,
     /// One word for programs; empty where upstream gives none.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// A sentence for people.
     pub message: String,
     /// What it is about.
@@ -71,6 +73,27 @@ impl Details {
         Details { group: what.group.into(), kind: what.what.into(), name: name.into(), ..Details::default() }
     }
 
+    /// Details that somebody else wrote; what cannot be read is left out.
+    pub(crate) fn read(details: &Value) -> Details {
+        let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
+        let cause = |cause: &Value| Cause {
+            reason: text(cause, "reason"),
+            message: text(cause, "message"),
+            field: text(cause, "field"),
+        };
+        Details {
+            group: text(details, "group"),
+            kind: text(details, "kind"),
+            name: text(details, "name"),
+            uid: text(details, "uid"),
+            causes: details["causes"].as_array().into_iter().flatten().map(cause).collect(),
+            retry_after_seconds: details["retryAfterSeconds"]
+                .as_u64()
+                .and_then(|n| u32::try_from(n).ok())
+                .unwrap_or(0),
+        }
+    }
+
     fn to_json(&self) -> Value {
         let mut details = Map::new();
         for (key, text) in
@@ -104,7 +127,7 @@ impl Cause {
 
 impl Status {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Status {
-        Status { code, reason, message: message.into(), details: None }
+        Status { code, reason: reason.into(), message: message.into(), details: None }
     }
 
     fn with(self, details: Details) -> Status {
@@ -319,7 +342,7 @@ impl Status {
             "message": self.message, "code": self.code,
         });
         if !self.reason.is_empty() {
-            object::set(&mut status, "reason", self.reason);
+            object::set(&mut status, "reason", &*self.reason);
         }
         if let Some(details) = &self.details {
             object::set(&mut status, "details", details.to_json());

@@ -1,17 +1,21 @@
 //! Admission: what the cluster as a whole says about a write, beyond the rules of the object's own kind.
 //!
 //! A policy may change the object (`mutate`, after defaulting and before validation) or refuse it (`validate`, when
-//! everything else is settled). All policies run in this process: nothing here waits for the network.
+//! everything else is settled). Policies run in this process; webhooks, which are asked after them, are the only part of
+//! a write that may wait for the network.
 
 mod priority;
 mod service;
 mod volcano;
+pub mod webhooks;
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 pub use volcano::Volcano;
+pub use webhooks::Caller;
 
 use crate::ops::Api;
 use crate::registry::Resource;
@@ -40,6 +44,27 @@ pub struct Request<'a> {
     pub old: Option<&'a Value>,
 }
 
+/// What a client should know about a write that may well succeed. Clones share the list.
+#[derive(Clone, Debug, Default)]
+pub struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    /// Adds warnings; what was said already is not said again.
+    pub fn extend(&self, warnings: impl IntoIterator<Item = String>) {
+        let mut list = self.0.lock();
+        for warning in warnings {
+            if !list.contains(&warning) {
+                list.push(warning);
+            }
+        }
+    }
+
+    /// All of them so far.
+    pub fn list(&self) -> Vec<String> {
+        self.0.lock().clone()
+    }
+}
+
 /// One rule of the cluster.
 pub trait Policy: Send + Sync {
     /// Changes the object.
@@ -57,12 +82,16 @@ pub trait Policy: Send + Sync {
 #[derive(Clone)]
 pub struct Admission {
     policies: Vec<Arc<dyn Policy>>,
+    caller: Arc<dyn Caller>,
 }
 
 impl Default for Admission {
     /// The rules without which Kubernetes' own kinds would not work.
     fn default() -> Admission {
-        Admission { policies: vec![Arc::new(priority::PodPriority), Arc::new(service::Addresses)] }
+        Admission {
+            policies: vec![Arc::new(priority::PodPriority), Arc::new(service::Addresses)],
+            caller: Arc::new(webhooks::Https),
+        }
     }
 }
 
@@ -71,6 +100,17 @@ impl Admission {
     pub fn with(mut self, policy: impl Policy + 'static) -> Admission {
         self.policies.push(Arc::new(policy));
         self
+    }
+
+    /// Webhooks are asked through another caller.
+    pub fn calling(mut self, caller: impl Caller + 'static) -> Admission {
+        self.caller = Arc::new(caller);
+        self
+    }
+
+    /// Who brings questions to webhooks.
+    pub(crate) fn caller(&self) -> &dyn Caller {
+        &*self.caller
     }
 
     pub(crate) fn mutate(

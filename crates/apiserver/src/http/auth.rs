@@ -15,8 +15,10 @@ pub(super) struct User {
 impl User {
     /// The one user there is, who may do everything.
     pub(super) fn administrator() -> User {
-        let groups = ["system:masters", "system:authenticated"];
-        User { name: "krafla:admin".into(), groups: groups.map(str::to_owned).to_vec() }
+        User {
+            name: crate::ADMINISTRATOR.to_owned(),
+            groups: crate::ADMINISTRATOR_GROUPS.map(str::to_owned).to_vec(),
+        }
     }
 }
 

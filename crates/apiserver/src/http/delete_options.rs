@@ -37,6 +37,7 @@ pub(super) fn of(body: &Value, query: &Query) -> Result<DeleteOptions, Status> {
     };
     let in_body = body.get("dryRun").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     Ok(DeleteOptions {
+        warnings: Default::default(),
         grace_seconds: grace,
         uid: text("/preconditions/uid"),
         revision: text("/preconditions/resourceVersion"),

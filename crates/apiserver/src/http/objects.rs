@@ -97,22 +97,24 @@ impl ObjectRequest<'_> {
     /// POST to a collection.
     pub(super) async fn create(&self) -> Result<Reply, Status> {
         let options = self.write_options(WriteKind::Create)?;
-        let (object, mut warnings) = self.object()?;
+        let (object, warnings) = self.object()?;
+        options.warnings.extend(warnings);
         let of_kind = self.resource.rules.warnings(&object);
         let created = self.context.api.create(&self.resource, &self.path.namespace, object, &options).await;
         if created.is_ok() {
-            warnings.extend(of_kind);
+            options.warnings.extend(of_kind);
         }
-        warn(created.and_then(|created| self.show_written(created)), &warnings)
+        warn(created.and_then(|created| self.show_written(created)), &options.warnings.list())
     }
 
     /// PUT.
     pub(super) async fn update(&self) -> Result<Reply, Status> {
         let options = self.write_options(WriteKind::Update)?;
         let (object, warnings) = self.object()?;
+        options.warnings.extend(warnings);
         let updated =
             self.context.api.update(&self.resource, &self.key(), self.part(), object, &options).await;
-        warn(updated.and_then(|updated| self.show_written(updated)), &warnings)
+        warn(updated.and_then(|updated| self.show_written(updated)), &options.warnings.list())
     }
 
     /// PATCH.
@@ -124,8 +126,8 @@ impl ObjectRequest<'_> {
         let options = self.write_options(WriteKind::Patch)?;
         let patch = Patch::decode(&media_type, &self.body).ok_or_else(Status::unsupported_patch_type)??;
         let patched =
-            self.context.api.patch(&self.resource, &self.key(), self.part(), &patch, &options).await?;
-        self.show_written(patched)
+            self.context.api.patch(&self.resource, &self.key(), self.part(), &patch, &options).await;
+        warn(patched.and_then(|patched| self.show_written(patched)), &options.warnings.list())
     }
 
     async fn apply(&self) -> Result<Reply, Status> {
@@ -133,18 +135,17 @@ impl ObjectRequest<'_> {
         let object = codec::decode_applied(&self.body)?;
         let applied = Applied { object, is_forced: self.query.flag("force") };
         let written =
-            self.context.api.apply(&self.resource, &self.key(), self.part(), &applied, &options).await?;
-        self.show_written(written)
+            self.context.api.apply(&self.resource, &self.key(), self.part(), &applied, &options).await;
+        warn(written.and_then(|written| self.show_written(written)), &options.warnings.list())
     }
 
     /// DELETE.
     pub(super) async fn delete(&self) -> Result<Reply, Status> {
         let options = delete_options::decode(&self.content_type, &self.body, &self.query)?;
         let keeps_dependents = self.resource.rules.default_propagation() == Some(Propagation::Orphan);
-        let warnings = match options.propagation {
-            None if keeps_dependents => vec![DEPENDENTS_KEPT.to_owned()],
-            _ => Vec::new(),
-        };
+        if options.propagation.is_none() && keeps_dependents {
+            options.warnings.extend([DEPENDENTS_KEPT.to_owned()]);
+        }
         let deleted = self.context.api.delete(&self.resource, &self.key(), &options).await;
         let shown = deleted.and_then(|deleted| match deleted {
             Deleted::Gone(answer) if !self.resource.returns_deleted => {
@@ -153,7 +154,7 @@ impl ObjectRequest<'_> {
             }
             Deleted::Gone(answer) | Deleted::Marked(answer) => self.show(200, answer.bytes),
         });
-        warn(shown, &warnings)
+        warn(shown, &options.warnings.list())
     }
 
     /// POST of a Binding.

@@ -18,6 +18,7 @@ pub mod pod;
 pub mod priority;
 pub mod service;
 pub mod volume;
+pub mod webhook;
 pub mod workload;
 
 use krafla_api::Time;

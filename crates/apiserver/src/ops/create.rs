@@ -61,7 +61,7 @@ impl Api {
         let is_versioned = !object::meta(&object, "resourceVersion").is_empty();
         self.check_namespace_open(resource, &object)?;
         self.check_definition_open(resource)?;
-        self.prepare_new(resource, &mut object, ownership, options)?;
+        self.prepare_new(resource, &mut object, ownership, options).await?;
         if is_versioned {
             return Err(Status::plain("resourceVersion should not be set on objects to be created"));
         }
@@ -76,7 +76,7 @@ impl Api {
     }
 
     /// Everything that makes what a client sent an object that can be stored.
-    fn prepare_new(
+    async fn prepare_new(
         &self,
         resource: &Resource,
         object: &mut Value,
@@ -90,6 +90,7 @@ impl Api {
         // What admission adds is nobody's, so managers are found before it.
         let managers = self.managers(resource, Part::Main, ownership, (None, object), options);
         self.admission().mutate(self, resource, Operation::Create, object, None)?;
+        self.mutate_by_webhooks(resource, Part::Main, options, object, None).await?;
         let metadata = object::metadata(object);
         for given in
             ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
@@ -114,7 +115,8 @@ impl Api {
         self.refuse_invalid(resource, object, &errors)?;
         // What the server said about the object has defaults of its own: a Job's labels are those of its pods.
         resource.rules.default(object);
-        self.admission().validate(self, resource, Operation::Create, object, None)
+        self.admission().validate(self, resource, Operation::Create, object, None)?;
+        self.validate_by_webhooks(resource, Part::Main, options, object, None).await
     }
 
     async fn put_new(&self, resource: &Resource, object: Value) -> Result<Answer, Status> {

@@ -8,7 +8,7 @@ use super::definitions::DEFINITIONS;
 use super::prepare::bump_generation;
 use super::update::is_ready_to_go;
 use super::{Answer, Api, ListOptions, Listing, commit_failed, parse};
-use crate::admit::Operation;
+use crate::admit::{Operation, Warnings};
 use crate::kinds::crd;
 use crate::kinds::namespace::PROTECTED;
 use crate::object;
@@ -17,7 +17,7 @@ use crate::status::Status;
 use crate::store::{Change, CommitError, Entry, Expect, Write};
 
 /// How an object is to be deleted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
     /// How long it may take to end its work.
     pub grace_seconds: Option<i64>,
@@ -29,6 +29,8 @@ pub struct DeleteOptions {
     pub propagation: Option<Propagation>,
     /// Whether to do everything but store it.
     pub dry_run: bool,
+    /// Where what the client should know is gathered.
+    pub warnings: Warnings,
 }
 
 /// What a deletion led to.
@@ -58,6 +60,7 @@ impl Api {
             check_preconditions(resource, &entry, options)?;
             if !object::is_deleting(&old) {
                 self.admission().validate(self, resource, Operation::Delete, &old, Some(&old))?;
+                self.ask_about_deletion(resource, &old, options).await?;
             }
             let new = self.mark(resource, &old, options);
             match self.put_deleted(resource, &entry, &old, new, options).await {

@@ -27,6 +27,7 @@ mod scale;
 mod tests;
 mod update;
 mod watch;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ pub use update::Part;
 pub(crate) use watch::too_old;
 pub use watch::{Watch, WatchEvent, WatchOptions};
 
-use crate::admit::Admission;
+use crate::admit::{Admission, Warnings};
 use crate::env::Env;
 use crate::registry::{Registry, Resource};
 use crate::status::Status;
@@ -61,7 +62,7 @@ struct Inner {
 }
 
 /// How a write is to be made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
     /// Whether to do everything but store it.
     pub dry_run: bool,
@@ -69,6 +70,8 @@ pub struct WriteOptions {
     pub uid: Option<Uid>,
     /// Who manages the fields that are set. Nobody if it is not said: the program's own writes leave managers as they are.
     pub manager: Option<String>,
+    /// Where what the client should know is gathered.
+    pub warnings: Warnings,
 }
 
 /// An object after a write, or as it would be.

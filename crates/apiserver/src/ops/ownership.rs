@@ -66,7 +66,7 @@ impl Api {
 
 impl Part {
     /// The subresource that is written through; empty for the object itself.
-    fn subresource(self) -> &'static str {
+    pub(super) fn subresource(self) -> &'static str {
         match self {
             Part::Main | Part::Bind => "",
             Part::Scale => "scale",

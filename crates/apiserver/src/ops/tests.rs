@@ -373,7 +373,7 @@ fn a_job_is_completed_and_its_faults_are_all_named() {
     assert_eq!(created["spec"]["queue"], "default");
     assert_eq!(created["spec"]["schedulerName"], "volcano");
     let twice = cluster.create(Kind::VcJob, job(json!([task("t"), task("t")]))).unwrap_err();
-    assert_eq!((twice.code, twice.reason), (422, "Invalid"));
+    assert_eq!((twice.code, &*twice.reason), (422, "Invalid"));
 }
 
 #[test]

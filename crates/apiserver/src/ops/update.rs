@@ -105,7 +105,7 @@ impl Api {
             let old = parse(&entry)?;
             let mut new = compute(&old)?;
             check_identity(resource, &entry, &new, options)?;
-            self.prepare_changed(resource, part, ownership, options, (&mut new, &old))?;
+            self.prepare_changed(resource, part, ownership, options, (&mut new, &old)).await?;
             match self.put_changed(resource, &entry, [old, new], options).await {
                 Err(CommitError::Stale { .. }) => {}
                 Err(error) => return Err(commit_failed(resource, key, &error)),
@@ -116,7 +116,7 @@ impl Api {
     }
 
     /// Everything that makes a wanted state one that can be stored.
-    fn prepare_changed(
+    async fn prepare_changed(
         &self,
         resource: &Resource,
         part: Part,
@@ -129,27 +129,16 @@ impl Api {
         resource.rules.default(new);
         codec::complete(resource, new);
         let managers = self.managers(resource, part, ownership, (Some(old), new), options);
-        match part {
-            Part::Main | Part::Scale => {
-                if resource.has_status() {
-                    keep_field(new, old, "status");
-                }
-                resource.rules.on_update(new, old);
-                self.settle_definition(resource, new)?;
-                self.admission().mutate(self, resource, Operation::Update, new, Some(old))?;
-                meta::tidy(new);
-                errors.extend(meta::check_update(resource, new, old));
-                errors.extend(resource.rules.validate_update(new, old));
-            }
-            Part::Status => {
-                resource.rules.on_status_update(new, old);
-                meta::tidy(new);
-                errors.extend(meta::check_update(resource, new, old));
-                errors.extend(resource.rules.validate_status(new, old));
-            }
-            Part::Finalize => keep_all_but(new, old, &["spec"]),
-            Part::Bind => {}
+        keep_unchangeable(resource, part, new, old);
+        if matches!(part, Part::Main | Part::Scale) {
+            self.settle_definition(resource, new)?;
+            self.admission().mutate(self, resource, Operation::Update, new, Some(old))?;
         }
+        if part.is_asked_about() && self.mutate_by_webhooks(resource, part, options, new, Some(old)).await? {
+            errors = meta::keep_servers_own(new, old);
+            keep_unchangeable(resource, part, new, old);
+        }
+        errors.extend(find_faults(resource, part, new, old));
         codec::complete(resource, new);
         meta::set_managers(new, managers);
         match part {
@@ -159,6 +148,9 @@ impl Api {
         self.refuse_invalid(resource, new, &errors)?;
         if matches!(part, Part::Main | Part::Scale) {
             self.admission().validate(self, resource, Operation::Update, new, Some(old))?;
+        }
+        if part.is_asked_about() {
+            self.validate_by_webhooks(resource, part, options, new, Some(old)).await?;
         }
         Ok(())
     }
@@ -206,6 +198,47 @@ impl Api {
         }
         Ok(last_shown.unwrap_or_else(|| Answer::stored(&stored)))
     }
+}
+
+impl Part {
+    /// Whether webhooks are asked about a write to it.
+    fn is_asked_about(self) -> bool {
+        match self {
+            Part::Main | Part::Scale | Part::Status | Part::Finalize => true,
+            // The server itself writes here; the request was for a Binding.
+            Part::Bind => false,
+        }
+    }
+}
+
+/// Takes back what a request for this part may not change.
+fn keep_unchangeable(resource: &Resource, part: Part, new: &mut Value, old: &Value) {
+    match part {
+        Part::Main | Part::Scale => {
+            if resource.has_status() {
+                keep_field(new, old, "status");
+            }
+            resource.rules.on_update(new, old);
+        }
+        Part::Status => resource.rules.on_status_update(new, old),
+        Part::Finalize => keep_all_but(new, old, &["spec"]),
+        Part::Bind => {}
+    }
+}
+
+/// Tidies a changed object, and says what is wrong with it.
+fn find_faults(resource: &Resource, part: Part, new: &mut Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if matches!(part, Part::Main | Part::Scale | Part::Status) {
+        meta::tidy(new);
+        errors.extend(meta::check_update(resource, new, old));
+    }
+    match part {
+        Part::Main | Part::Scale => errors.extend(resource.rules.validate_update(new, old)),
+        Part::Status => errors.extend(resource.rules.validate_status(new, old)),
+        Part::Finalize | Part::Bind => {}
+    }
+    errors
 }
 
 /// Whether an object whose deletion was asked for has nothing left to wait for.

@@ -40,7 +40,11 @@ pub(super) fn decode(body: &[u8]) -> Result<Vec<Operation>, Status> {
             "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
             operations.len()
         );
-        return Err(Status { code: 413, reason: "RequestEntityTooLarge", ..Status::bad_request(allowed) });
+        return Err(Status {
+            code: 413,
+            reason: "RequestEntityTooLarge".into(),
+            ..Status::bad_request(allowed)
+        });
     }
     operations.into_iter().map(Operation::decode).collect()
 }

@@ -239,12 +239,14 @@ fn cluster() -> Vec<Row> {
     };
     let storage = |kind, plural| Row::new("storage.k8s.io", "v1", kind, plural);
     vec![
-        admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+        admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations")
+            .rules(kinds::webhook::Configuration { is_mutating: true }),
         admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
             .singular("validatingadmissionpolicy")
             .status(),
         admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
-        admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+        admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
+            .rules(kinds::webhook::Configuration { is_mutating: false }),
         Row::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
             .cluster()
             .short("crd")

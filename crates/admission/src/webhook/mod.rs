@@ -1,0 +1,17 @@
+//! Admission webhooks: which of them a request concerns, what they are asked, and what their answers mean.
+//!
+//! ```text
+//!   configuration.rs   what a configuration may say            (defaults, validation)
+//!   hook.rs            one webhook as it is configured, and whether a request concerns it
+//!   review.rs          the question that goes out, and the answer that comes back
+//! ```
+//!
+//! Everything here is a function of its arguments. Who calls, in which order and how long to wait is the server's business.
+
+mod configuration;
+mod hook;
+mod review;
+
+pub use configuration::{default, validate};
+pub use hook::{Client, Hook, Rule, Service, Target, Verb, hooks};
+pub use review::{Answer, Place, Question, Unreadable, read};

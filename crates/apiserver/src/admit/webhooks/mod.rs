@@ -1,0 +1,240 @@
+//! Webhooks: rules of the cluster that others keep, asked over HTTPS.
+//!
+//! ```text
+//!   this file        who is asked, in which order, and what follows from the answers
+//!   destination.rs   where a webhook listens: an address, or a service's pods
+//!   https.rs         one question and one answer over the network
+//! ```
+//!
+//! What a configuration means and what questions and answers look like is decided in [`krafla_admission::webhook`].
+//!
+//! **Invariant:** without configurations nobody waits: a write then costs two look-ups in the store and no more.
+
+mod destination;
+mod https;
+mod refusal;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use krafla_admission::webhook::{Answer, Hook, Place, Question, Target, Unreadable, Verb, hooks, read};
+use krafla_api::Key;
+use serde_json::{Value, json};
+
+pub use destination::Destination;
+pub(super) use https::Https;
+
+use super::{Operation, Warnings};
+use crate::codec;
+use crate::object;
+use crate::ops::Api;
+use crate::patch::Patch;
+use crate::registry::{Resource, Table};
+use crate::status::Status;
+
+/// The group whose objects no webhook is asked about: a wrong one could not be taken away any more.
+const CONFIGURATIONS: &str = "admissionregistration.k8s.io";
+const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
+const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
+
+/// Somebody who brings a question to a webhook and its answer back.
+pub trait Caller: Send + Sync {
+    /// Sends a question, and returns the body of the answer or why there is none.
+    fn call<'a>(
+        &'a self,
+        destination: &'a Destination,
+        question: Bytes,
+        timeout: Duration,
+    ) -> BoxFuture<'a, Result<Bytes, String>>;
+}
+
+/// A write that webhooks are asked about.
+pub(crate) struct Call<'a> {
+    /// The server.
+    pub api: &'a Api,
+    /// Of what resource.
+    pub resource: &'a Resource,
+    /// The part that is written; empty for the object itself.
+    pub subresource: &'a str,
+    /// What is being done.
+    pub operation: Operation,
+    /// The object as it is stored.
+    pub old: Option<&'a Value>,
+    /// Whether nothing will be stored.
+    pub is_dry_run: bool,
+    /// Where warnings go.
+    pub warnings: &'a Warnings,
+}
+
+impl Call<'_> {
+    /// Has the mutating webhooks change an object, one after the other. Says whether one did.
+    pub(crate) async fn mutate(&self, caller: &dyn Caller, object: &mut Value) -> Result<bool, Status> {
+        let hooks = self.configured(MUTATING);
+        let mut last_change = None;
+        for (turn, hook) in hooks.iter().enumerate() {
+            if self.mutate_by(caller, hook, object).await? {
+                last_change = Some(turn);
+            }
+        }
+        // Those who ask for it see what was changed after them, once: two webhooks that undo each other must not go on.
+        let again = hooks.iter().take(last_change.unwrap_or(0)).filter(|hook| hook.wants_another_look());
+        for hook in again {
+            self.mutate_by(caller, hook, object).await?;
+        }
+        Ok(last_change.is_some())
+    }
+
+    /// Asks the validating webhooks about an object.
+    pub(crate) async fn validate(&self, caller: &dyn Caller, object: &Value) -> Result<(), Status> {
+        for hook in self.configured(VALIDATING) {
+            self.ask(caller, &hook, object).await?;
+        }
+        Ok(())
+    }
+
+    /// All webhooks of one of the two kinds, in order of their configurations' names.
+    fn configured(&self, storage: &str) -> Vec<Hook> {
+        if *self.resource.names.group == *CONFIGURATIONS {
+            return Vec::new();
+        }
+        let configurations = self.api.store().snapshot(&storage.into());
+        let read =
+            configurations.entries.values().filter_map(|entry| serde_json::from_slice(&entry.bytes).ok());
+        read.flat_map(|configuration: Value| hooks(&configuration)).collect()
+    }
+
+    /// Whether a webhook changed the object.
+    async fn mutate_by(&self, caller: &dyn Caller, hook: &Hook, object: &mut Value) -> Result<bool, Status> {
+        let Some(Answer { patch: Some(patch), .. }) = self.ask(caller, hook, object).await? else {
+            return Ok(false);
+        };
+        match self.patched(object, &patch) {
+            Ok(patched) if patched == *object => Ok(false),
+            Ok(patched) => {
+                *object = patched;
+                Ok(true)
+            }
+            Err(why) => Err(Status::internal(&format!(
+                "webhook {:?} sent a patch that does not fit: {why}",
+                hook.name
+            ))),
+        }
+    }
+
+    fn patched(&self, object: &Value, patch: &str) -> Result<Value, String> {
+        let patch = STANDARD.decode(patch).map_err(|error| error.to_string())?;
+        let patch = Patch::decode("application/json-patch+json", &patch).ok_or("it is no JSON patch")?;
+        let patched = patch
+            .and_then(|patch| patch.apply(object, self.resource.schema))
+            .map_err(|status| status.message)?;
+        let mut patched = codec::normalise(self.resource, &patched)?;
+        // What an object is and where it is stays.
+        object::copy_meta(&mut patched, object, &["name", "namespace", "uid"]);
+        self.resource.rules.default(&mut patched);
+        codec::complete(self.resource, &mut patched);
+        Ok(patched)
+    }
+
+    /// Asks one webhook, if the request is its business. No answer is taken for consent only where its configuration says so.
+    async fn ask(&self, caller: &dyn Caller, hook: &Hook, object: &Value) -> Result<Option<Answer>, Status> {
+        let table = self.api.registry().table();
+        let versions = self.versions(&table);
+        let targets: Vec<Target<'_>> = versions.iter().map(|place| place.target).collect();
+        let (Some(concerned), Some(requested)) = (hook.concerned(&targets), versions.first()) else {
+            return Ok(None);
+        };
+        if !hook.selects(self.namespace(object).as_ref(), [Some(object), self.old]) {
+            return Ok(None);
+        }
+        let asked = Place { target: *concerned, ..*requested };
+        let uid = self.api.env().uid();
+        let question = self.question(&uid.0, asked, *requested, object);
+        match self.answer(caller, hook, &uid.0, question).await {
+            Ok(answer) => {
+                self.warnings.extend(answer.warnings.clone());
+                match &answer.refusal {
+                    Some(status) => Err(refusal::denied(&hook.name, status)),
+                    None => Ok(Some(answer)),
+                }
+            }
+            Err(why) if hook.may_be_missed() => {
+                tracing::warn!(webhook = hook.name, why, "a webhook that may be missed did not answer");
+                Ok(None)
+            }
+            Err(why) => Err(Status::internal(&format!("failed calling webhook {:?}: {why}", hook.name))),
+        }
+    }
+
+    async fn answer(
+        &self,
+        caller: &dyn Caller,
+        hook: &Hook,
+        uid: &str,
+        question: Bytes,
+    ) -> Result<Answer, String> {
+        let failed = |why: String| format!("failed to call webhook: {why}");
+        let destination = Destination::of(self.api, hook).map_err(failed)?;
+        let timeout = Duration::from_secs(u64::from(hook.timeout_seconds.max(1)));
+        let body = caller.call(&destination, question, timeout).await.map_err(failed)?;
+        let invalid = |why: String| format!("received invalid webhook response: {why}");
+        let body: Value = serde_json::from_slice(&body).map_err(|error| invalid(error.to_string()))?;
+        read(&body, uid).map_err(|Unreadable(why)| invalid(why))
+    }
+
+    /// The versions in which the resource is served, the request's own first.
+    fn versions<'t>(&'t self, table: &'t Table) -> Vec<Place<'t>> {
+        let names = &self.resource.names;
+        let verb = match self.operation {
+            Operation::Create => Verb::Create,
+            Operation::Update => Verb::Update,
+            Operation::Delete => Verb::Delete,
+        };
+        let place = |version| Place {
+            target: Target {
+                group: &names.group,
+                version,
+                resource: &names.plural,
+                subresource: self.subresource,
+                is_namespaced: self.resource.is_namespaced(),
+                verb,
+            },
+            kind: &names.kind,
+        };
+        let served = table
+            .versions(&names.group)
+            .iter()
+            .filter(|version| version.resources.contains_key(&names.plural));
+        let others = served.map(|version| &*version.name).filter(|version| *version != &*names.version);
+        std::iter::once(&*names.version).chain(others).map(place).collect()
+    }
+
+    /// The namespace whose labels count: the object's own, or the object itself if it is one.
+    fn namespace(&self, object: &Value) -> Option<Value> {
+        if self.resource.storage.as_str() == "namespaces" {
+            return Some(object.clone());
+        }
+        let name = object::namespace(object);
+        let entry = self.api.store().get(&"namespaces".into(), &Key::new("", name))?;
+        serde_json::from_slice(&entry.bytes).ok()
+    }
+
+    fn question(&self, uid: &str, asked: Place<'_>, requested: Place<'_>, object: &Value) -> Bytes {
+        let question = Question {
+            uid,
+            asked,
+            requested,
+            namespace: object::namespace(object),
+            name: object::name(object),
+            user: &json!({"username": crate::ADMINISTRATOR, "groups": crate::ADMINISTRATOR_GROUPS}),
+            object: (self.operation != Operation::Delete).then_some(object),
+            old: self.old,
+            is_dry_run: self.is_dry_run,
+        };
+        question.to_json().to_string().into()
+    }
+}

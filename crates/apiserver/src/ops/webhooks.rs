@@ -1,0 +1,64 @@
+//! Where webhooks come into a write: after the cluster's own rules, each time.
+
+use serde_json::Value;
+
+use super::{Api, DeleteOptions, Part, WriteOptions};
+use crate::admit::Operation;
+use crate::admit::webhooks::Call;
+use crate::registry::Resource;
+use crate::status::Status;
+
+impl Api {
+    /// Has the mutating webhooks change an object.
+    pub(super) async fn mutate_by_webhooks(
+        &self,
+        resource: &Resource,
+        part: Part,
+        options: &WriteOptions,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<bool, Status> {
+        self.call(resource, part, options, old).mutate(self.admission().caller(), object).await
+    }
+
+    /// Asks the validating webhooks about an object that is about to be stored.
+    pub(super) async fn validate_by_webhooks(
+        &self,
+        resource: &Resource,
+        part: Part,
+        options: &WriteOptions,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        self.call(resource, part, options, old).validate(self.admission().caller(), object).await
+    }
+
+    /// Asks all webhooks about an object that is about to go. A mutating one can refuse, but there is nothing to change.
+    pub(super) async fn ask_about_deletion(
+        &self,
+        resource: &Resource,
+        old: &Value,
+        options: &DeleteOptions,
+    ) -> Result<(), Status> {
+        let DeleteOptions { dry_run: is_dry_run, warnings, .. } = options;
+        let (operation, subresource) = (Operation::Delete, "");
+        let is_dry_run = *is_dry_run;
+        let call = Call { api: self, resource, subresource, operation, old: Some(old), is_dry_run, warnings };
+        let caller = self.admission().caller();
+        call.mutate(caller, &mut old.clone()).await?;
+        call.validate(caller, old).await
+    }
+
+    fn call<'a>(
+        &'a self,
+        resource: &'a Resource,
+        part: Part,
+        options: &'a WriteOptions,
+        old: Option<&'a Value>,
+    ) -> Call<'a> {
+        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+        let WriteOptions { dry_run: is_dry_run, warnings, .. } = options;
+        let (subresource, is_dry_run) = (part.subresource(), *is_dry_run);
+        Call { api: self, resource, subresource, operation, old, is_dry_run, warnings }
+    }
+}
