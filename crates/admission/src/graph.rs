@@ -5,6 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Whether nothing waits for itself, directly or through others. A name that nobody has is waited for in vain; that is
 /// the caller's finding, and it is no ring.
 pub(crate) fn is_acyclic(waits_for: &BTreeMap<&str, Vec<&str>>) -> bool {
+    stuck(waits_for).is_empty()
+}
+
+/// The names that are in a ring, or wait for one that is, in order. Takes time in proportion to names and edges.
+pub fn stuck<'a>(waits_for: &BTreeMap<&'a str, Vec<&'a str>>) -> Vec<&'a str> {
     // Whatever waits for nothing (any more) may start; if something is never reached, it is in or behind a ring.
     let mut n_missing: BTreeMap<&str, usize> = BTreeMap::new();
     let mut followers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -17,9 +22,7 @@ pub(crate) fn is_acyclic(waits_for: &BTreeMap<&str, Vec<&str>>) -> bool {
         }
     }
     let mut ready: Vec<&str> = n_missing.iter().filter(|(_, n)| **n == 0).map(|(name, _)| *name).collect();
-    let mut n_started = 0;
     while let Some(name) = ready.pop() {
-        n_started += 1;
         for follower in followers.get(name).into_iter().flatten() {
             if let Some(n) = n_missing.get_mut(follower) {
                 *n -= 1;
@@ -29,7 +32,7 @@ pub(crate) fn is_acyclic(waits_for: &BTreeMap<&str, Vec<&str>>) -> bool {
             }
         }
     }
-    n_started == waits_for.len()
+    n_missing.into_iter().filter(|(_, n)| *n > 0).map(|(name, _)| name).collect()
 }
 
 #[cfg(test)]

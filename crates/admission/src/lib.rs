@@ -22,7 +22,7 @@ pub mod batch;
 pub mod cron;
 pub mod cronjob;
 mod finding;
-mod graph;
+pub mod graph;
 pub mod job;
 pub mod jobflow;
 mod json;

@@ -5,6 +5,7 @@
 //! one is a fault in a decision: it is refused as a whole, counted and logged; the process goes on.
 
 pub mod history;
+mod jobflow;
 mod vcjob;
 
 use krafla_api::Kind;
@@ -67,6 +68,10 @@ pub fn check(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Violation> {
         Kind::VcJob => {
             plan.writes().try_for_each(|step| touches_only_its_own(snapshot, step))?;
             vcjob::check(snapshot, plan)
+        }
+        Kind::JobFlow => {
+            plan.writes().try_for_each(|step| touches_only_its_own(snapshot, step))?;
+            jobflow::check(snapshot, plan)
         }
         // The scheduler binds and marks what others own; its writes carry UIDs and revisions, and create or delete nothing.
         _ => Ok(()),

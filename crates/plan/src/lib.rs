@@ -13,6 +13,9 @@
 //! **Invariant:** nothing here is async, reads a clock, draws a random number or does I/O. A decision that lacks
 //! something holds (`Plan::hold`) and says why; it never fails and never panics.
 
+pub mod jobflow;
+pub mod jobtemplate;
+mod merge_patch;
 pub mod object;
 pub mod objects;
 pub mod placement;
@@ -49,7 +52,12 @@ pub trait Controller: Send + Sync {
 
 /// The controllers that ship, in the order in which they start. A new controller is one file and one line here.
 pub fn controllers() -> Vec<Box<dyn Controller>> {
-    vec![Box::new(vcjob::JobController), Box::new(ttl::TtlController)]
+    vec![
+        Box::new(vcjob::JobController),
+        Box::new(jobflow::JobFlowController),
+        Box::new(jobtemplate::JobTemplateController),
+        Box::new(ttl::TtlController),
+    ]
 }
 
 /// The roots of kind `root` that control `changed`, or `changed` itself if it is one: what most controllers answer

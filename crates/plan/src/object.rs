@@ -15,6 +15,7 @@ use krafla_api::{Key, Kind, OwnerReference, Time, Uid};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use crate::jobflow::{JobFlow, JobTemplate};
 use crate::placement::{Affinity, SchedulingGate, Taint, Toleration};
 
 /// One observed resource.
@@ -78,6 +79,10 @@ pub enum Body {
     Queue(Box<Queue>),
     /// A Command.
     Command(Box<CommandFields>),
+    /// A JobFlow.
+    JobFlow(Box<JobFlow>),
+    /// A JobTemplate.
+    JobTemplate(Box<JobTemplate>),
     /// A node.
     Node(Box<Node>),
     /// A priority class and its value.
@@ -373,6 +378,16 @@ impl Object {
         if let Body::Command(command) = &self.body { Some(command) } else { None }
     }
 
+    /// As a JobFlow.
+    pub fn as_jobflow(&self) -> Option<&JobFlow> {
+        if let Body::JobFlow(flow) = &self.body { Some(flow) } else { None }
+    }
+
+    /// As a JobTemplate.
+    pub fn as_jobtemplate(&self) -> Option<&JobTemplate> {
+        if let Body::JobTemplate(template) = &self.body { Some(template) } else { None }
+    }
+
     /// As a node.
     pub fn as_node(&self) -> Option<&Node> {
         if let Body::Node(node) = &self.body { Some(node) } else { None }
@@ -397,6 +412,8 @@ impl Body {
             Kind::PodGroup => Body::PodGroup(serde_json::from_slice(json)?),
             Kind::Queue => Body::Queue(serde_json::from_slice(json)?),
             Kind::Command => Body::Command(serde_json::from_slice(json)?),
+            Kind::JobFlow => Body::JobFlow(serde_json::from_slice(json)?),
+            Kind::JobTemplate => Body::JobTemplate(serde_json::from_slice(json)?),
             Kind::Node => Body::Node(serde_json::from_slice(json)?),
             Kind::ConfigMap | Kind::Secret => match serde_json::from_slice::<Data>(json)? {
                 Data { metadata, data: Some(data) } if metadata.is_of_job() => Body::Data(Box::new(data)),
@@ -412,9 +429,7 @@ impl Body {
             | Kind::NetworkPolicy
             | Kind::Lease
             | Kind::CustomResourceDefinition
-            | Kind::VcCronJob
-            | Kind::JobFlow
-            | Kind::JobTemplate => Body::Other,
+            | Kind::VcCronJob => Body::Other,
         })
     }
 }

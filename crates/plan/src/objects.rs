@@ -60,6 +60,17 @@ impl Objects {
         self.kinds.get(&kind).into_iter().flat_map(BTreeMap::values)
     }
 
+    /// The objects of a kind in one namespace, in the order of their names.
+    pub fn in_namespace<'a>(
+        &'a self,
+        kind: Kind,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Object>> + use<'a> {
+        let from = self.kinds.get(&kind).map(|objects| objects.range(Key::new(namespace, "")..));
+        let objects = from.into_iter().flatten().map(|(_, object)| object);
+        objects.take_while(move |object| *object.meta.key.namespace == *namespace)
+    }
+
     /// The objects of `kind` that `owner` controls, in key order.
     pub fn children<'a>(
         &'a self,

@@ -10,8 +10,9 @@ use std::time::Duration;
 use krafla_api::volcano::JobStatus;
 use krafla_api::{Key, Kind, Time};
 
+use crate::jobflow::JobFlow;
 use crate::object::Body;
-use crate::{Controller, Object, Objects, Plan, Propagation, Snapshot, Step};
+use crate::{Controller, Object, Objects, Plan, Propagation, Snapshot, Step, controlling_keys};
 
 /// The controller that removes finished Volcano Jobs.
 pub struct TtlController;
@@ -26,16 +27,22 @@ impl Controller for TtlController {
     }
 
     fn watches(&self) -> &'static [Kind] {
-        &[]
+        &[Kind::JobFlow]
     }
 
-    fn keys(&self, changed: &Object, _objects: &Objects) -> Vec<Key> {
-        vec![changed.meta.key.clone()]
+    fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
+        match changed.kind {
+            Kind::JobFlow => {
+                objects.children(&changed.meta.uid, Kind::VcJob).map(|job| job.meta.key.clone()).collect()
+            }
+            _ => vec![changed.meta.key.clone()],
+        }
     }
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
         let Some(job) = snapshot.root() else { return Plan::nothing() };
         match &job.body {
+            Body::VcJob(_) if is_awaited_by_its_flow(job, snapshot.objects) => Plan::nothing(),
             Body::VcJob(body) if body.status.state.phase.is_finished() => {
                 plan(job, finished_at(&body.status), body.spec.ttl_seconds_after_finished, snapshot.now)
             }
@@ -70,6 +77,20 @@ pub fn plan(job: &Object, finished_at: Option<Time>, ttl_seconds: Option<i32>, n
         grace_seconds: None,
     };
     Plan { steps: vec![delete], ..Plan::nothing() }
+}
+
+/// Whether the JobFlow that made the job has yet to write down how it ended. Until then the job is the only one who knows: were
+/// it removed while nobody looks, the flow would run it again.
+fn is_awaited_by_its_flow(job: &Object, objects: &Objects) -> bool {
+    let owner = controlling_keys(Kind::JobFlow, job);
+    let flow = owner.first().and_then(|key| objects.get(Kind::JobFlow, key));
+    let flow =
+        flow.filter(|flow| Some(&flow.meta.uid) == job.meta.controller_uid() && !flow.meta.is_deleting());
+    let is_recorded = |flow: &JobFlow| {
+        let of_job = flow.status.job_status_list.iter().find(|entry| *entry.name == *job.meta.key.name);
+        of_job.is_some_and(|entry| entry.state.is_finished())
+    };
+    flow.and_then(|flow| flow.as_jobflow()).is_some_and(|flow| !is_recorded(flow))
 }
 
 /// When a Volcano Job finished. A status without the time of its last change still has those of its conditions.
@@ -156,6 +177,30 @@ mod tests {
             "spec": { "ttlSecondsAfterFinished": 1 }, "status": finished("Completed"),
         });
         assert!(plan_for(&job, 9).is_quiet());
+    }
+
+    #[test]
+    fn volcano_1_a_job_stays_until_its_flow_has_written_down_how_it_ended() {
+        let owner = json!([{ "apiVersion": "flow.volcano.sh/v1alpha1", "kind": "JobFlow", "name": "f", "uid": "f1",
+            "controller": true }]);
+        let job = json!({
+            "metadata": { "namespace": "ns", "name": "f-x", "uid": "u1", "ownerReferences": owner },
+            "spec": { "ttlSecondsAfterFinished": 0 }, "status": finished("Completed"),
+        });
+        let planned = |flow_uid: &str, state: &str| {
+            let flow = json!({
+                "metadata": { "namespace": "ns", "name": "f", "uid": flow_uid },
+                "status": { "jobStatusList": [{ "name": "f-x", "state": state }] },
+            });
+            let mut objects = Objects::default();
+            objects.insert(Arc::new(Object::decode(Kind::VcJob, job.to_string().as_bytes())));
+            objects.insert(Arc::new(Object::decode(Kind::JobFlow, flow.to_string().as_bytes())));
+            let (key, now) = (Key::new("ns", "f-x"), Time::from_seconds(1_800_000_009));
+            TtlController.plan(&Snapshot::new(Kind::VcJob, &key, now, &objects)).to_string()
+        };
+        assert_eq!(planned("f1", "Running"), "");
+        assert_eq!(planned("f1", "Completed"), "delete job f-x in the foreground\n");
+        assert_eq!(planned("another-flow", "Running"), "delete job f-x in the foreground\n");
     }
 
     #[test]

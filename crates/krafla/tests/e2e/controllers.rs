@@ -33,3 +33,86 @@ fn a_finished_job_goes_when_its_time_is_over() {
     let pods = up.kubectl_ok(&["get", "pods", "-o", "name"]);
     assert_eq!(pods.trim(), "pod/kept-work-0", "what the job owned went with it");
 }
+
+/// JobTemplates of these names, each of which runs a shell command.
+fn templates(commands: &[(&str, &str)]) -> String {
+    let template = |(name, command): &(&str, &str)| {
+        job(name, command, "")
+            .replace("batch.volcano.sh", "flow.volcano.sh")
+            .replace("kind: Job", "kind: JobTemplate")
+    };
+    commands.iter().map(template).collect::<Vec<_>>().join("---")
+}
+
+#[test]
+fn a_flow_runs_its_jobs_in_order_and_removes_them_at_the_end() {
+    let up = Up::start();
+    let log = up.file("order");
+    let say = |word: &str| format!("echo {word} >> {}", log.display());
+    up.apply(&templates(&[("one", &say("one")), ("two", &say("two")), ("three", &say("three"))]));
+    up.apply(
+        "
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobFlow
+metadata: {name: f}
+spec:
+  jobRetainPolicy: delete
+  flows:
+    - {name: three, dependsOn: {targets: [one, two]}}
+    - {name: two, dependsOn: {targets: [one]}}
+    - {name: one}
+",
+    );
+    up.wait_for("jobflow/f", "{.status.state.phase}", "Succeed");
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), "one\ntwo\nthree\n");
+    up.kubectl_ok(&["wait", "vcjob", "--all", "--for=delete", "--timeout=60s"]);
+    let completed = up.field("jobflow/f", "{.status.completedJobs}");
+    assert_eq!(completed, r#"["f-one","f-two","f-three"]"#, "what is gone is still on record");
+}
+
+#[test]
+fn a_flow_waits_for_a_template_that_comes_later() {
+    let up = Up::start();
+    up.apply("{apiVersion: flow.volcano.sh/v1alpha1, kind: JobFlow, metadata: {name: f}, spec: {flows: [{name: late}]}}");
+    up.wait_for("jobflow/f", "{.status.state.phase}", "Pending");
+    up.apply(&templates(&[("late", "true")]));
+    up.wait_for("jobflow/f", "{.status.state.phase}", "Succeed");
+    let events = up.kubectl_ok(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
+    assert!(events.contains("JobTemplate late does not exist"), "{events}");
+    assert_eq!(up.field("jobtemplate/late", "{.status.jobDependsOnList[0]}"), "f-late");
+}
+
+/// A Command for a queue.
+fn queue_command(up: &Up, queue: &str, action: &str) -> String {
+    let uid = up.field(&format!("queue/{queue}"), "{.metadata.uid}");
+    format!(
+        "
+apiVersion: bus.volcano.sh/v1alpha1
+kind: Command
+metadata: {{generateName: {queue}-}}
+action: {action}
+target: {{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, name: {queue}, uid: {uid}}}
+"
+    )
+}
+
+#[test]
+fn queues_close_and_open_with_their_parents() {
+    let up = Up::start();
+    up.apply(
+        "
+{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: team}, spec: {weight: 1}}
+---
+{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: member}, spec: {weight: 1, parent: team}}
+",
+    );
+    up.wait_for("queue/member", "{.status.state}", "Open");
+    assert_eq!(up.field("queue/team", "{.spec.parent}"), "root");
+    for (action, state) in [("CloseQueue", "Closed"), ("OpenQueue", "Open")] {
+        up.kubectl_with_input(&["create", "-f", "-"], &queue_command(&up, "team", action));
+        up.wait_for("queue/team", "{.status.state}", state);
+        up.wait_for("queue/member", "{.status.state}", state);
+    }
+    up.wait_for("queue/member", "{.metadata.annotations.volcano\\.sh/closed-by-parent}", "false");
+    up.kubectl_ok(&["wait", "commands", "--all", "--for=delete", "--timeout=60s"]);
+}

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use krafla_api::Kind;
 use krafla_api::volcano::{JobCondition, JobPhase, JobStatus};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::Job;
 use super::phase::Next;
 use super::pods::Pods;
+use crate::merge_patch::difference;
 use crate::plugin::Plugins;
 use crate::{Plan, Step};
 
@@ -85,28 +86,4 @@ fn controlled_resources(job: &Job<'_>, plugins: &Plugins<'_>, next: &Next) -> BT
         controlled.extend(plugins.controlled_resources());
     }
     controlled
-}
-
-/// The JSON merge patch that leads from one value to the other; nothing if they are equal. Only our fields are in it.
-fn difference(before: &Value, after: &Value) -> Option<Value> {
-    let (Value::Object(old), Value::Object(new)) = (before, after) else {
-        return (before != after).then(|| after.clone());
-    };
-    let mut patch = Map::new();
-    for (name, value) in new {
-        match old.get(name) {
-            Some(old_value) => {
-                if let Some(change) = difference(old_value, value) {
-                    patch.insert(name.clone(), change);
-                }
-            }
-            None => {
-                patch.insert(name.clone(), value.clone());
-            }
-        }
-    }
-    for name in old.keys().filter(|name| !new.contains_key(*name)) {
-        patch.insert(name.clone(), Value::Null);
-    }
-    (!patch.is_empty()).then_some(Value::Object(patch))
 }

@@ -1,0 +1,110 @@
+//! Makes the jobs whose time has come, and says what keeps the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use krafla_api::volcano::{FlowDependsOn, JobPhase};
+use krafla_api::{Key, Kind};
+
+use super::jobs::{Jobs, Seen};
+use super::{Flow, View, build};
+use crate::{Note, Plan, Severity, Snapshot, Step};
+
+/// Makes every job that waits for nothing any more. A job that can not be made keeps no other from being made.
+pub(super) fn create_what_is_ready(
+    flow: &View<'_>,
+    jobs: &Jobs<'_>,
+    snapshot: &Snapshot<'_>,
+    plan: &mut Plan,
+) {
+    let mut names = BTreeSet::new();
+    for step in &flow.spec.flows {
+        if !names.insert(step.name.as_str()) {
+            let message = format!("flow {} is named twice in spec.flows; only the first counts", step.name);
+            warn(plan, message);
+            continue;
+        }
+        if jobs.phase(&step.name).is_none() && is_ready(step, jobs) {
+            create(flow, step, snapshot, plan);
+        }
+    }
+    explain_what_never_starts(flow, &names, plan);
+}
+
+/// Whether all that this flow waits for has completed, or counts as ready by its probe.
+fn is_ready(step: &Flow, jobs: &Jobs<'_>) -> bool {
+    let Some(depends_on) = &step.depends_on else { return true };
+    depends_on.targets.iter().all(|target| {
+        jobs.phase(target) == Some(&JobPhase::Completed)
+            || jobs.get(target).is_some_and(|job| has_reached(job, depends_on))
+    })
+}
+
+/// Whether the tasks that the probe names have reached the phases that it names.
+fn has_reached(job: &Seen<'_>, depends_on: &FlowDependsOn) -> bool {
+    let Some(probe) = &depends_on.probe else { return false };
+    let is_only_about_phases = probe.http_get_list.is_empty() && probe.tcp_socket_list.is_empty();
+    is_only_about_phases
+        && !probe.task_status_list.is_empty()
+        && probe.task_status_list.iter().all(|wanted| {
+            let task = job.job.status.task_status_count.get(&wanted.task_name);
+            let n_in_phase = task.and_then(|task| task.phase.get(&wanted.phase)).copied().unwrap_or(0);
+            let replicas = job.job.spec.tasks.iter().find(|task| task.name == wanted.task_name);
+            n_in_phase > 0 && replicas.is_some_and(|task| n_in_phase >= task.replicas)
+        })
+}
+
+fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan) {
+    let name = flow.job_name(&step.name);
+    let key = Key::new(flow.namespace(), &name);
+    if let Some(other) = snapshot.objects.get(Kind::VcJob, &key) {
+        // The job of a deleted flow of the same name is on its way out, and is waited for without a word.
+        let of_predecessor = other
+            .meta
+            .owners
+            .iter()
+            .any(|owner| owner.kind == Kind::JobFlow.info().kind && owner.name == *flow.meta.key.name);
+        if !of_predecessor {
+            let message = format!(
+                "job {name} exists and does not belong to this flow; delete it, or rename it or the flow {}",
+                step.name
+            );
+            warn(plan, message);
+        }
+        return;
+    }
+    let template = snapshot.objects.get(Kind::JobTemplate, &Key::new(flow.namespace(), &step.name));
+    let Some(template) = template.and_then(|template| template.as_jobtemplate()) else {
+        let message = format!(
+            "JobTemplate {} does not exist in namespace {}; job {name} is made as soon as it does",
+            step.name,
+            flow.namespace()
+        );
+        return warn(plan, message);
+    };
+    plan.steps.push(Step::Create { kind: Kind::VcJob, object: build::job(flow, step, template) });
+    let message = format!("job {name} is made from JobTemplate {}", step.name);
+    plan.notes.push(Note { severity: Severity::Normal, reason: "Created", message });
+}
+
+/// Admission refuses flows that can never start. One that was stored all the same says why it waits.
+fn explain_what_never_starts(flow: &View<'_>, names: &BTreeSet<&str>, plan: &mut Plan) {
+    for step in &flow.spec.flows {
+        for target in step.targets().filter(|target| !names.contains(target)) {
+            let message =
+                format!("flow {} waits for {target}, which is no flow; correct dependsOn.targets", step.name);
+            warn(plan, message);
+        }
+    }
+    let waits_for: BTreeMap<&str, Vec<&str>> =
+        flow.spec.flows.iter().map(|step| (step.name.as_str(), step.targets().collect())).collect();
+    let stuck = krafla_admission::graph::stuck(&waits_for);
+    if !stuck.is_empty() {
+        let message =
+            format!("flows {} wait for each other in a ring, or for one that does", stuck.join(", "));
+        warn(plan, message);
+    }
+}
+
+fn warn(plan: &mut Plan, message: String) {
+    plan.notes.push(Note { severity: Severity::Warning, reason: "SyncJobFlow", message });
+}

@@ -1,0 +1,144 @@
+//! A flow and its world in a few words, one object per line:
+//!
+//! ```text
+//! flow phase=Running retain=delete going
+//! step x
+//! step y after=x patch-replicas=3
+//! step z after=x,y reached=server:Running
+//! record f-x Completed
+//! job f-x Running ran=30s retries=1 server:Running*2 going
+//! gone f-x Completed
+//! foreign f-x Running
+//! no-template y
+//! ```
+//!
+//! Templates exist for all steps unless `no-template` says otherwise. `now` is 100 seconds after the flow was created.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use krafla_api::{Key, Kind, Time};
+use serde_json::{Value, json};
+
+use crate::{Body, Departed, Object, Objects, Plan, Snapshot};
+
+/// The moment of every decision in these tests.
+pub(super) fn now() -> Time {
+    Time::from_seconds(1_800_000_100)
+}
+
+/// The plan for the world that `text` describes.
+pub(super) fn plan(text: &str) -> Plan {
+    let (objects, departed) = parse(text);
+    let key = Key::new("ns", "f");
+    let snapshot = Snapshot::new(Kind::JobFlow, &key, now(), &objects);
+    crate::jobflow::plan(&Snapshot { departed: &departed, ..snapshot })
+}
+
+/// The world that `text` describes.
+pub(super) fn parse(text: &str) -> (Objects, Vec<Departed>) {
+    let (mut objects, mut departed) = (Objects::default(), Vec::new());
+    let mut flow = json!({ "metadata": metadata("f", "f1"), "spec": { "flows": [] }, "status": {} });
+    let (mut templates, mut missing) = (BTreeSet::new(), BTreeSet::new());
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[0] {
+            "flow" => describe_flow(&mut flow, &words),
+            "step" => {
+                templates.insert(words[1].to_owned());
+                flow["spec"]["flows"].as_array_mut().unwrap().push(step(&words));
+            }
+            "record" => {
+                let history = json!([{ "startTimestamp": "2027-01-15T08:00:01Z", "state": words[2] }]);
+                let record = json!({ "name": words[1], "state": words[2], "runningHistories": history });
+                let status = flow["status"].as_object_mut().unwrap();
+                let list = status.entry("jobStatusList").or_insert_with(|| json!([]));
+                list.as_array_mut().unwrap().push(record);
+            }
+            "job" => insert(&mut objects, Kind::VcJob, job(&words, "f1")),
+            "foreign" => insert(&mut objects, Kind::VcJob, job(&words, "somebody-else")),
+            "gone" => {
+                let object = Object::decode(Kind::VcJob, job(&words, "f1").to_string().as_bytes());
+                departed.push(Departed { object: Arc::new(object), at: now() });
+            }
+            "no-template" => drop(missing.insert(words[1].to_owned())),
+            other => panic!("unknown line {other:?}"),
+        }
+    }
+    for name in templates.difference(&missing) {
+        let spec = json!({ "queue": "fast", "tasks": [{ "name": "server", "replicas": 1 }], "newer": name });
+        insert(&mut objects, Kind::JobTemplate, json!({ "metadata": metadata(name, name), "spec": spec }));
+    }
+    insert(&mut objects, Kind::JobFlow, flow);
+    (objects, departed)
+}
+
+fn describe_flow(flow: &mut Value, words: &[&str]) {
+    if let Some(phase) = value(words, "phase") {
+        flow["status"]["state"] = json!({ "phase": phase });
+    }
+    if let Some(retain) = value(words, "retain") {
+        flow["spec"]["jobRetainPolicy"] = json!(retain);
+    }
+    if words.contains(&"going") {
+        flow["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:01:00Z");
+    }
+}
+
+fn step(words: &[&str]) -> Value {
+    let mut step = json!({ "name": words[1] });
+    if let Some(targets) = value(words, "after") {
+        step["dependsOn"] = json!({ "targets": targets.split(',').collect::<Vec<_>>() });
+    }
+    if let Some(reached) = value(words, "reached") {
+        let (task, phase) = reached.split_once(':').unwrap();
+        step["dependsOn"]["probe"] = json!({ "taskStatusList": [{ "taskName": task, "phase": phase }] });
+    }
+    if let Some(replicas) = value(words, "patch-replicas") {
+        let replicas: i32 = replicas.parse().unwrap();
+        step["patch"] = json!({ "jobSpec": { "queue": "default", "maxRetry": 3,
+            "tasks": [{ "name": "server", "replicas": replicas }] } });
+    }
+    step
+}
+
+fn job(words: &[&str], owner: &str) -> Value {
+    let mut metadata = metadata(words[1], &format!("uid-{}", words[1]));
+    metadata["ownerReferences"] = json!([{ "apiVersion": "flow.volcano.sh/v1alpha1", "kind": "JobFlow",
+        "name": if owner == "f1" { "f" } else { "other" }, "uid": owner, "controller": true }]);
+    if words.contains(&"going") {
+        metadata["deletionTimestamp"] = json!("2027-01-15T08:01:00Z");
+    }
+    let mut status = json!({});
+    if words[2] != "New" {
+        status["state"] = json!({ "phase": words[2] });
+    }
+    if let Some(ran) = value(words, "ran") {
+        status["runningDuration"] = json!(ran);
+    }
+    if let Some(retries) = value(words, "retries") {
+        status["retryCount"] = json!(retries.parse::<i32>().unwrap());
+    }
+    for count in words.iter().filter(|word| word.contains('*')) {
+        let (task, count) = count.split_once(':').unwrap();
+        let (phase, n) = count.split_once('*').unwrap();
+        status["taskStatusCount"][task]["phase"][phase] = json!(n.parse::<i32>().unwrap());
+    }
+    let tasks = json!([{ "name": "server", "replicas": 2, "template": {} }]);
+    json!({ "metadata": metadata, "spec": { "tasks": tasks }, "status": status })
+}
+
+fn metadata(name: &str, uid: &str) -> Value {
+    json!({ "namespace": "ns", "name": name, "uid": uid, "resourceVersion": "7", "creationTimestamp": "2027-01-15T08:00:00Z" })
+}
+
+fn insert(objects: &mut Objects, kind: Kind, object: Value) {
+    let object = Object::decode(kind, object.to_string().as_bytes());
+    assert!(!matches!(object.body, Body::Unreadable(_)), "{object:?}");
+    objects.insert(Arc::new(object));
+}
+
+/// `name=value` among the words.
+fn value<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {
+    words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+}
