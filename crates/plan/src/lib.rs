@@ -20,6 +20,7 @@ pub mod object;
 pub mod objects;
 pub mod placement;
 pub mod plugin;
+pub mod queue;
 pub mod snapshot;
 pub mod step;
 pub mod ttl;
@@ -56,6 +57,7 @@ pub fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(vcjob::JobController),
         Box::new(jobflow::JobFlowController),
         Box::new(jobtemplate::JobTemplateController),
+        Box::new(queue::QueueController),
         Box::new(ttl::TtlController),
     ]
 }
