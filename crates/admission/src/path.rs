@@ -14,17 +14,26 @@ impl Path {
 
     /// A field of this object: `a.b`.
     pub fn field(&self, name: &str) -> Path {
-        if self.0.is_empty() { Path::new(name) } else { Path(format!("{self}.{name}")) }
+        if self.0.is_empty() { Path::new(name) } else { self.with(&[".", name]) }
     }
 
     /// An item of this list: `a[0]`.
     pub fn index(&self, index: usize) -> Path {
-        Path(format!("{self}[{index}]"))
+        self.with(&["[", &index.to_string(), "]"])
     }
 
     /// An entry of this map: `a[key]`.
     pub fn key(&self, key: &str) -> Path {
-        Path(format!("{self}[{key}]"))
+        self.with(&["[", key, "]"])
+    }
+
+    /// Rules name every place they look at, so this is put together by hand: formatting takes several times as long.
+    fn with(&self, parts: &[&str]) -> Path {
+        let mut text =
+            String::with_capacity(self.0.len() + parts.iter().map(|part| part.len()).sum::<usize>());
+        text.push_str(&self.0);
+        parts.iter().for_each(|part| text.push_str(part));
+        Path(text)
     }
 
     /// As text.

@@ -17,6 +17,10 @@ use krafla_apiserver::http::write_private;
 use krafla_apiserver::store::Store;
 use krafla_apiserver::{Api, Collector, ServerConfig, SystemEnv, serve};
 
+// As in the program itself.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {

@@ -16,6 +16,11 @@ use clap::Parser;
 use crate::cli::{Cli, Command};
 use crate::run::BadInput;
 
+/// Lists and watches come and go in bursts of small objects, which the C library's allocator neither makes quickly nor
+/// gives back.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The input is wrong, or krafla can not start: nothing has been done.
 const EXIT_BAD_INPUT: u8 = 2;
 const EXIT_FAILED: u8 = 1;

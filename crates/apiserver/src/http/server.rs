@@ -22,8 +22,10 @@ use crate::ops::Api;
 
 /// How many connections may be open at once.
 const CONNECTIONS_MAX: usize = 10_000;
-/// How long a client may take to agree on encryption, or to send the head of a request.
+/// How long a client may take to agree on encryption.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a connection may be idle before the head of its next request is there; a kube-apiserver waits as long.
+const IDLE_MAX: Duration = Duration::from_secs(90);
 /// How long connections have to end what they are doing when the server stops.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -208,7 +210,7 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, context: Arc<Conte
         async move { Ok::<_, std::convert::Infallible>(context.answer(request, has_certificate).await) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_MAX);
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::Rules;
 use crate::object;
+use crate::store::EntryMeta;
 
 /// The namespaces that cannot be deleted.
 pub const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -39,8 +40,7 @@ impl Rules for Namespace {
     }
 }
 
-/// Whether the namespace is going away.
-pub fn is_terminating(namespace: &Value) -> bool {
-    object::is_deleting(namespace)
-        || namespace.pointer("/status/phase").is_some_and(|phase| phase == "Terminating")
+/// Whether the namespace is going away. Everything that is created asks, so it is read without parsing the namespace.
+pub fn is_terminating(namespace: &EntryMeta) -> bool {
+    namespace.is_deleting || namespace.fields.get("status.phase") == Some("Terminating")
 }

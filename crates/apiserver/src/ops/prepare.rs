@@ -25,7 +25,7 @@ impl Api {
         let namespace = object::namespace(object);
         let missing = || Status::not_found(&Qualified { group: "", what: "namespaces" }, namespace);
         let entry = self.store().get(&"namespaces".into(), &Key::new("", namespace)).ok_or_else(missing)?;
-        if entry.meta.is_deleting || namespace::is_terminating(&super::parse(&entry)?) {
+        if namespace::is_terminating(&entry.meta) {
             return Err(Status::namespace_terminating(
                 &resource.qualified(),
                 object::name(object),

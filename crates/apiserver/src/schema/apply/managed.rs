@@ -134,7 +134,7 @@ pub(super) fn cap(managed: &mut Managed) {
             managed.insert(bucket.clone(), owned);
         }
         if let (Some(owned), Some(all)) = (managed.remove(&manager), managed.get_mut(&bucket)) {
-            all.fields = std::mem::take(&mut all.fields).union(&owned.fields);
+            all.fields.add(owned.fields);
             all.time = time;
             n_updaters -= 1;
         }

@@ -13,6 +13,8 @@ mod set;
 mod shape;
 mod walk;
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value, json};
 
 use self::managed::{Managed, Manager, Owned};
@@ -166,7 +168,8 @@ impl<'s> Merges<'s> {
         let at = self.at();
         let manager = writer.as_applier();
         let merged = walk::merge(Some(live), Some(applied), at).unwrap_or_default();
-        let fields = walk::fields_of(applied, at).without_all_below(&FieldSet::of_fields(writer.ignored));
+        let mut fields = walk::fields_of(applied, at);
+        fields.subtract_all_below(&FieldSet::of_fields(writer.ignored));
         let last = managed.get(&manager).cloned();
         let time = last.as_ref().and_then(|owned| owned.time.clone());
         let owned = Owned { fields, api_version: writer.api_version.to_owned(), time };
@@ -190,13 +193,13 @@ impl<'s> Merges<'s> {
         // The writer's earlier fields are treated like anybody's, and joined with its new ones afterwards. An update
         // is never refused, so there is always a comparison.
         let nobody = Manager { name: String::new(), ..manager.clone() };
-        let Ok(changes) = take_over(live, new, managed, &nobody, writer, self.at(), true) else { return };
-        let taken = changes.modified.union(&changes.added).difference(&stripped_fields());
+        let Ok(mut taken) = take_over(live, new, managed, &nobody, writer, self.at(), true) else { return };
+        taken.subtract(&STRIPPED_FIELDS);
         if taken.is_empty() {
             return;
         }
         let owned = managed.entry(manager).or_default();
-        owned.fields = std::mem::take(&mut owned.fields).union(&taken);
+        owned.fields.add(taken);
         owned.api_version = writer.api_version.to_owned();
         owned.time = Some(writer.now.to_owned());
     }
@@ -214,6 +217,7 @@ impl Writer<'_> {
 }
 
 /// Takes changed and removed fields from all other managers; refuses if some would lose fields and it is not forced.
+/// Returns the changed ones.
 fn take_over(
     live: &Value,
     new: &Value,
@@ -222,24 +226,31 @@ fn take_over(
     how: &Writer<'_>,
     at: At<'_>,
     is_forced: bool,
-) -> Result<Comparison, Refused> {
-    let comparison = walk::compare(live, new, at).without(&FieldSet::of_fields(how.ignored));
-    let changed = comparison.modified.clone().union(&comparison.added);
-    let others = || managed.iter().filter(|(manager, _)| *manager != writer);
-    let conflicts: Vec<Conflict> = others()
+) -> Result<FieldSet, Refused> {
+    let Comparison { mut removed, mut changed } = walk::compare(live, new, at);
+    let ignored = FieldSet::of_fields(how.ignored);
+    removed.subtract_all_below(&ignored);
+    changed.subtract_all_below(&ignored);
+    if !is_forced {
+        refuse_conflicts(managed, writer, &changed)?;
+    }
+    for (_, owned) in managed.iter_mut().filter(|(manager, _)| *manager != writer) {
+        owned.fields.subtract(&changed);
+        owned.fields.subtract(&removed);
+    }
+    managed.retain(|_, owned| !owned.fields.is_empty());
+    Ok(changed)
+}
+
+fn refuse_conflicts(managed: &Managed, writer: &Manager, changed: &FieldSet) -> Result<(), Refused> {
+    let others = managed.iter().filter(|(manager, _)| *manager != writer);
+    let conflicts: Vec<Conflict> = others
         .flat_map(|(manager, owned)| {
-            let fields = owned.fields.intersection(&changed).shown_paths();
+            let fields = owned.fields.intersection(changed).shown_paths();
             fields.into_iter().map(|field| Conflict { manager: manager.to_string(), field })
         })
         .collect();
-    if !is_forced && !conflicts.is_empty() {
-        return Err(Refused::Conflicts(conflicts));
-    }
-    for (_, owned) in managed.iter_mut().filter(|(manager, _)| *manager != writer) {
-        owned.fields = owned.fields.difference(&changed).difference(&comparison.removed);
-    }
-    managed.retain(|_, owned| !owned.fields.is_empty());
-    Ok(comparison)
+    if conflicts.is_empty() { Ok(()) } else { Err(Refused::Conflicts(conflicts)) }
 }
 
 /// Removes what a manager applied last time, does not apply now, and nobody else has.
@@ -252,9 +263,10 @@ fn prune(merged: Value, managed: &Managed, last: &FieldSet, at: At<'_>) -> Value
     };
     let last = declared(last);
     let everything = declared(&walk::fields_of(&merged, at));
-    let owned = managed.values().fold(FieldSet::default(), |all, owned| all.union(&owned.fields));
-    let without_last = declared(&walk::fields_of(&walk::remove(&merged, &last, at), at));
-    let kept = without_last.union(&declared(&owned));
+    let mut kept = declared(&walk::fields_of(&walk::remove(&merged, &last, at), at));
+    for owned in managed.values() {
+        kept.add(declared(&owned.fields));
+    }
     let pruned = walk::remove(&merged, &everything.difference(&kept), at);
     // Only what was applied last time may go, even if removing it has emptied what was around it.
     let left = declared(&walk::fields_of(&pruned, at));
@@ -262,7 +274,7 @@ fn prune(merged: Value, managed: &Managed, last: &FieldSet, at: At<'_>) -> Value
 }
 
 /// The fields that nobody owns: they are the server's, or say which object it is.
-fn stripped_fields() -> FieldSet {
+static STRIPPED_FIELDS: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::of_fields(&[
         &["apiVersion"],
         &["kind"],
@@ -277,11 +289,11 @@ fn stripped_fields() -> FieldSet {
         &["metadata", "managedFields"],
         &["metadata", "resourceVersion"],
     ])
-}
+});
 
 fn strip_metadata(managed: &mut Managed, manager: &Manager) {
     if let Some(owned) = managed.get_mut(manager) {
-        owned.fields = owned.fields.difference(&stripped_fields());
+        owned.fields.subtract(&STRIPPED_FIELDS);
     }
     managed.retain(|_, owned| !owned.fields.is_empty());
 }

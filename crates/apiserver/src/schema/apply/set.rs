@@ -7,31 +7,39 @@
 //! A step of a path is kept as it is written there: `f:` a field, `k:` an element of a list by its keys, `v:` an element
 //! of a set by its value. A node with nothing below it is a member; one with something below it is a member if it has `.`.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
 /// A set of field paths.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FieldSet {
-    nodes: BTreeMap<String, Node>,
+    /// By their steps, in order. A list, since sets are mostly built from one end to the other, and small.
+    nodes: Vec<(String, Node)>,
 }
 
+/// What a set says of one place and its inside.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Node {
-    is_member: bool,
-    below: FieldSet,
+pub(super) struct Node {
+    pub(super) is_member: bool,
+    pub(super) below: FieldSet,
 }
 
 impl Node {
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         !self.is_member && self.below.is_empty()
+    }
+
+    fn add(&mut self, other: Node) {
+        self.is_member |= other.is_member;
+        self.below.add(other.below);
     }
 }
 
 /// The step to a field.
 pub(super) fn field_step(name: &str) -> String {
-    format!("f:{name}")
+    let mut step = String::with_capacity(2 + name.len());
+    step.push_str("f:");
+    step.push_str(name);
+    step
 }
 
 /// The step to an element of a set.
@@ -71,65 +79,103 @@ impl FieldSet {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.nodes.values().all(Node::is_empty)
+        self.nodes.iter().all(|(_, node)| node.is_empty())
     }
 
-    pub(super) fn insert(&mut self, path: &[String]) {
+    fn place(&self, step: &str) -> Result<usize, usize> {
+        // Most steps come in their order.
+        match self.nodes.last() {
+            Some((last, _)) if last.as_str() < step => Err(self.nodes.len()),
+            _ => self.nodes.binary_search_by(|(own, _)| own.as_str().cmp(step)),
+        }
+    }
+
+    fn node(&self, step: &str) -> Option<&Node> {
+        self.place(step).ok().and_then(|place| self.nodes.get(place)).map(|(_, node)| node)
+    }
+
+    fn insert(&mut self, path: &[String]) {
         let Some((first, rest)) = path.split_first() else { return };
-        let node = self.nodes.entry(first.clone()).or_default();
-        if rest.is_empty() {
-            node.is_member = true;
-        } else {
-            node.below.insert(rest);
+        let mut node = Node { is_member: rest.is_empty(), ..Node::default() };
+        node.below.insert(rest);
+        self.attach(first.clone(), node);
+    }
+
+    /// Adds what a set says of a step and its inside.
+    pub(super) fn attach(&mut self, step: String, node: Node) {
+        match self.place(&step) {
+            Err(place) => self.nodes.insert(place, (step, node)),
+            Ok(place) => {
+                if let Some((_, own)) = self.nodes.get_mut(place) {
+                    own.add(node);
+                }
+            }
         }
     }
 
     pub(super) fn has(&self, step: &str) -> bool {
-        self.nodes.get(step).is_some_and(|node| node.is_member)
+        self.node(step).is_some_and(|node| node.is_member)
     }
 
     /// What the set says of the inside of a step.
     pub(super) fn below(&self, step: &str) -> Option<&FieldSet> {
-        self.nodes.get(step).map(|node| &node.below).filter(|below| !below.is_empty())
+        self.node(step).map(|node| &node.below).filter(|below| !below.is_empty())
     }
 
-    pub(super) fn union(mut self, other: &FieldSet) -> FieldSet {
-        for (step, node) in &other.nodes {
-            let own = self.nodes.entry(step.clone()).or_default();
-            own.is_member |= node.is_member;
-            own.below = std::mem::take(&mut own.below).union(&node.below);
+    /// Adds all members of another set.
+    pub(super) fn add(&mut self, other: FieldSet) {
+        if self.nodes.is_empty() {
+            self.nodes = other.nodes;
+            return;
         }
-        self
+        for (step, node) in other.nodes {
+            self.attach(step, node);
+        }
+    }
+
+    /// Takes the members of another set away.
+    pub(super) fn subtract(&mut self, other: &FieldSet) {
+        if other.nodes.is_empty() {
+            return;
+        }
+        self.nodes.retain_mut(|(step, node)| {
+            if let Some(others) = other.node(step) {
+                node.is_member &= !others.is_member;
+                node.below.subtract(&others.below);
+            }
+            !node.is_empty()
+        });
+    }
+
+    /// Takes the members of another set away, and all that is below them.
+    pub(super) fn subtract_all_below(&mut self, other: &FieldSet) {
+        if other.nodes.is_empty() {
+            return;
+        }
+        self.nodes.retain_mut(|(step, node)| match other.node(step) {
+            Some(others) if others.is_member => false,
+            Some(others) => {
+                node.below.subtract_all_below(&others.below);
+                !node.is_empty()
+            }
+            None => !node.is_empty(),
+        });
     }
 
     pub(super) fn difference(&self, other: &FieldSet) -> FieldSet {
-        self.combine(other, |own, others| own && !others)
+        let mut left = self.clone();
+        left.subtract(other);
+        left
     }
 
     pub(super) fn intersection(&self, other: &FieldSet) -> FieldSet {
-        self.combine(other, |own, others| own && others)
-    }
-
-    fn combine(&self, other: &FieldSet, keep: fn(bool, bool) -> bool) -> FieldSet {
-        let nothing = Node::default();
-        let nodes = self.nodes.iter().map(|(step, node)| {
-            let others = other.nodes.get(step).unwrap_or(&nothing);
-            let is_member = keep(node.is_member, others.is_member);
-            (step.clone(), Node { is_member, below: node.below.combine(&others.below, keep) })
+        let nodes = self.nodes.iter().filter_map(|(step, node)| {
+            let others = other.node(step)?;
+            let is_member = node.is_member && others.is_member;
+            let shared = Node { is_member, below: node.below.intersection(&others.below) };
+            (!shared.is_empty()).then(|| (step.clone(), shared))
         });
-        FieldSet { nodes: nodes.filter(|(_, node)| !node.is_empty()).collect() }
-    }
-
-    /// The set without the members of `others` and all that is below them.
-    pub(super) fn without_all_below(&self, others: &FieldSet) -> FieldSet {
-        let nodes = self.nodes.iter().filter(|(step, _)| !others.has(step)).map(|(step, node)| {
-            let below = match others.nodes.get(step) {
-                Some(others) => node.below.without_all_below(&others.below),
-                None => node.below.clone(),
-            };
-            (step.clone(), Node { is_member: node.is_member, below })
-        });
-        FieldSet { nodes: nodes.filter(|(_, node)| !node.is_empty()).collect() }
+        FieldSet { nodes: nodes.collect() }
     }
 
     /// Makes members of the steps on the way that `is_declared` says are declared fields, at every depth.
@@ -173,7 +219,7 @@ impl FieldSet {
                 continue;
             }
             let has_own = below.get(".").is_some() || below.as_object()?.is_empty();
-            set.nodes.insert(step.clone(), Node { is_member: has_own, below: FieldSet::from_value(below)? });
+            set.attach(step.clone(), Node { is_member: has_own, below: FieldSet::from_value(below)? });
         }
         Some(set)
     }
@@ -203,9 +249,10 @@ mod tests {
         let right = set(json!({"f:a": {"f:x": {}}, "f:b": {}}));
         assert_eq!(left.difference(&right).to_value(), json!({"f:a": {".": {}, "f:y": {}}}));
         assert_eq!(left.intersection(&right).to_value(), json!({"f:a": {"f:x": {}}}));
-        let both = left.clone().union(&right);
+        let mut both = left.clone();
+        both.add(right);
         assert_eq!(both.to_value(), json!({"f:a": {".": {}, "f:x": {}, "f:y": {}}, "f:b": {}}));
-        let ignored = FieldSet::of_fields(&[&["a"]]);
-        assert_eq!(both.without_all_below(&ignored).to_value(), json!({"f:b": {}}));
+        both.subtract_all_below(&FieldSet::of_fields(&[&["a"]]));
+        assert_eq!(both.to_value(), json!({"f:b": {}}));
     }
 }

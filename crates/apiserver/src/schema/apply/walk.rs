@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::set::{FieldSet, field_step, shown};
+use super::set::{FieldSet, Node, field_step, shown};
 use super::shape::{At, Atom, Container, Scalar};
 
 /// What is wrong with an applied object, each with its path. Elements of lists may not come twice.
@@ -96,36 +96,33 @@ fn go_type(value: &Value) -> &'static str {
 
 /// The fields that an applied object sets.
 pub(super) fn fields_of(value: &Value, at: At<'_>) -> FieldSet {
-    let mut set = FieldSet::default();
-    collect_fields(value, at, &mut Vec::new(), &mut set);
-    set
+    node_of(value, at).below
 }
 
-fn collect_fields(value: &Value, at: At<'_>, path: &mut Vec<String>, set: &mut FieldSet) {
+fn node_of(value: &Value, at: At<'_>) -> Node {
+    let mut node = Node::default();
     match (at.atom(value), value) {
         (Atom::Map, Value::Object(fields)) => {
             for (name, value) in fields {
                 let Some((below, is_named)) = at.field(name) else { continue };
-                path.push(field_step(name));
-                collect_fields(value, below, path, set);
-                if is_empty(value) && !value.is_array() || !is_named {
-                    set.insert(path);
+                let mut inner = node_of(value, below);
+                inner.is_member |= is_empty(value) && !value.is_array() || !is_named;
+                if !inner.is_empty() {
+                    node.below.attach(field_step(name), inner);
                 }
-                path.pop();
             }
         }
         (Atom::List, Value::Array(items)) => {
             for item in items {
                 let Ok(step) = at.step_to(item) else { continue };
-                path.push(step);
-                collect_fields(item, at.element(), path, set);
-                set.insert(path);
-                path.pop();
+                let inner = Node { is_member: true, ..node_of(item, at.element()) };
+                node.below.attach(step, inner);
             }
         }
         (Atom::Map | Atom::List, _) => {}
-        (Atom::Scalar(_) | Atom::Whole(_), _) => set.insert(path),
+        (Atom::Scalar(_) | Atom::Whole(_), _) => node.is_member = true,
     }
+    node
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -138,63 +135,60 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// What has changed between two objects.
-#[derive(Default)]
 pub(super) struct Comparison {
     pub(super) removed: FieldSet,
-    pub(super) modified: FieldSet,
-    pub(super) added: FieldSet,
-}
-
-impl Comparison {
-    pub(super) fn without(self, ignored: &FieldSet) -> Comparison {
-        Comparison {
-            removed: self.removed.without_all_below(ignored),
-            modified: self.modified.without_all_below(ignored),
-            added: self.added.without_all_below(ignored),
-        }
-    }
+    /// What is new or other than before.
+    pub(super) changed: FieldSet,
 }
 
 pub(super) fn compare(before: &Value, after: &Value, at: At<'_>) -> Comparison {
-    let mut comparison = Comparison::default();
-    compare_values(Some(before), Some(after), at, &mut Vec::new(), &mut comparison);
-    comparison
+    let change = compare_values(Some(before), Some(after), at);
+    Comparison { removed: change.removed.below, changed: change.changed.below }
 }
 
-fn compare_values(
-    before: Option<&Value>,
-    after: Option<&Value>,
-    at: At<'_>,
-    path: &mut Vec<String>,
-    comparison: &mut Comparison,
-) {
-    let Some(shown) = after.filter(|value| !value.is_null()).or(before).or(after) else { return };
+/// What has changed at one place and inside it.
+#[derive(Default)]
+struct Change {
+    removed: Node,
+    changed: Node,
+}
+
+impl Change {
+    fn attach(&mut self, step: impl Fn() -> String, inner: Change) {
+        if !inner.removed.is_empty() {
+            self.removed.below.attach(step(), inner.removed);
+        }
+        if !inner.changed.is_empty() {
+            self.changed.below.attach(step(), inner.changed);
+        }
+    }
+}
+
+fn compare_values(before: Option<&Value>, after: Option<&Value>, at: At<'_>) -> Change {
+    let mut change = Change::default();
+    // Most of an object stays as it is in any one write, and need not be walked.
+    if before == after {
+        return change;
+    }
+    let Some(shown) = after.filter(|value| !value.is_null()).or(before).or(after) else { return change };
     let are_empty = before.is_none_or(is_empty) && after.is_none_or(is_empty);
     match at.atom(shown) {
         Atom::Map if !are_empty => {
-            let names: BTreeSet<&String> =
-                fields(before).chain(fields(after)).map(|(name, _)| name).collect();
-            for name in names {
+            let gone = fields(before).filter(|(name, _)| field(after, name).is_none());
+            for (name, _) in fields(after).chain(gone) {
                 let Some((below, _)) = at.field(name) else { continue };
-                path.push(field_step(name));
-                compare_values(field(before, name), field(after, name), below, path, comparison);
-                path.pop();
+                let inner = compare_values(field(before, name), field(after, name), below);
+                change.attach(|| field_step(name), inner);
             }
         }
-        Atom::List if !are_empty => compare_lists(before, after, at, path, comparison),
+        Atom::List if !are_empty => change = compare_lists(before, after, at),
         Atom::Scalar(_) | Atom::Whole(_) | Atom::Map | Atom::List => {
-            if let (Some(before), Some(after)) = (before, after)
-                && before != after
-            {
-                comparison.modified.insert(path);
-            }
+            change.changed.is_member |= before.is_some() && after.is_some();
         }
     }
-    match (before, after) {
-        (None, Some(_)) => comparison.added.insert(path),
-        (Some(_), None) => comparison.removed.insert(path),
-        _ => {}
-    }
+    change.changed.is_member |= before.is_none();
+    change.removed.is_member |= after.is_none();
+    change
 }
 
 fn field<'v>(value: Option<&'v Value>, name: &str) -> Option<&'v Value> {
@@ -209,37 +203,30 @@ fn fields(value: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
     value.and_then(Value::as_object).into_iter().flatten()
 }
 
-fn compare_lists(
-    before: Option<&Value>,
-    after: Option<&Value>,
-    at: At<'_>,
-    path: &mut Vec<String>,
-    comparison: &mut Comparison,
-) {
+fn compare_lists(before: Option<&Value>, after: Option<&Value>, at: At<'_>) -> Change {
     let (before, after) = (by_step(before, at), by_step(after, at));
-    let steps: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    for step in steps {
+    let mut change = Change::default();
+    let gone = before.keys().filter(|step| !after.contains_key(*step));
+    for step in after.keys().chain(gone) {
         let old = before.get(step).map(Vec::as_slice).unwrap_or_default();
         let new = after.get(step).map(Vec::as_slice).unwrap_or_default();
-        path.push(step.clone());
+        let mut inner = Change::default();
         match (old, new) {
             // Elements that come twice are owned as one.
-            ([_, _, ..], [_, _, ..]) if old != new => comparison.modified.insert(path),
-            ([_, _, ..], [_, _, ..]) => {}
+            ([_, _, ..], [_, _, ..]) => inner.changed.is_member = old != new,
             ([_, _, ..], new) => {
-                compare_values(None, new.first().copied(), at.element(), path, comparison);
-                comparison.removed.insert(path);
+                inner = compare_values(None, new.first().copied(), at.element());
+                inner.removed.is_member = true;
             }
             (old, [_, _, ..]) => {
-                compare_values(old.first().copied(), None, at.element(), path, comparison);
-                comparison.added.insert(path);
+                inner = compare_values(old.first().copied(), None, at.element());
+                inner.changed.is_member = true;
             }
-            (old, new) => {
-                compare_values(old.first().copied(), new.first().copied(), at.element(), path, comparison);
-            }
+            (old, new) => inner = compare_values(old.first().copied(), new.first().copied(), at.element()),
         }
-        path.pop();
+        change.attach(|| step.clone(), inner);
     }
+    change
 }
 
 /// A list's elements by the steps to them; one step leads to several where elements come twice.
