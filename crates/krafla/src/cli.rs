@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use krafla_node::simulated::ClusterSize;
 
 /// Volcano batch jobs on any cluster, or on this machine with no cluster at all.
 #[derive(Debug, Parser)]
@@ -63,6 +64,12 @@ pub(crate) struct Up {
     /// Keep all objects in memory only: faster, and gone when krafla stops
     #[arg(long)]
     pub(crate) in_memory: bool,
+    /// Pretend to have other nodes than this machine, on which pods only seem to run: nodes=1000,cpu=32,memory=128Gi
+    ///
+    /// Any resource can be named. A pod runs for duration=1s and ends with exit code 0, unless its annotations
+    /// krafla.dev/simulated-duration and krafla.dev/simulated-exit-code say otherwise.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) simulate: Option<ClusterSize>,
     /// Where containers without a workingDir start
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) workdir: PathBuf,

@@ -10,6 +10,7 @@ use krafla_apiserver::gc::Collector;
 use krafla_apiserver::http::write_private;
 use krafla_apiserver::store::Store;
 use krafla_apiserver::{Api, LocalClient, RunningServer, ServerConfig, SystemEnv, serve};
+use krafla_node::simulated::{ClusterSize, SimulatedNodes};
 use krafla_node::{Mode, Node, NodeConfig};
 use krafla_plan::Controller;
 use krafla_runtime::{Client, Engine, SystemClock};
@@ -28,6 +29,8 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     pub(crate) in_memory: bool,
     pub(crate) workdir: PathBuf,
+    /// Nodes that only pretend, in place of this machine.
+    pub(crate) simulate: Option<ClusterSize>,
     /// What happens to containers when krafla ends.
     pub(crate) mode: Mode,
 }
@@ -61,13 +64,16 @@ impl Cluster {
 
         let (stop_node, stopped) = oneshot::channel();
         let node = Arc::new(Node::new(client.clone(), node_config(&config)?));
-        let running = node.clone();
+        let (running, simulated) = (node.clone(), config.simulate.clone());
+        let pods_of = client.clone();
         let node_task = tokio::spawn(async move {
-            running
-                .run(async {
-                    let _ = stopped.await;
-                })
-                .await;
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            match simulated {
+                Some(size) => SimulatedNodes::new(pods_of, size).run(stopped).await,
+                None => running.run(stopped).await,
+            }
         });
         Ok(Cluster { client, node, api, store, tasks, node_task, stop_node })
     }

@@ -39,6 +39,7 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
         data_dir: dir.path().to_owned(),
         in_memory: true,
         workdir: args.workdir,
+        simulate: None,
         mode: Mode::EndWithNode,
     };
     let cluster = Cluster::start(config).await?;

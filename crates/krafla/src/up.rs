@@ -17,6 +17,7 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
         data_dir: args.data_dir.clone(),
         in_memory: args.in_memory,
         workdir: args.workdir,
+        simulate: args.simulate,
         // Objects in memory are gone with krafla, and nothing could take their containers over.
         mode: if args.in_memory { Mode::EndWithNode } else { Mode::OutliveNode },
     };

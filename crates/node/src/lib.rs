@@ -4,6 +4,7 @@
 //!   agent        the node: takes pods from the server, one worker each
 //!   decide       what should happen to a pod now: pure
 //!   health       probes, and hooks around a container's life
+//!   simulated    nodes that only pretend
 //!   materials    environment and volumes: pure, but for writing files
 //!   supervisor   the process that is the parent of all containers, and survives this one
 //!   logs         what containers wrote
@@ -18,6 +19,7 @@ pub mod health;
 mod logs;
 pub mod materials;
 pub mod pod;
+pub mod simulated;
 pub mod status;
 pub mod supervisor;
 

@@ -10,5 +10,6 @@
 mod controllers;
 mod kubectl;
 mod run;
+mod simulate;
 mod support;
 mod survival;

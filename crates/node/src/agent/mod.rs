@@ -44,6 +44,8 @@ pub(crate) use link::Link;
 pub(crate) use pods::View;
 use pods::{Pods, Taken};
 use refuse::Glance;
+pub(crate) use register::{Presence, register};
+pub(crate) use reports::{backoff, changed_fields};
 use worker::Worker;
 
 use crate::pod::Pod;
@@ -188,7 +190,9 @@ impl Node {
 
     async fn register(&self) {
         let Shared { client, config, capacity, clock, .. } = &*self.shared;
-        while let Err(error) = register::register(client.as_ref(), config, capacity, clock.now()).await {
+        let presence =
+            Presence { name: &config.name, capacity, ready_because: "pods run as processes of this machine" };
+        while let Err(error) = register(client.as_ref(), &presence, clock.now()).await {
             tracing::warn!(%error, node = config.name, "node can not be registered");
             tokio::time::sleep(RETRY_AFTER).await;
         }

@@ -9,8 +9,17 @@ use krafla_plan::Step;
 use krafla_runtime::{Client, ClientError};
 use serde_json::{Map, Value, json};
 
-use super::NodeConfig;
 use super::addresses::HOST;
+
+/// What the server is told of a node.
+pub(crate) struct Presence<'a> {
+    /// Its name.
+    pub(crate) name: &'a str,
+    /// What it has.
+    pub(crate) capacity: &'a BTreeMap<String, Quantity>,
+    /// Why it is ready, for people.
+    pub(crate) ready_because: &'a str,
+}
 
 /// What this machine has: processors, memory, and room for pods.
 pub(super) fn capacity(pods_max: u32) -> BTreeMap<String, Quantity> {
@@ -31,20 +40,15 @@ fn memory_total_kib(meminfo: &str) -> Option<i64> {
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// Makes the server's Node say what this machine is. Writes nothing if it does already.
-pub(super) async fn register(
-    client: &dyn Client,
-    config: &NodeConfig,
-    capacity: &BTreeMap<String, Quantity>,
-    now: Time,
-) -> Result<(), ClientError> {
-    let key = Key::new("", &config.name);
+/// Makes the server's Node say what the node is. Writes nothing if it does already.
+pub(crate) async fn register(client: &dyn Client, node: &Presence<'_>, now: Time) -> Result<(), ClientError> {
+    let key = Key::new("", node.name);
     let found = match client.get(Kind::Node, &key).await {
         Err(ClientError::NotFound(_)) => {
             let object = json!({
                 "apiVersion": "v1",
                 "kind": "Node",
-                "metadata": {"name": config.name, "labels": labels(config)},
+                "metadata": {"name": node.name, "labels": labels(node)},
                 "spec": {},
             });
             client.write(&Step::Create { kind: Kind::Node, object }).await?;
@@ -63,11 +67,11 @@ pub(super) async fn register(
         of_status,
         patch,
     };
-    let labels = labels(config);
+    let labels = labels(node);
     if !contains(found.pointer("/metadata/labels"), &labels) {
         client.write(&patch_of(false, json!({"metadata": {"labels": labels}}))).await?;
     }
-    let status = status(config, capacity, found.get("status").unwrap_or(&Value::Null), now);
+    let status = status(node, found.get("status").unwrap_or(&Value::Null), now);
     if !contains(found.get("status"), &status) {
         client.write(&patch_of(true, json!({ "status": status }))).await?;
     }
@@ -88,9 +92,9 @@ fn without_not_ready(node: &Value) -> Option<Vec<Value>> {
     (others.len() < taints.len()).then_some(others)
 }
 
-fn labels(config: &NodeConfig) -> Value {
+fn labels(node: &Presence<'_>) -> Value {
     json!({
-        "kubernetes.io/hostname": config.name,
+        "kubernetes.io/hostname": node.name,
         "kubernetes.io/os": std::env::consts::OS,
         "kubernetes.io/arch": go_arch(),
     })
@@ -105,17 +109,17 @@ fn go_arch() -> &'static str {
     }
 }
 
-fn status(config: &NodeConfig, capacity: &BTreeMap<String, Quantity>, before: &Value, now: Time) -> Value {
+fn status(node: &Presence<'_>, before: &Value, now: Time) -> Value {
     let version = concat!("v", env!("CARGO_PKG_VERSION"), "-krafla");
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     json!({
-        "capacity": capacity,
-        "allocatable": capacity,
+        "capacity": node.capacity,
+        "allocatable": node.capacity,
         "addresses": [
             {"type": "InternalIP", "address": HOST.to_string()},
-            {"type": "Hostname", "address": config.name},
+            {"type": "Hostname", "address": node.name},
         ],
-        "conditions": conditions(before, now),
+        "conditions": conditions(node.ready_because, before, now),
         "nodeInfo": {
             "architecture": go_arch(),
             "bootID": "",
@@ -139,12 +143,12 @@ fn os_name() -> String {
 
 /// A kubelet's four conditions. They hold for as long as krafla runs, so there is no heartbeat and no write
 /// at rest.
-fn conditions(before: &Value, now: Time) -> Value {
+fn conditions(ready_because: &str, before: &Value, now: Time) -> Value {
     let rows = [
         ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
         ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
         ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-        ("Ready", "True", "KubeletReady", "pods run as processes of this machine"),
+        ("Ready", "True", "KubeletReady", ready_because),
     ];
     let conditions = rows.map(|(condition_type, status, reason, message)| {
         let since = time_of(before, condition_type, status).unwrap_or_else(|| now.to_string());
@@ -182,7 +186,7 @@ mod tests {
     #[test]
     fn a_condition_that_still_holds_keeps_its_time() {
         let at = |seconds| Time::from_seconds(seconds);
-        let first = conditions(&Value::Null, at(1));
-        assert_eq!(conditions(&json!({"conditions": first}), at(100)), first);
+        let first = conditions("it is", &Value::Null, at(1));
+        assert_eq!(conditions("it is", &json!({"conditions": first}), at(100)), first);
     }
 }

@@ -119,7 +119,7 @@ impl Worker {
 }
 
 /// How long to wait after so many failures in a row.
-pub(super) fn backoff(n_failed: u32) -> Duration {
+pub(crate) fn backoff(n_failed: u32) -> Duration {
     RETRY_FIRST.saturating_mul(2_u32.saturating_pow(n_failed)).min(RETRY_LONGEST)
 }
 
@@ -148,7 +148,7 @@ fn event(pod: &Pod, note: &Note, node: &str, now: Time) -> Value {
 }
 
 /// The fields of a status that differ, as a merge patch; none if there are none.
-fn changed_fields(known: &PodStatus, desired: &PodStatus) -> Option<Value> {
+pub(crate) fn changed_fields(known: &PodStatus, desired: &PodStatus) -> Option<Value> {
     let fields = |status: &PodStatus| match serde_json::to_value(status) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),

@@ -1,0 +1,65 @@
+//! `krafla up --simulate`: a cluster that nobody has.
+
+use crate::support::{Up, krafla, text};
+
+/// A job whose pods want a processor each.
+fn job(name: &str, replicas: u32, annotations: &str) -> String {
+    format!(
+        r#"
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {{name: {name}}}
+spec:
+  minAvailable: {replicas}
+  tasks:
+    - name: work
+      replicas: {replicas}
+      template:
+        metadata: {{annotations: {{{annotations}}}}}
+        spec:
+          restartPolicy: Never
+          containers: [{{name: main, image: any, resources: {{requests: {{cpu: 1}}}}}}]
+"#
+    )
+}
+
+#[test]
+fn jobs_run_on_nodes_that_only_pretend() {
+    let up = Up::start_with(&["--simulate", "nodes=3,cpu=4,memory=8Gi,duration=10ms"]);
+    up.kubectl_ok(&["wait", "node", "--all", "--for=condition=Ready", "--timeout=60s"]);
+    let nodes = up.kubectl_ok(&["get", "nodes", "-o", "name"]);
+    assert_eq!(nodes, "node/simulated-0\nnode/simulated-1\nnode/simulated-2\n");
+
+    up.apply(&job("all", 12, ""));
+    up.wait_for("vcjob/all", "{.status.state.phase}", "Completed");
+    let used = up.kubectl_ok(&["get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}"]);
+    for node in ["simulated-0", "simulated-1", "simulated-2"] {
+        assert_eq!(used.split(' ').filter(|used| *used == node).count(), 4, "{used}");
+    }
+
+    up.apply(&job("failing", 1, r#"krafla.dev/simulated-exit-code: "7""#));
+    up.wait_for("pod/failing-work-0", "{.status.containerStatuses[0].state.terminated.exitCode}", "7");
+    up.wait_for("vcjob/failing", "{.status.state.phase}", "Failed");
+
+    up.apply(&job("endless", 1, "krafla.dev/simulated-duration: forever"));
+    up.wait_for("vcjob/endless", "{.status.state.phase}", "Running");
+    up.kubectl_ok(&["delete", "vcjob/endless", "--timeout=60s"]);
+    up.kubectl_ok(&["wait", "pod/endless-work-0", "--for=delete", "--timeout=60s"]);
+}
+
+#[test]
+fn a_pod_whose_annotation_makes_no_sense_fails_and_says_why() {
+    let up = Up::start_with(&["--simulate", "nodes=1"]);
+    up.apply(&job("odd", 1, "krafla.dev/simulated-duration: soon"));
+    up.wait_for("pod/odd-work-0", "{.status.reason}", "InvalidSimulation");
+    let why = up.field("pod/odd-work-0", "{.status.message}");
+    assert!(why.contains("krafla.dev/simulated-duration is \"soon\""), "{why}");
+}
+
+#[test]
+fn a_size_that_makes_no_sense_is_refused() {
+    let output = krafla().args(["up", "--simulate", "nodes=none"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let error = text(&output.stderr);
+    assert!(error.contains("nodes=none: must be a whole number from 1 to 100000"), "{error}");
+}
