@@ -7,6 +7,7 @@
 //!                   v                                   v          and what its author should know
 //!   job queue podgroup pod                 job queue podgroup jobflow cronjob pod
 //!
+//!   builtin                                Kubernetes' own kinds around jobs
 //!   webhook                                which webhooks a request concerns, and what their answers mean
 //!   names graph cron patch finding path json     what the rules are made of
 //! ```
@@ -19,6 +20,7 @@
 //! replay the recorded answers (`tests/admission`).
 
 pub mod batch;
+pub mod builtin;
 pub mod cron;
 pub mod cronjob;
 mod finding;

@@ -330,6 +330,11 @@ impl Status {
         Status::new(500, "", message)
     }
 
+    /// This server does not have what others have.
+    pub fn not_implemented(why: &str) -> Status {
+        Status::new(501, "NotImplemented", why)
+    }
+
     /// The server is stopping, or its store is.
     pub fn unavailable(message: impl Into<String>) -> Status {
         Status::new(503, "ServiceUnavailable", message)

@@ -1,7 +1,7 @@
 //! The spec of a Job.
 
 use crate::json::At;
-use crate::pod::template;
+use crate::pod::{Dialect, template};
 use crate::{Verdict, names};
 
 use super::{failure_policy, success_policy};
@@ -44,7 +44,7 @@ pub(super) fn validate(spec: &At<'_>, verdict: &mut Verdict) {
     }
     validate_replacement_policy(spec, verdict);
     let template = spec.get("template");
-    template::validate_unnamed(&template, verdict);
+    template::validate_unnamed(&template, Dialect::Kubernetes, verdict);
     validate_restart_policy(spec, &template.get("spec").get("restartPolicy"), verdict);
 }
 

@@ -5,8 +5,11 @@ use std::collections::BTreeSet;
 use crate::json::At;
 use crate::{Verdict, names};
 
-use super::spec::Pod;
+use super::spec::{Dialect, Pod};
 use super::{check, env, handler, mount, resources, security};
+
+/// When a container of its own policy is started again.
+const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
 
 /// Checks the containers and init containers of a pod.
 pub(super) fn validate(spec: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
@@ -22,8 +25,12 @@ pub(super) fn validate(spec: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
         }
         validate_hooks(container, pod, verdict);
         let restart_policy = container.get("restartPolicy");
-        if restart_policy.is_set() {
-            verdict.forbidden(restart_policy.path(), "may not be set for non-init containers");
+        match pod.dialect {
+            Dialect::Kubernetes => check::word(&restart_policy, &RESTART_POLICIES, verdict),
+            Dialect::Volcano if restart_policy.is_set() => {
+                verdict.forbidden(restart_policy.path(), "may not be set for non-init containers");
+            }
+            Dialect::Volcano => {}
         }
     }
     validate_host_ports(&containers, verdict);
@@ -42,7 +49,7 @@ fn validate_common(container: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
     let policies = ["File", "FallbackToLogsOnError"];
     check::word_or_default(&container.get("terminationMessagePolicy"), &policies, verdict);
     validate_ports(&container.get("ports"), verdict);
-    env::validate(container, verdict);
+    env::validate(container, pod.dialect, verdict);
     mount::validate(container, &pod.volumes, verdict);
     check::word_or_default(&container.get("imagePullPolicy"), &["Always", "IfNotPresent", "Never"], verdict);
     resources::validate_container(&container.get("resources"), &pod.claims, verdict);
@@ -59,7 +66,11 @@ fn validate_hooks(container: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
 fn validate_init(container: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
     validate_common(container, pod, verdict);
     let restart_policy = container.get("restartPolicy");
-    check::word(&restart_policy, &["Always"], verdict);
+    let policies: &[&str] = match pod.dialect {
+        Dialect::Kubernetes => &RESTART_POLICIES,
+        Dialect::Volcano => &["Always"],
+    };
+    check::word(&restart_policy, policies, verdict);
     if !restart_policy.is_set() && !container.get("restartPolicyRules").is_empty() {
         verdict.required(restart_policy.path(), "must specify restartPolicy when restart rules are used");
     }

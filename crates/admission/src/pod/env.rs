@@ -6,19 +6,24 @@ use crate::json::At;
 use crate::{Verdict, names};
 
 use super::check;
+use super::spec::Dialect;
 
 /// Checks the variables of a container.
-pub(super) fn validate(container: &At<'_>, verdict: &mut Verdict) {
+pub(super) fn validate(container: &At<'_>, dialect: Dialect, verdict: &mut Verdict) {
+    let name_rule = match dialect {
+        Dialect::Kubernetes => names::relaxed_environment_variable,
+        Dialect::Volcano => names::environment_variable,
+    };
     for variable in container.items("env") {
-        check::required_name(&variable.get("name"), names::environment_variable, verdict);
+        check::required_name(&variable.get("name"), name_rule, verdict);
         let from = variable.get("valueFrom");
         if from.is_set() {
-            validate_source(&from, !variable.str("value").is_empty(), verdict);
+            validate_source(&from, dialect, !variable.str("value").is_empty(), verdict);
         }
     }
     let env_from = container.get("envFrom");
     for source in env_from.list() {
-        check::name(&source.get("prefix"), names::environment_variable, verdict);
+        check::name(&source.get("prefix"), name_rule, verdict);
         let references = ["configMapRef", "secretRef"].map(|name| source.get(name));
         let references: Vec<At<'_>> = references.into_iter().filter(At::is_set).collect();
         for reference in &references {
@@ -32,7 +37,7 @@ pub(super) fn validate(container: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-fn validate_source(from: &At<'_>, has_value: bool, verdict: &mut Verdict) {
+fn validate_source(from: &At<'_>, dialect: Dialect, has_value: bool, verdict: &mut Verdict) {
     type Check = fn(&At<'_>, &mut Verdict);
     let checks: [(&str, Check); 5] = [
         ("fieldRef", |at, verdict| field(at, &ENV_FIELDS, verdict)),
@@ -50,7 +55,12 @@ fn validate_source(from: &At<'_>, has_value: bool, verdict: &mut Verdict) {
         }
     }
     let rule = match n_sources {
-        0 => "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`",
+        0 if dialect == Dialect::Volcano => {
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+        }
+        0 => {
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        }
         _ if has_value => "may not be specified when `value` is not empty",
         1 => return,
         _ => "may not have more than one field specified at a time",

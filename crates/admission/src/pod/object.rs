@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::json::At;
 use crate::{Finding, Path, Verdict};
 
-use super::{security, spec, template};
+use super::spec::Dialect;
+use super::{ephemeral, security, spec, template};
 
 /// Says everything that is wrong with a new pod, apart from its metadata.
 pub fn validate_new(pod: &Value) -> Vec<Finding> {
@@ -29,7 +30,7 @@ pub fn validate_new(pod: &Value) -> Vec<Finding> {
 /// Says everything that is wrong with a pod template at a place.
 pub fn validate_template(template: &Value, path: &Path) -> Vec<Finding> {
     let mut verdict = Verdict::default();
-    template::validate_unnamed(&At::new(template, path.clone()), &mut verdict);
+    template::validate_unnamed(&At::new(template, path.clone()), Dialect::Kubernetes, &mut verdict);
     verdict.refusals
 }
 
@@ -38,8 +39,20 @@ pub(super) fn validate_whole(pod: &Value, verdict: &mut Verdict) {
     let pod = At::new(pod, Path::default());
     let spec = pod.get("spec");
     security::validate_annotations(&pod.get("metadata").get("annotations"), &spec, verdict);
-    spec::validate(&spec, verdict);
+    spec::validate(&spec, Dialect::Kubernetes, verdict);
+    ephemeral::validate(&spec, verdict);
     validate_tokens(&spec, verdict);
+    validate_images(&spec, verdict);
+}
+
+/// Templates may have spaces around an image's name, for the sake of those who replace it later.
+fn validate_images(spec: &At<'_>, verdict: &mut Verdict) {
+    for container in ["containers", "initContainers"].into_iter().flat_map(|list| spec.items(list)) {
+        let image = container.get("image");
+        if image.text() != image.text().trim() {
+            verdict.invalid(image.path(), image.text(), "must not have leading or trailing whitespace");
+        }
+    }
 }
 
 /// Without a service account there is nobody whose token could be shown. Templates may leave the account to later.

@@ -10,6 +10,15 @@ use super::{check, container, resources, scheduling, security, volume};
 /// How long a pod has to end unless it says so itself.
 const GRACE_PERIOD_SECONDS: i64 = 30;
 
+/// Whose rules count, where they differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Volcano's webhooks check templates with every rule off that Kubernetes has relaxed since.
+    Volcano,
+    /// The API server has them on.
+    Kubernetes,
+}
+
 /// What the containers of a pod need to know of it.
 pub(super) struct Pod<'a> {
     /// The volumes whose own checks found nothing.
@@ -24,10 +33,12 @@ pub(super) struct Pod<'a> {
     pub(super) os: At<'a>,
     /// Whether its users are the host's users.
     pub(super) has_host_users: bool,
+    /// Whose rules count.
+    pub(super) dialect: Dialect,
 }
 
 /// Checks the spec of a pod.
-pub(super) fn validate(spec: &At<'_>, verdict: &mut Verdict) {
+pub(super) fn validate(spec: &At<'_>, dialect: Dialect, verdict: &mut Verdict) {
     let grace = spec.get("terminationGracePeriodSeconds").int();
     let restart_policy = spec.str("restartPolicy");
     let pod = Pod {
@@ -42,6 +53,7 @@ pub(super) fn validate(spec: &At<'_>, verdict: &mut Verdict) {
         restart_policy: if restart_policy.is_empty() { "Always" } else { restart_policy },
         os: spec.get("os"),
         has_host_users: spec.get("hostUsers").value().as_bool() != Some(false),
+        dialect,
     };
     resources::validate_claims(&spec.get("resourceClaims"), verdict);
     container::validate(spec, &pod, verdict);

@@ -3,16 +3,17 @@
 use crate::json::At;
 use crate::{Path, Verdict, names};
 
+use super::spec::Dialect;
 use super::{check, security, spec};
 
 /// Checks the template of a task. `task` gives the template its name, as if it were an object of its own.
 pub(crate) fn validate(template: At<'_>, task: &str, namespace: &str, path: &Path, verdict: &mut Verdict) {
     validate_metadata(task, namespace, &path.field("metadata"), verdict);
-    validate_unnamed(&template, verdict);
+    validate_unnamed(&template, Dialect::Volcano, verdict);
 }
 
 /// Checks a template that has no name of its own, as those of batch/v1 Jobs.
-pub(crate) fn validate_unnamed(template: &At<'_>, verdict: &mut Verdict) {
+pub(crate) fn validate_unnamed(template: &At<'_>, dialect: Dialect, verdict: &mut Verdict) {
     // Labels and annotations are reported without the `metadata` that they stand in, as Kubernetes does.
     let metadata = template.get("metadata");
     let at = |name: &str| metadata.get(name).reported_at(template.path().field(name));
@@ -21,7 +22,7 @@ pub(crate) fn validate_unnamed(template: &At<'_>, verdict: &mut Verdict) {
     check::annotations(&annotations, verdict);
     let pod = template.get("spec");
     security::validate_annotations(&annotations, &pod, verdict);
-    spec::validate(&pod, verdict);
+    spec::validate(&pod, dialect, verdict);
     security::validate_profiles_agree(&annotations, &pod, verdict);
     let ephemeral = pod.get("ephemeralContainers");
     if !ephemeral.is_empty() {

@@ -159,7 +159,7 @@ fn names_resource(pattern: &str, target: &Target<'_>) -> bool {
 }
 
 /// Whether an object's labels fulfil a selector.
-fn selects(selector: &LabelSelector, object: &Value) -> bool {
+pub(crate) fn selects(selector: &LabelSelector, object: &Value) -> bool {
     let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
     let labels: BTreeMap<&str, &str> =
         labels.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect();

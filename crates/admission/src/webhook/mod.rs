@@ -13,5 +13,6 @@ mod hook;
 mod review;
 
 pub use configuration::{default, validate};
+pub(crate) use hook::selects;
 pub use hook::{Client, Hook, Rule, Service, Target, Verb, hooks};
 pub use review::{Answer, Place, Question, Unreadable, read};

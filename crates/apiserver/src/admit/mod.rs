@@ -5,6 +5,7 @@
 //! a write that may wait for the network.
 
 mod priority;
+mod runtime_class;
 mod service;
 mod volcano;
 pub mod webhooks;
@@ -89,7 +90,11 @@ impl Default for Admission {
     /// The rules without which Kubernetes' own kinds would not work.
     fn default() -> Admission {
         Admission {
-            policies: vec![Arc::new(priority::PodPriority), Arc::new(service::Addresses)],
+            policies: vec![
+                Arc::new(runtime_class::RuntimeClass),
+                Arc::new(priority::PodPriority),
+                Arc::new(service::Addresses),
+            ],
             caller: Arc::new(webhooks::Https),
         }
     }

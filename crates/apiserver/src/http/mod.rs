@@ -184,8 +184,24 @@ impl Context {
             Action::Bind => request.bind().await,
             Action::Evict => request.evict().await,
             Action::Log => self.log(&request).await,
+            Action::Connect => self.connect(&request),
             Action::List | Action::DeleteCollection | Action::Review => Err(Status::method_not_allowed()),
         }
+    }
+
+    /// Streams into pods, which only a node could open.
+    fn connect(&self, request: &ObjectRequest<'_>) -> Result<Reply, Status> {
+        let key = Key::new(&request.path.namespace, &request.path.name);
+        let entry = self.api.get(&request.resource, &key)?;
+        if &*request.resource.names.plural == "pods"
+            && entry.meta.fields.get("spec.nodeName").is_none_or(str::is_empty)
+        {
+            return Err(Status::bad_request(format!("pod {} does not have a host assigned", key.name)));
+        }
+        Err(Status::not_implemented(&format!(
+            "{} is not served here; `kubectl logs` is",
+            request.path.subresource
+        )))
     }
 
     async fn log(&self, request: &ObjectRequest<'_>) -> Result<Reply, Status> {
@@ -219,6 +235,7 @@ enum Action {
     Bind,
     Evict,
     Log,
+    Connect,
     Review,
 }
 
@@ -243,6 +260,8 @@ fn action(resource: &Resource, asked: &Asked) -> Result<Action, Status> {
     };
     let (verb, action) = match (&asked.method, path.subresource.as_str(), is_collection) {
         (&Method::GET, "log", _) => ("get", Action::Log),
+        (&Method::GET, "exec" | "attach" | "portforward" | "proxy", _) => ("get", Action::Connect),
+        (&Method::POST, "exec" | "attach" | "portforward" | "proxy", _) => ("create", Action::Connect),
         (&Method::POST, "binding", _) => ("create", Action::Bind),
         (&Method::POST, "eviction", _) => ("create", Action::Evict),
         (&Method::GET, _, true) => ("list", Action::List),

@@ -58,6 +58,8 @@ impl ObjectRequest<'_> {
         match self.path.subresource.as_str() {
             "status" => Part::Status,
             "finalize" => Part::Finalize,
+            "ephemeralcontainers" => Part::Own("ephemeralcontainers"),
+            "resize" => Part::Own("resize"),
             _ => Part::Main,
         }
     }

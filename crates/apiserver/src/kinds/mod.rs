@@ -13,9 +13,12 @@ pub mod event;
 pub mod job;
 pub mod limits;
 pub mod namespace;
+pub mod network;
 pub mod node;
 pub mod pod;
+pub mod policy;
 pub mod priority;
+pub mod rbac;
 pub mod service;
 pub mod volume;
 pub mod webhook;
@@ -63,6 +66,16 @@ pub trait Rules: Send + Sync {
     /// What is wrong with a changed status.
     fn validate_status(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
         Vec::new()
+    }
+
+    /// Takes back everything that a write through one of the kind's own subresources may not change.
+    fn keep_but_part(&self, object: &mut Value, old: &Value, _subresource: &str) {
+        keep_all_but(object, old, &[]);
+    }
+
+    /// What is wrong with an object that was changed through one of the kind's own subresources.
+    fn validate_part(&self, object: &Value, old: &Value, _subresource: &str) -> Vec<FieldError> {
+        self.validate_update(object, old)
     }
 
     /// How long a deleted object may stay to end its work, or `None` if it goes at once. `asked` is what the client

@@ -60,6 +60,35 @@ impl Rules for Pod {
         field::found(pod::validate_update(object, old))
     }
 
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        pod::warnings(object)
+    }
+
+    fn keep_but_part(&self, object: &mut Value, old: &Value, subresource: &str) {
+        match subresource {
+            "ephemeralcontainers" => {
+                let wanted = object.pointer("/spec/ephemeralContainers").cloned();
+                super::keep_all_but(object, old, &["metadata"]);
+                let spec = object::part(object, "spec");
+                match wanted {
+                    Some(containers) => spec.insert("ephemeralContainers".into(), containers),
+                    None => spec.remove("ephemeralContainers"),
+                };
+            }
+            _ => {
+                pod::keep_but_resources(object, old);
+                super::keep_all_but(object, old, &["metadata", "spec"]);
+            }
+        }
+    }
+
+    fn validate_part(&self, object: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
+        field::found(match subresource {
+            "ephemeralcontainers" => pod::validate_ephemeral(object, old),
+            _ => pod::validate_resize(object, old, [qos_class(object), qos_class(old)]),
+        })
+    }
+
     fn validate_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         field::found(pod::validate_status(object, old))
     }

@@ -1,9 +1,11 @@
 //! Volumes and claims.
 
+use krafla_admission::builtin::storage;
 use krafla_api::Time;
 use serde_json::{Value, json};
 
 use super::{Rules, default_to};
+use crate::field::{self, FieldError};
 use crate::object;
 
 /// Claims.
@@ -31,6 +33,10 @@ impl Rules for PersistentVolume {
         if let Some(path) = spec.get_mut("hostPath").and_then(Value::as_object_mut) {
             default_to(path, "type", "");
         }
+    }
+
+    fn validate(&self, volume: &Value) -> Vec<FieldError> {
+        field::found(storage::validate_volume(volume))
     }
 
     fn on_create(&self, volume: &mut Value, now: Time) {

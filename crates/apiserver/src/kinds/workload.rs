@@ -1,8 +1,10 @@
 //! Pod templates: the defaults of everything that has containers.
 
+use krafla_admission::builtin::workload;
 use serde_json::{Map, Value, json};
 
 use super::{Rules, default_to};
+use crate::field::{self, FieldError};
 use crate::object;
 
 /// A pod template that is stored by itself.
@@ -18,8 +20,10 @@ impl Rules for PodTemplate {
 pub enum Replicated {
     /// A Deployment.
     Deployment,
-    /// A ReplicaSet or ReplicationController.
+    /// A ReplicaSet.
     ReplicaSet,
+    /// A ReplicationController, which selects pods in a way of its own.
+    ReplicationController,
     /// A StatefulSet.
     StatefulSet,
     /// A DaemonSet.
@@ -36,7 +40,7 @@ impl Rules for Replicated {
                 default_to(spec, "revisionHistoryLimit", 10);
                 default_strategy(spec, "strategy", json!({"maxSurge": "25%", "maxUnavailable": "25%"}));
             }
-            Replicated::ReplicaSet => default_to(spec, "replicas", 1),
+            Replicated::ReplicaSet | Replicated::ReplicationController => default_to(spec, "replicas", 1),
             Replicated::StatefulSet => {
                 default_to(spec, "replicas", 1);
                 default_to(spec, "podManagementPolicy", "OrderedReady");
@@ -55,6 +59,27 @@ impl Rules for Replicated {
 
     fn on_create(&self, object: &mut Value, _now: krafla_api::Time) {
         object::remove(object, "status");
+    }
+
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        self.set().map_or_else(Vec::new, |set| field::found(workload::validate(set, object)))
+    }
+
+    fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        self.set().map_or_else(Vec::new, |set| field::found(workload::validate_update(set, object, old)))
+    }
+}
+
+impl Replicated {
+    /// Whose rules it is checked by.
+    fn set(&self) -> Option<workload::Set> {
+        match self {
+            Replicated::Deployment => Some(workload::Set::Deployment),
+            Replicated::ReplicaSet => Some(workload::Set::ReplicaSet),
+            Replicated::StatefulSet => Some(workload::Set::StatefulSet),
+            Replicated::DaemonSet => Some(workload::Set::DaemonSet),
+            Replicated::ReplicationController => None,
+        }
     }
 }
 

@@ -72,6 +72,7 @@ impl Part {
             Part::Scale => "scale",
             Part::Status => "status",
             Part::Finalize => "finalize",
+            Part::Own(subresource) => subresource,
         }
     }
 }
@@ -96,8 +97,10 @@ fn named_in(object: Option<&Value>) -> Vec<Value> {
 fn ignored(resource: &Resource, part: Part) -> &'static [&'static [&'static str]] {
     let names = &resource.names;
     match (part, &*names.group, &*names.kind) {
-        (Part::Main | Part::Scale | Part::Finalize, ..) if resource.has_status() => &[&["status"]],
-        (Part::Main | Part::Scale | Part::Finalize | Part::Bind, ..) => &[],
+        (Part::Main | Part::Scale | Part::Finalize | Part::Own(_), ..) if resource.has_status() => {
+            &[&["status"]]
+        }
+        (Part::Main | Part::Scale | Part::Finalize | Part::Bind | Part::Own(_), ..) => &[],
         (Part::Status, ..) if resource.is_custom => &[&["metadata"], &["spec"]],
         (Part::Status, "apiextensions.k8s.io", _) => &[&["metadata"], &["spec"]],
         (Part::Status, "", "Pod") => {

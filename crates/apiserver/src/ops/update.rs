@@ -34,6 +34,8 @@ pub enum Part {
     Scale,
     /// The node of a pod, and what says so.
     Bind,
+    /// What a subresource of the kind's own is about, such as a pod's `resize`.
+    Own(&'static str),
 }
 
 impl Api {
@@ -142,7 +144,9 @@ impl Api {
         codec::complete(resource, new);
         meta::set_managers(new, managers);
         match part {
-            Part::Main | Part::Scale | Part::Status => self.count_generation(resource, new, old),
+            Part::Main | Part::Scale | Part::Status | Part::Own(_) => {
+                self.count_generation(resource, new, old)
+            }
             Part::Finalize | Part::Bind => object::copy_meta(new, old, &["generation"]),
         }
         self.refuse_invalid(resource, new, &errors)?;
@@ -204,7 +208,7 @@ impl Part {
     /// Whether webhooks are asked about a write to it.
     fn is_asked_about(self) -> bool {
         match self {
-            Part::Main | Part::Scale | Part::Status | Part::Finalize => true,
+            Part::Main | Part::Scale | Part::Status | Part::Finalize | Part::Own(_) => true,
             // The server itself writes here; the request was for a Binding.
             Part::Bind => false,
         }
@@ -222,6 +226,7 @@ fn keep_unchangeable(resource: &Resource, part: Part, new: &mut Value, old: &Val
         }
         Part::Status => resource.rules.on_status_update(new, old),
         Part::Finalize => keep_all_but(new, old, &["spec"]),
+        Part::Own(subresource) => resource.rules.keep_but_part(new, old, subresource),
         Part::Bind => {}
     }
 }
@@ -229,13 +234,14 @@ fn keep_unchangeable(resource: &Resource, part: Part, new: &mut Value, old: &Val
 /// Tidies a changed object, and says what is wrong with it.
 fn find_faults(resource: &Resource, part: Part, new: &mut Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    if matches!(part, Part::Main | Part::Scale | Part::Status) {
+    if matches!(part, Part::Main | Part::Scale | Part::Status | Part::Own(_)) {
         meta::tidy(new);
         errors.extend(meta::check_update(resource, new, old));
     }
     match part {
         Part::Main | Part::Scale => errors.extend(resource.rules.validate_update(new, old)),
         Part::Status => errors.extend(resource.rules.validate_status(new, old)),
+        Part::Own(subresource) => errors.extend(resource.rules.validate_part(new, old, subresource)),
         Part::Finalize | Part::Bind => {}
     }
     errors

@@ -42,7 +42,12 @@ fn core() -> Vec<Row> {
     vec![
         v1("Binding", "bindings").verbs(CREATE),
         v1("ConfigMap", "configmaps").short("cm").columns(table::CONFIG_MAP).rules(kinds::config::ConfigMap),
-        v1("Endpoints", "endpoints").singular("endpoints").short("ep").create_on_update(),
+        v1("Endpoints", "endpoints")
+            .singular("endpoints")
+            .short("ep")
+            .create_on_update()
+            .deprecated("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+            .rules(kinds::network::Endpoints),
         v1("Event", "events")
             .short("ev")
             .named(NameRule::PathSegment)
@@ -106,7 +111,7 @@ fn core() -> Vec<Row> {
             .status()
             .scale()
             .selectable(&["status.replicas"])
-            .rules(Replicated::ReplicaSet),
+            .rules(Replicated::ReplicationController),
         v1("ResourceQuota", "resourcequotas")
             .returns_deleted()
             .short("quota")
@@ -208,7 +213,9 @@ fn workloads() -> Vec<Row> {
             .needs_version()
             .create_on_update()
             .columns(table::LEASE),
-        Row::new("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices").counted(),
+        Row::new("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
+            .counted()
+            .rules(kinds::network::EndpointSlice),
         Row::new("networking.k8s.io", "v1", "Ingress", "ingresses")
             .singular("ingress")
             .short("ing")
@@ -218,13 +225,14 @@ fn workloads() -> Vec<Row> {
             .singular("networkpolicy")
             .short("netpol")
             .counted()
-            .columns(table::NETWORK_POLICY),
+            .columns(table::NETWORK_POLICY)
+            .rules(kinds::network::NetworkPolicy),
         Row::new("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
             .short("pdb")
             .counted()
             .needs_version()
             .status()
-            .rules(kinds::NoStatus),
+            .rules(kinds::policy::PodDisruptionBudget),
     ]
 }
 
@@ -262,10 +270,12 @@ fn cluster() -> Vec<Row> {
             .cluster()
             .counted(),
         Row::new("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses").singular("runtimeclass").cluster(),
-        rbac("ClusterRole", "clusterroles").cluster(),
-        rbac("ClusterRoleBinding", "clusterrolebindings").cluster(),
-        rbac("Role", "roles"),
-        rbac("RoleBinding", "rolebindings"),
+        rbac("ClusterRole", "clusterroles").cluster().rules(kinds::rbac::Role { is_namespaced: false }),
+        rbac("ClusterRoleBinding", "clusterrolebindings")
+            .cluster()
+            .rules(kinds::rbac::Binding { is_namespaced: false }),
+        rbac("Role", "roles").rules(kinds::rbac::Role { is_namespaced: true }),
+        rbac("RoleBinding", "rolebindings").rules(kinds::rbac::Binding { is_namespaced: true }),
         Row::new("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses")
             .singular("priorityclass")
             .cluster()
@@ -413,6 +423,11 @@ impl Row {
 
     fn create_on_update(mut self) -> Row {
         self.resource.create_on_update = true;
+        self
+    }
+
+    fn deprecated(mut self, warning: &str) -> Row {
+        self.resource.deprecation = Some(warning.to_owned());
         self
     }
 

@@ -1,0 +1,118 @@
+//! Containers that are added to a running pod to look at it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::json::At;
+use crate::{Finding, Path, Verdict, names};
+
+use super::check;
+use super::object::validate_whole;
+
+/// What ordinary containers have and these do not: they come too late for it.
+const NOT_HERE: [&str; 8] = [
+    "ports",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+];
+
+/// Checks the ephemeral containers of a pod.
+pub(super) fn validate(spec: &At<'_>, verdict: &mut Verdict) {
+    let others = ["containers", "initContainers"].into_iter().flat_map(|list| spec.items(list));
+    let others: Vec<&str> = others.map(|container| container.str("name")).collect();
+    let mut names: BTreeSet<&str> = others.iter().copied().collect();
+    for container in spec.items("ephemeralContainers") {
+        let name = container.get("name");
+        check::required_name(&name, names::dns_label, verdict);
+        check::text(&container.get("image"), verdict);
+        if !names.insert(name.text()) {
+            verdict.duplicate(name.path(), name.text());
+        }
+        let target = container.get("targetContainerName");
+        if !target.text().is_empty() && !others.contains(&target.text()) {
+            verdict.not_found(target.path(), target.text());
+        }
+        for field in NOT_HERE.map(|field| container.get(field)) {
+            if !field.is_empty() {
+                verdict.forbidden(field.path(), "cannot be set for an Ephemeral Container");
+            }
+        }
+        for path in container.items("volumeMounts").iter().map(|mount| mount.get("subPath")) {
+            if !path.is_empty() {
+                verdict.forbidden(path.path(), "cannot be set for an Ephemeral Container");
+            }
+        }
+    }
+}
+
+/// Says what is wrong with a pod whose ephemeral containers changed. They can be added, and stay for good.
+pub fn validate_ephemeral(pod: &Value, old: &Value) -> Vec<Finding> {
+    let mut verdict = Verdict::default();
+    validate_whole(pod, &mut verdict);
+    let at = At::new(pod, Path::default()).get("spec").get("ephemeralContainers");
+    let old = At::new(old, Path::default()).get("spec").items("ephemeralContainers");
+    for container in old {
+        let name = container.str("name");
+        let new = at.list().into_iter().find(|new| new.str("name") == name);
+        let wrong = match new {
+            None => "removed",
+            Some(new) if new.value() != container.value() => "changed",
+            Some(_) => continue,
+        };
+        verdict.forbidden(at.path(), &format!("existing ephemeral containers {name:?} may not be {wrong}\n"));
+    }
+    verdict.refusals
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(old: Value, new: Value, expected: Expect) {
+        let pod = |ephemeral: Value| {
+            let container = json!({"name": "c", "image": "i"});
+            json!({"spec": {"containers": [container], "ephemeralContainers": ephemeral}})
+        };
+        let found: Vec<String> =
+            validate_ephemeral(&pod(new), &pod(old)).iter().map(ToString::to_string).collect();
+        expected.assert_eq(&found.join("\n"));
+    }
+
+    #[test]
+    fn they_are_added_and_stay_as_they_are() {
+        let first = json!({"name": "a", "image": "i"});
+        check(
+            json!([first]),
+            json!([first, {"name": "b", "image": "i", "targetContainerName": "c"}]),
+            expect![""],
+        );
+        check(
+            json!([first]),
+            json!([{"name": "a", "image": "j"}]),
+            expect![[r#"
+                spec.ephemeralContainers: Forbidden: existing ephemeral containers "a" may not be changed
+            "#]],
+        );
+    }
+
+    #[test]
+    fn they_come_too_late_for_much() {
+        check(
+            json!([]),
+            json!([{"name": "c", "image": "i", "ports": [{}], "resources": {}, "targetContainerName": "x"}]),
+            expect![[r#"
+                spec.ephemeralContainers[0].name: Duplicate value: "c"
+                spec.ephemeralContainers[0].targetContainerName: Not found: "x"
+                spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container"#]],
+        );
+    }
+}
