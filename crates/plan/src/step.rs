@@ -130,6 +130,16 @@ impl Step {
             Step::Bind { .. } => Kind::Pod,
         }
     }
+
+    /// The reason of the Event that says that the server refused it.
+    pub fn refusal_reason(&self) -> &'static str {
+        match self {
+            Step::Create { .. } | Step::CreateGenerated { .. } => "FailedCreate",
+            Step::Patch { .. } => "FailedUpdate",
+            Step::Delete { .. } => "FailedDelete",
+            Step::Bind { .. } => "FailedBinding",
+        }
+    }
 }
 
 /// What becomes of the children of a deleted object.

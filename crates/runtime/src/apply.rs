@@ -25,6 +25,8 @@ pub struct Applied {
 pub struct Failure {
     /// The write, as plans print it.
     pub step: String,
+    /// The reason of the Event that says so, if the server refused it.
+    pub refusal_reason: &'static str,
     /// Why.
     pub error: ClientError,
 }
@@ -63,7 +65,8 @@ impl Applied {
             // What should go is gone already, or what should change is; the next plan starts from that.
             (Step::Delete { .. } | Step::Patch { .. }, Err(ClientError::NotFound(_))) => {}
             (_, Err(error)) => {
-                let failure = Failure { step: step.to_string(), error };
+                let failure =
+                    Failure { step: step.to_string(), refusal_reason: step.refusal_reason(), error };
                 self.failure.get_or_insert(failure);
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use krafla_api::{Key, Kind, Time, Uid};
 use krafla_plan::{Controller, Departed, Note, Object, Plan, Severity, Snapshot};
 
-use crate::apply::Applied;
+use crate::apply::{Applied, Failure};
 use crate::barrier::Barrier;
 use crate::cache::{Cache, Change, OutdatedList};
 use crate::client::{ClientError, Event, Listed};
@@ -256,19 +256,37 @@ impl Engine {
         self.queue.forget(root);
         let Some(controller) = self.controllers.get(root.controller) else { return };
         let Some(object) = self.cache.objects().get(controller.root(), &root.key) else { return };
-        if self.last_notes.get(root).map_or(&[][..], Vec::as_slice) != plan.notes {
-            log_notes(controller.name(), &root.key, plan);
-            let remarks =
-                plan.notes.iter().map(|note| Remark { about: object.clone(), note: note.clone(), at: now });
-            self.remarks.extend(remarks);
-            self.last_notes.insert(root.clone(), plan.notes.clone());
-        }
+        let uid = object.meta.uid.clone();
+        self.say(root, &plan.notes, now);
         self.looked_at.insert(root.clone());
-        if let Some(departed) = self.departed.get_mut(&object.meta.uid) {
+        if let Some(departed) = self.departed.get_mut(&uid) {
             departed.retain(|departed| !plan.settled.contains(&departed.object.meta.uid));
             if departed.is_empty() {
-                self.departed.remove(&object.meta.uid);
+                self.departed.remove(&uid);
             }
+        }
+    }
+
+    /// Says what is to be said about a root, unless that is what was said last.
+    fn say(&mut self, root: &Root, notes: &[Note], now: Time) {
+        let Some(controller) = self.controllers.get(root.controller) else { return };
+        let Some(object) = self.cache.objects().get(controller.root(), &root.key) else { return };
+        if self.last_notes.get(root).map_or(&[][..], Vec::as_slice) != notes {
+            log_notes(controller.name(), &root.key, notes);
+            let remarks =
+                notes.iter().map(|note| Remark { about: object.clone(), note: note.clone(), at: now });
+            self.remarks.extend(remarks);
+            self.last_notes.insert(root.clone(), notes.to_vec());
+        }
+    }
+
+    /// A write failed. What passes by itself is not worth a word; what the server refuses, somebody must look at.
+    fn complain(&mut self, root: &Root, failure: &Failure, now: Time) {
+        self.counts.failures += 1;
+        tracing::debug!(key = %root.key, step = failure.step, error = %failure.error, "write failed");
+        if let ClientError::Refused { message, .. } = &failure.error {
+            let (severity, reason) = (Severity::Warning, failure.refusal_reason);
+            self.say(root, &[Note { severity, reason, message: message.clone() }], now);
         }
     }
 
@@ -286,8 +304,7 @@ impl Engine {
                         plan.wake_at
                     }
                     Some(failure) => {
-                        self.counts.failures += 1;
-                        tracing::debug!(key = %root.key, step = failure.step, error = %failure.error, "write failed");
+                        self.complain(&root, &failure, now);
                         Some(self.retry_at(&root, &failure.error, now))
                     }
                 }
@@ -348,8 +365,8 @@ fn coalesce_counters(waiting: &mut BTreeMap<Root, Time>, root: &Root, mut plan: 
     plan
 }
 
-fn log_notes(controller: &str, key: &Key, plan: &Plan) {
-    for note in &plan.notes {
+fn log_notes(controller: &str, key: &Key, notes: &[Note]) {
+    for note in notes {
         match note.severity {
             Severity::Normal => tracing::info!(controller, %key, reason = note.reason, "{}", note.message),
             Severity::Warning => tracing::warn!(controller, %key, reason = note.reason, "{}", note.message),

@@ -23,6 +23,8 @@ mod clock;
 pub mod driver;
 mod fault;
 mod feed;
+#[cfg(test)]
+mod golden;
 mod oracle;
 mod process;
 mod program;

@@ -27,21 +27,31 @@ pub(crate) struct Server {
 const FIRST_IDENTITY: u64 = 1000;
 
 /// A new cluster with one node: what every world begins with. It is made once, and each world gets its own fork.
-static NEW_CLUSTER: LazyLock<Api> = LazyLock::new(|| {
+static NEW_CLUSTER: LazyLock<Api> =
+    LazyLock::new(|| new_cluster(Admission::default().with(Volcano::default())));
+
+fn new_cluster(admission: Admission) -> Api {
     let surroundings = Surroundings::new(Clock::default(), 0);
-    let api =
-        Api::new(Store::in_memory(), Arc::new(surroundings), Admission::default().with(Volcano::default()));
+    let api = Api::new(Store::in_memory(), Arc::new(surroundings), admission);
     let bootstrapped = at_once(api.bootstrap());
     debug_assert!(matches!(bootstrapped, Some(Ok(()))), "a new cluster can be made: {bootstrapped:?}");
     let server = Server::of(api.clone());
     let made = server.create(Kind::Node, node());
     debug_assert!(made.is_ok(), "a node can be made: {made:?}");
     api
-});
+}
 
 impl Server {
     /// A new cluster, in the time of this clock.
     pub(crate) fn new(clock: &Clock) -> Server {
+        let surroundings = Surroundings::new(clock.clone(), FIRST_IDENTITY);
+        Server::of(NEW_CLUSTER.fork(Arc::new(surroundings)))
+    }
+
+    /// A new cluster that lets every object in as it is.
+    #[cfg(test)]
+    pub(crate) fn without_admission(clock: &Clock) -> Server {
+        static NEW_CLUSTER: LazyLock<Api> = LazyLock::new(|| new_cluster(Admission::default()));
         let surroundings = Surroundings::new(clock.clone(), FIRST_IDENTITY);
         Server::of(NEW_CLUSTER.fork(Arc::new(surroundings)))
     }

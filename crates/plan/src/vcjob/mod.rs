@@ -230,6 +230,7 @@ fn provide(
             plugins::ensure(job, plugins, snapshot, plan)?;
             let claims = volumes::ensure(job, snapshot, plan)?;
             podgroup::ensure(job, group, snapshot, plan);
+            podgroup::warn(job, group, plan);
             let parts = Parts { next, claims: &claims, plugins };
             grow::create(job, &parts, pods, group, snapshot, plan);
             Ok(())

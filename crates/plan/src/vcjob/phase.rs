@@ -56,6 +56,11 @@ pub(super) fn has_effect(job: &Job<'_>, intent: &Intent) -> bool {
             Action::AbortJob | Action::CompleteJob | Action::TerminateJob,
         ) => true,
         (JobPhase::Pending | JobPhase::Running, Action::RestartJob) => true,
+        // A restart that can not be paid for is not begun: the failed pods of the last try stay, and ask for one for ever.
+        (
+            JobPhase::Restarting,
+            Action::RestartJob | Action::RestartTask | Action::RestartPod | Action::RestartPartition,
+        ) if stay(job).is_last_try(job) => false,
         (JobPhase::Restarting, Action::RestartJob) => is_partial_restart(job),
         (
             JobPhase::Pending | JobPhase::Running | JobPhase::Restarting,

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use krafla_api::volcano::{NetworkTopologySpec, PodGroupPhase, TaskSpec};
+use krafla_api::volcano::{NetworkTopologySpec, PodGroupCondition, PodGroupPhase, TaskSpec};
 use krafla_api::{Kind, Time, labels};
 use serde_json::{Map, Value, json};
 
 use super::{Job, resources};
-use crate::{Object, Plan, Snapshot, Step};
+use crate::merge_patch::difference;
+use crate::{Note, Object, Plan, Severity, Snapshot, Step};
 
 /// The PodGroup as it is observed.
 pub(super) struct Group<'a>(Option<&'a Object>);
@@ -36,6 +37,15 @@ impl Group<'_> {
         Some(&self.0?.as_podgroup()?.status.phase)
     }
 
+    /// The latest condition that holds, unless it is that everything is scheduled.
+    fn complaint(&self) -> Option<&PodGroupCondition> {
+        let conditions = &self.0.filter(|group| !group.meta.is_deleting())?.as_podgroup()?.status.conditions;
+        let holding = conditions.iter().rev().filter(|condition| condition.status == "True");
+        holding
+            .max_by_key(|condition| condition.last_transition_time)
+            .filter(|condition| condition.condition_type != "Scheduled")
+    }
+
     /// When the scheduler last said something new about it.
     pub(super) fn changed_at(&self) -> Option<Time> {
         let conditions = &self.0?.as_podgroup()?.status.conditions;
@@ -54,8 +64,7 @@ pub(super) fn ensure(job: &Job<'_>, group: &Group<'_>, snapshot: &Snapshot<'_>, 
         return;
     }
     let Some(body) = observed.as_podgroup() else { return };
-    let changes = changes(&json!(body.spec), &desired);
-    if !changes.is_empty() {
+    if let Some(changes) = changes(&json!(body.spec), &desired) {
         plan.steps.push(Step::Patch {
             kind: Kind::PodGroup,
             key: observed.meta.key.clone(),
@@ -65,6 +74,18 @@ pub(super) fn ensure(job: &Job<'_>, group: &Group<'_>, snapshot: &Snapshot<'_>, 
             patch: json!({ "spec": changes }),
         });
     }
+}
+
+/// Says what the scheduler says, as long as it is not that all is well.
+pub(super) fn warn(job: &Job<'_>, group: &Group<'_>, plan: &mut Plan) {
+    let Some(condition) = group.complaint() else { return };
+    let what = condition.condition_type.to_lowercase();
+    plan.notes.push(Note {
+        severity: Severity::Warning,
+        reason: "PodGroupPending",
+        // Scripts look for these words.
+        message: format!("PodGroup {}:{} {what}, reason: {}", job.namespace(), job.name(), condition.message),
+    });
 }
 
 /// Removes the PodGroup of an ended try.
@@ -80,7 +101,11 @@ fn build(job: &Job<'_>, spec: Map<String, Value>) -> Value {
         ("namespace".to_owned(), json!(job.namespace())),
         ("ownerReferences".to_owned(), json!([job.owner_reference()])),
     ]);
-    for (field, entries) in [("labels", &job.meta.labels), ("annotations", &job.meta.annotations)] {
+    let mut annotations = job.meta.annotations.clone();
+    if job.is_forwarded {
+        annotations.insert(labels::JOB_FORWARDING.to_owned(), "true".to_owned());
+    }
+    for (field, entries) in [("labels", &job.meta.labels), ("annotations", &annotations)] {
         if !entries.is_empty() {
             metadata.insert(field.to_owned(), json!(entries));
         }
@@ -90,11 +115,15 @@ fn build(job: &Job<'_>, spec: Map<String, Value>) -> Value {
 }
 
 /// What of the spec follows the job. Queue and network topology are the scheduler's business once it has seen them.
-fn changes(observed: &Value, desired: &Map<String, Value>) -> Map<String, Value> {
-    const FOLLOWED: [&str; 5] =
-        ["minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy"];
-    let followed = FOLLOWED.into_iter().filter(|field| observed.get(*field) != desired.get(*field));
-    followed.map(|field| (field.to_owned(), desired.get(field).cloned().unwrap_or(Value::Null))).collect()
+fn changes(observed: &Value, desired: &Map<String, Value>) -> Option<Value> {
+    fn followed<'a>(value_of: impl Fn(&str) -> Option<&'a Value>) -> Value {
+        const FOLLOWED: [&str; 5] =
+            ["minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy"];
+        let fields =
+            FOLLOWED.into_iter().filter_map(|field| Some((field.to_owned(), value_of(field)?.clone())));
+        fields.collect()
+    }
+    difference(&followed(|field| observed.get(field)), &followed(|field| desired.get(field)))
 }
 
 fn desired_spec(job: &Job<'_>, snapshot: &Snapshot<'_>) -> Map<String, Value> {

@@ -241,7 +241,7 @@ impl<'a> Observed<'a> {
         self.object.meta.is_deleting()
     }
 
-    /// Whether we ourselves set out to remove it: its going is no eviction.
+    /// Whether somebody set out to remove it, mostly we ourselves: its going is no eviction, and it does go.
     pub(super) fn is_marked(&self) -> bool {
         self.object.meta.annotations.contains_key(labels::OUT_OF_SYNC)
     }
@@ -286,7 +286,7 @@ impl<'a> Observed<'a> {
         let is_outdated = self.version < next.version;
         match next.phase {
             JobPhase::Unset | JobPhase::Pending | JobPhase::Running => {
-                self.is_surplus(job) || (is_outdated && !self.is_finished())
+                self.is_surplus(job) || ((is_outdated || self.is_marked()) && !self.is_finished())
             }
             JobPhase::Restarting => {
                 let keeps_finished = next.is_resumed() || next.is_last_try(job);

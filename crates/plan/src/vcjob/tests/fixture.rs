@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! job phase=Running min=2 retry=1 version=1 max-retry=3 policy=PodFailed:RestartJob policy=3:AbortJob
-//! task work replicas=2 min=1 after=lead policy=PodFailed:RestartJob
-//! group Inqueue
+//! task work replicas=2 min=1 after=lead policy=PodFailed:RestartJob limit=cpu*2
+//! group Inqueue says=1/2+tasks+unschedulable needs=cpu
 //! pod work-0 Running
-//! pod work-1 Failed exit=3 version=0 retry=0 partition=0 restarts=2 going marked
+//! pod work-1 Failed exit=3 second=4 version=0 retry=0 partition=0 restarts=2 created=20 going marked
 //! gone work-2 Running at=90
 //! command AbortJob
 //! claim data
@@ -232,6 +232,9 @@ fn new_task(words: &[&str]) -> Value {
         "policies": policies(words),
         "template": { "spec": { "containers": [{ "name": "main", "image": "img" }] } },
     });
+    if let Some((resource, amount)) = value(words, "limit").and_then(|limit| limit.split_once('*')) {
+        task["template"]["spec"]["containers"][0]["resources"]["limits"][resource] = amount.into();
+    }
     let dependencies: Vec<&str> = words.iter().filter_map(|word| word.strip_prefix("after=")).collect();
     if !dependencies.is_empty() {
         let iteration = value(words, "iteration").unwrap_or("all");
@@ -248,6 +251,13 @@ fn new_group(words: &[&str]) -> Value {
     });
     if words.contains(&"going") {
         group["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:01:00Z");
+    }
+    if let Some(message) = value(words, "says") {
+        group["status"]["conditions"] = json!([{ "type": "Unschedulable", "status": "True",
+            "message": message.replace('+', " "), "lastTransitionTime": "2027-01-15T08:01:00Z" }]);
+    }
+    for resource in words.iter().filter_map(|word| word.strip_prefix("needs=")) {
+        group["spec"]["minResources"][resource] = "1".into();
     }
     group
 }
@@ -276,10 +286,19 @@ fn new_pod(words: &[&str]) -> Value {
         }
         _ => json!({}),
     };
+    if value(words, "created").is_some() {
+        let created_at = Time::from_seconds(1_800_000_000 + number(words, "created", 0));
+        metadata["creationTimestamp"] = json!(created_at);
+    }
+    let mut statuses = vec![json!({
+        "name": "main", "ready": true, "state": state, "restartCount": number(words, "restarts", 0) })];
+    if value(words, "second").is_some() {
+        let exit = number(words, "second", 0);
+        statuses.push(json!({ "name": "second", "state": { "terminated": { "exitCode": exit } } }));
+    }
     json!({
         "metadata": metadata,
         "spec": { "nodeName": "n" },
-        "status": { "phase": words[1], "containerStatuses": [{
-            "name": "main", "ready": true, "state": state, "restartCount": number(words, "restarts", 0) }] },
+        "status": { "phase": words[1], "containerStatuses": statuses },
     })
 }

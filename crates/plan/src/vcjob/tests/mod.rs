@@ -2,6 +2,7 @@
 
 mod fixture;
 mod life;
+mod volcano;
 
 use expect_test::{Expect, expect};
 

@@ -1,0 +1,355 @@
+//! What Volcano gets wrong, by the tags of DEVIATIONS.md: each row shows what is done instead.
+
+use expect_test::expect;
+
+use super::{check, check_without_podgroup, fixture};
+use crate::Step;
+
+#[test]
+fn volcano_b1_a_kill_that_failed_half_way_is_finished_without_a_new_charge() {
+    check_without_podgroup(
+        "job phase=Terminating version=1 reason=TerminateJob min=2 policy=PodFailed:TerminateJob
+         task work replicas=2
+         pod work-0 Failed
+         pod work-1 Running marked",
+        expect![[r#"
+            patch job status a {"status":{"failed":1,"running":1,"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":1}}}}}
+            delete pod a-work-1
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b3_a_pod_that_failed_while_nobody_looked_is_a_trigger_at_the_first_look() {
+    check_without_podgroup(
+        "job phase=Running min=1 counted=work:Running*1 policy=PodFailed:AbortJob
+         task work replicas=1
+         group Running
+         pod work-0 Failed exit=3
+         first-look",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Aborting"}],"failed":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 3","phase":"Aborting","reason":"AbortJob"},"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":null}}},"version":1}}
+            delete podgroup a-u1
+            note Normal ExecuteAction: AbortJob: pod a-work-0 failed with exit code 3
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b5_pods_that_are_kept_through_a_kill_are_counted() {
+    check_without_podgroup(
+        "job phase=Aborting version=1 reason=AbortJob min=2
+         task work replicas=3
+         pod work-0 Succeeded
+         pod work-1 Failed
+         pod work-2 Running going",
+        expect![[r#"
+            patch job status a {"status":{"failed":1,"succeeded":1,"taskStatusCount":{"work":{"phase":{"Failed":1,"Succeeded":1}}},"terminating":1}}
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b8_pods_are_counted_while_the_podgroup_waits() {
+    check_without_podgroup(
+        "job phase=Restarting retry=1 version=1 reason=RestartJob min=2
+         task work replicas=2
+         group Pending
+         pod work-0 Running version=0 going",
+        expect![[r#"
+            patch job status a {"status":{"terminating":1}}
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b10_counters_do_not_move_the_time_of_the_last_transition() {
+    check_without_podgroup(
+        "job phase=Running min=1
+         task work replicas=2
+         group Running
+         pod work-0 Running
+         pod work-1 Running",
+        expect![[r#"
+            patch job status a {"status":{"running":2,"taskStatusCount":{"work":{"phase":{"Running":2}}}}}
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b12_the_exit_code_of_any_container_is_matched() {
+    check_without_podgroup(
+        "job phase=Running min=1 policy=3:AbortJob
+         task work replicas=1
+         group Running
+         pod work-0 Failed exit=0 second=3",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Aborting"}],"failed":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 3","phase":"Aborting","reason":"AbortJob"},"taskStatusCount":{"work":{"phase":{"Failed":1}}},"version":1}}
+            delete podgroup a-u1
+            note Normal ExecuteAction: AbortJob: pod a-work-0 failed with exit code 3
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b15_what_a_pod_of_a_namesake_did_starts_no_clock() {
+    let plan = fixture::plan(
+        "job phase=Running min=1 policy=PodFailed:AbortJob@1h
+         task work replicas=1
+         group Running
+         pod other-0 Failed owner=u0",
+    );
+    assert_eq!(plan.wake_at, None);
+}
+
+#[test]
+fn volcano_b16_a_pending_time_out_ends_when_the_pod_succeeds_without_having_been_seen_running() {
+    let at = |phase: &str| {
+        fixture::plan(&format!(
+            "job phase=Running min=1 policy=PodPending:AbortJob@150s
+             task work replicas=1
+             group Running
+             pod work-0 {phase}"
+        ))
+        .wake_at
+    };
+    assert_eq!(at("Pending").map(|at| at.to_string()).as_deref(), Some("2027-01-15T08:02:30Z"));
+    assert_eq!(at("Succeeded"), None);
+}
+
+#[test]
+fn volcano_b17_each_pod_has_its_own_clock() {
+    let plan = fixture::plan(
+        "job phase=Running min=1 policy=PodPending:RestartPod@150s
+         task work replicas=2
+         group Running
+         pod work-0 Pending created=60
+         pod work-1 Pending created=20",
+    );
+    assert_eq!(plan.wake_at.map(|at| at.to_string()).as_deref(), Some("2027-01-15T08:02:50Z"));
+}
+
+#[test]
+fn volcano_b18_a_time_out_that_has_passed_is_acted_on_like_any_other_trigger() {
+    check_without_podgroup(
+        "job phase=Pending min=2 policy=PodPending:TerminateJob@30s
+         task work replicas=2
+         group Inqueue
+         pod work-0 Pending
+         pod work-1 Running",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Terminating"}],"pending":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 is pending","phase":"Terminating","reason":"TerminateJob"},"taskStatusCount":{"work":{"phase":{"Pending":1,"Running":1}}},"version":1}}
+            delete podgroup a-u1
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            delete pod a-work-1
+            note Normal ExecuteAction: TerminateJob: pod a-work-0 is pending
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b19_partitions_of_two_tasks_with_one_number_are_not_mixed_up() {
+    check_without_podgroup(
+        "job phase=Running min=2 policy=PodFailed:RestartPartition
+         task left replicas=1
+         task right replicas=1
+         group Running
+         pod left-0 Failed partition=0
+         pod right-0 Running partition=0",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":1,"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"partition left/0: pod a-left-0 failed with exit code 1","phase":"Restarting","reason":"RestartPartition"},"taskStatusCount":{"left":{"phase":{"Failed":1}},"right":{"phase":{"Running":1}}}}}
+            patch pod a-left-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-left-0
+            note Normal ExecuteAction: RestartPartition: partition left/0: pod a-left-0 failed with exit code 1
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b26_what_the_scheduler_says_is_passed_on() {
+    check_without_podgroup(
+        "job phase=Pending min=2
+         task work replicas=2
+         group Pending says=1/2+tasks+in+gang+unschedulable",
+        expect![[r#"
+            note Warning PodGroupPending: PodGroup ns:a unschedulable, reason: 1/2 tasks in gang unschedulable
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b27_a_container_that_only_has_limits_requests_them() {
+    let world = "job phase=Pending min=2
+                 task work replicas=2 limit=nvidia.com/gpu*1";
+    let plan = fixture::plan(world);
+    let created = plan.steps.iter().find_map(|step| match step {
+        Step::Create { object, .. } => object.pointer("/spec/minResources"),
+        _ => None,
+    });
+    expect![[r#"{"count/pods":"2","nvidia.com/gpu":"2","pods":"2","requests.nvidia.com/gpu":"2"}"#]]
+        .assert_eq(&created.unwrap().to_string());
+}
+
+#[test]
+fn volcano_b36_an_event_of_the_whole_job_restarts_no_task_and_costs_nothing() {
+    check_without_podgroup(
+        "job phase=Running min=1 counted=work:Running*1 policy=Unknown:RestartTask
+         task work replicas=1
+         group Unknown
+         pod work-0 Running",
+        expect![[r#"
+            patch job status a {"status":{"running":1}}
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b38_a_podgroup_that_somebody_deletes_is_made_again() {
+    check(
+        "job phase=Running min=1
+         task work replicas=1
+         pod work-0 Running",
+        expect![[r#"
+            patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+            create podgroup a-u1
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b40_deletions_name_who_is_meant() {
+    let plan = fixture::plan(
+        "job phase=Aborting min=1
+         task work replicas=1
+         group Running
+         pod work-0 Running",
+    );
+    let uids: Vec<&str> = plan
+        .steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Delete { uid, .. } => Some(&*uid.0),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(uids, ["uid-a-u1", "uid-a-work-0"]);
+}
+
+#[test]
+fn volcano_b41_a_partial_restart_that_can_not_be_paid_for_fails_the_job_and_keeps_the_failed_pod() {
+    let running = "job phase=Running retry=2 max-retry=3 min=2 policy=PodFailed:RestartPod
+                   task work replicas=2
+                   group Running
+                   pod work-0 Failed retry=1
+                   pod work-1 Running";
+    check_without_podgroup(
+        running,
+        expect![[r#"
+        patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":1,"retryCount":3,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 1","phase":"Restarting","reason":"RestartPod"},"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":1}}}}}
+        note Normal ExecuteAction: RestartPod: pod a-work-0 failed with exit code 1
+    "#]],
+    );
+    let restarting =
+        "job phase=Restarting retry=3 max-retry=3 reason=RestartPod min=2 policy=PodFailed:RestartPod
+                      task work replicas=2
+                      group Running
+                      pod work-0 Failed retry=1
+                      pod work-1 Running";
+    check_without_podgroup(
+        restarting,
+        expect![[r#"
+        patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Failed"}],"failed":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"all 3 retries are used up; the last: because","phase":"Failed","reason":"RetriesExhausted"},"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":1}}}}}
+        delete podgroup a-u1
+        patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+        delete pod a-work-1
+    "#]],
+    );
+}
+
+#[test]
+fn volcano_b47_an_evicted_pod_is_replaced_while_its_policy_waits() {
+    check_without_podgroup(
+        "job phase=Running min=1 policy=PodEvicted:TerminateJob@1h
+         task work replicas=2
+         group Running
+         pod work-0 Running
+         gone work-1 Running",
+        expect![[r#"
+            patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+            create pod a-work-1
+            wake at 2027-01-15T09:01:35Z
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b48_a_partition_restart_without_a_partition_restarts_the_pod() {
+    check_without_podgroup(
+        "job phase=Running min=2 policy=PodFailed:RestartPartition
+         task work replicas=2
+         group Running
+         pod work-0 Failed
+         pod work-1 Running",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":1,"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 1","phase":"Restarting","reason":"RestartPartition"},"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":1}}}}}
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            note Normal ExecuteAction: RestartPartition: pod a-work-0 failed with exit code 1
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b49_an_eviction_is_answered_once_and_spares_the_replacement() {
+    check_without_podgroup(
+        "job phase=Restarting retry=1 reason=RestartPod min=2 policy=PodEvicted:RestartPod
+         task work replicas=2
+         group Running
+         pod work-0 Pending retry=1
+         pod work-1 Running",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"pending":1,"running":1,"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Pending"},"taskStatusCount":{"work":{"phase":{"Pending":1,"Running":1}}}}}
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b50_no_pod_is_made_under_the_podgroup_of_the_last_try() {
+    check_without_podgroup(
+        "job phase=Restarting retry=1 version=1 reason=RestartJob min=1
+         task work replicas=1
+         group Inqueue going",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Pending"}}}
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_somebody_marked_goes_and_is_no_eviction() {
+    check_without_podgroup(
+        "job phase=Running min=2 policy=PodEvicted:TerminateJob
+         task work replicas=2
+         group Running
+         pod work-0 Running marked
+         pod work-1 Running",
+        expect![[r#"
+            patch job status a {"status":{"running":2,"taskStatusCount":{"work":{"phase":{"Running":2}}}}}
+            delete pod a-work-0
+        "#]],
+    );
+}
+
+#[test]
+fn minimums_that_are_no_longer_needed_are_taken_out_of_the_podgroup() {
+    check(
+        "job phase=Running min=0
+         task work replicas=0
+         group Running needs=cpu needs=pods",
+        expect![[r#"
+            patch podgroup a-u1 {"spec":{"minResources":{"cpu":null,"pods":null},"minTaskMember":{"work":0}}}
+        "#]],
+    );
+}

@@ -1,0 +1,343 @@
+//! One form for what was recorded and for what is found: no names of chance, no times, nothing that a server fills in.
+
+use std::collections::BTreeMap;
+
+use krafla_api::Kind;
+use krafla_api::volcano::Action;
+use serde_json::{Map, Value, json};
+
+use super::play::all;
+use super::stage::{NAMESPACE, Stage};
+
+/// The kinds of which a state has a section.
+const SECTIONS: [(&str, Kind); 9] = [
+    ("jobs", Kind::VcJob),
+    ("pods", Kind::Pod),
+    ("podgroups", Kind::PodGroup),
+    ("services", Kind::Service),
+    ("configmaps", Kind::ConfigMap),
+    ("secrets", Kind::Secret),
+    ("networkpolicies", Kind::NetworkPolicy),
+    ("persistentvolumeclaims", Kind::PersistentVolumeClaim),
+    ("commands", Kind::Command),
+];
+
+/// Everything that is there now, in the form of the records.
+pub(super) fn state(stage: &Stage) -> Value {
+    let mut state = Map::new();
+    for (section, kind) in SECTIONS {
+        let objects = all(stage, kind).into_iter().filter(|object| !is_of_cluster(object));
+        let objects = objects.map(|object| (name_of(&object), flat(kind, object)));
+        let objects: Map<String, Value> = objects.collect();
+        if !objects.is_empty() {
+            state.insert(section.to_owned(), Value::Object(objects));
+        }
+    }
+    let events: Map<String, Value> =
+        all(stage, Kind::Event).iter().map(|event| (line(event), json!(1))).collect();
+    if !events.is_empty() {
+        state.insert("events".to_owned(), Value::Object(events));
+    }
+    let text = Value::Object(state).to_string().replace(NAMESPACE, "{ns}");
+    serde_json::from_str(&text).unwrap()
+}
+
+/// What every namespace has.
+fn is_of_cluster(object: &Value) -> bool {
+    object["metadata"]["name"] == "kube-root-ca.crt"
+}
+
+fn name_of(object: &Value) -> String {
+    object["metadata"]["name"].as_str().unwrap().to_owned()
+}
+
+fn line(event: &Value) -> String {
+    let about = &event["involvedObject"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    format!(
+        "{} {} {}/{}: {}",
+        text(&event["type"]),
+        text(&event["reason"]),
+        text(&about["kind"]),
+        text(&about["name"]),
+        text(&event["message"]),
+    )
+}
+
+/// Metadata without what chance and time put there, beside the rest.
+fn flat(kind: Kind, mut object: Value) -> Value {
+    let object = object.as_object_mut().unwrap();
+    let metadata = object.remove("metadata").unwrap();
+    for field in ["apiVersion", "kind"] {
+        object.remove(field);
+    }
+    for field in ["labels", "annotations", "ownerReferences", "finalizers", "uid"] {
+        if let Some(value) = metadata.get(field) {
+            object.insert(field.to_owned(), value.clone());
+        }
+    }
+    if metadata.get("deletionTimestamp").is_some() {
+        object.insert("deleting".to_owned(), true.into());
+    }
+    match kind {
+        Kind::Pod => pod(object),
+        Kind::Service => service(object),
+        Kind::Secret => secret(object),
+        Kind::PersistentVolumeClaim => claim(object),
+        _ => {}
+    }
+    let mut object = Value::Object(object.clone());
+    without_times(&mut object);
+    object
+}
+
+fn without_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            for (name, value) in fields {
+                match name.as_str() {
+                    "lastTransitionTime" => *value = "<time>".into(),
+                    "runningDuration" => *value = "<duration>".into(),
+                    _ => without_times(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_times),
+        _ => {}
+    }
+}
+
+/// Removes fields that have the value which the server fills in.
+fn drop_defaults(object: &mut Map<String, Value>, defaults: &Value) {
+    for (field, default) in defaults.as_object().unwrap() {
+        if object.get(field) == Some(default) {
+            object.remove(field);
+        }
+    }
+}
+
+fn pod(pod: &mut Map<String, Value>) {
+    let statuses = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
+    let restarts: i64 = statuses.filter_map(|status| status["restartCount"].as_i64()).sum();
+    let mut status = json!({ "phase": pod["status"]["phase"] });
+    if restarts > 0 {
+        status["restarts"] = restarts.into();
+    }
+    pod.insert("status".to_owned(), status);
+    let spec = pod["spec"].as_object_mut().unwrap();
+    name_volumes(spec);
+    spec.remove("nodeName");
+    drop_pod_defaults(spec);
+}
+
+/// What the server fills into a pod's spec.
+fn drop_pod_defaults(spec: &mut Map<String, Value>) {
+    if let Some(tolerations) = spec.get_mut("tolerations").and_then(Value::as_array_mut) {
+        tolerations.retain(|toleration| toleration["tolerationSeconds"] != 300);
+    }
+    drop_defaults(
+        spec,
+        &json!({
+            "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "terminationGracePeriodSeconds": 30,
+            "securityContext": {}, "enableServiceLinks": true, "serviceAccountName": "default",
+            "serviceAccount": "default", "priority": 0, "preemptionPolicy": "PreemptLowerPriority",
+            "tolerations": [],
+        }),
+    );
+    for field in ["containers", "initContainers"] {
+        for container in spec.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten() {
+            drop_defaults(
+                container.as_object_mut().unwrap(),
+                &json!({
+                    "imagePullPolicy": "IfNotPresent", "terminationMessagePath": "/dev/termination-log",
+                    "terminationMessagePolicy": "File", "resources": {},
+                }),
+            );
+            for port in container.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+                drop_defaults(port.as_object_mut().unwrap(), &json!({ "protocol": "TCP" }));
+            }
+        }
+    }
+    for volume in spec.get_mut("volumes").and_then(Value::as_array_mut).into_iter().flatten() {
+        for source in ["configMap", "secret", "projected", "downwardAPI"] {
+            if let Some(source) = volume.get_mut(source).and_then(Value::as_object_mut) {
+                drop_defaults(source, &json!({ "defaultMode": 420 }));
+            }
+        }
+    }
+}
+
+/// Pods in an order of their own: Volcano runs plugins in any order, and so their variables and volumes are in any order.
+pub(super) fn sort_lists(state: &mut Value) {
+    for (_, pod) in state.get_mut("pods").and_then(Value::as_object_mut).into_iter().flatten() {
+        let Some(spec) = pod.get_mut("spec") else { continue };
+        sort(spec, "volumes");
+        for field in ["containers", "initContainers"] {
+            for container in spec.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten() {
+                ["env", "ports", "volumeMounts"].iter().for_each(|list| sort(container, list));
+            }
+        }
+    }
+}
+
+fn sort(object: &mut Value, field: &str) {
+    if let Some(Value::Array(list)) = object.get_mut(field) {
+        list.sort_by_key(|item| (item["name"].to_string(), item.to_string()));
+    }
+}
+
+/// Random parts of the names of claims and volumes, which are `{rand1}`, `{rand2}`... in records, all look alike.
+pub(super) fn without_chance(state: &Value) -> Value {
+    let mut text = state.to_string();
+    (1..9).for_each(|n| text = text.replace(&format!("{{rand{n}}}"), "{rand}"));
+    let mut parts = text.split("-pvc-");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_drawn =
+            part.get(..12).is_some_and(|token| token.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        let rest = if is_drawn { &part[12..] } else { part };
+        plain += if is_drawn { "-pvc-{rand}" } else { "-pvc-" };
+        plain += rest;
+    }
+    serde_json::from_str(&plain).unwrap()
+}
+
+/// The volume of a claim has a name of its own: the job's, and twelve letters that stand for the claim.
+fn name_volumes(spec: &mut Map<String, Value>) {
+    let volumes = spec.get("volumes").and_then(Value::as_array).into_iter().flatten();
+    let of_claims = volumes.filter(|volume| volume.get("persistentVolumeClaim").is_some());
+    let names: Vec<String> =
+        of_claims.filter_map(|volume| Some(volume["name"].as_str()?.to_owned())).collect();
+    let mut text = Value::Object(spec.clone()).to_string();
+    for name in names {
+        if let Some((job, _)) = name.rsplit_once('-').filter(|(_, token)| token.len() == 12) {
+            text = text.replace(&format!("\"{name}\""), &format!("\"{job}-{{rand}}\""));
+        }
+    }
+    *spec = serde_json::from_str(&text).unwrap();
+}
+
+fn service(service: &mut Map<String, Value>) {
+    service.remove("status");
+    let spec = service["spec"].as_object_mut().unwrap();
+    for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        spec.remove(field);
+    }
+    drop_defaults(
+        spec,
+        &json!({ "type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster" }),
+    );
+    let is_headless = spec.get("clusterIP").is_none_or(|address| address == "None");
+    if !is_headless {
+        spec.insert("clusterIP".to_owned(), "<ip>".into());
+    }
+}
+
+/// The values of a secret are told apart by their keys alone: they are drawn anew each time.
+fn secret(secret: &mut Map<String, Value>) {
+    let data = secret.get_mut("data").and_then(Value::as_object_mut);
+    data.into_iter().flatten().for_each(|(_, value)| *value = "<secret>".into());
+}
+
+fn claim(claim: &mut Map<String, Value>) {
+    claim.remove("status");
+    drop_defaults(claim["spec"].as_object_mut().unwrap(), &json!({ "volumeMode": "Filesystem" }));
+}
+
+/// A recorded state in the form of [`state`]: without what only a process shows, and without the values of secrets.
+pub(super) fn recorded(mut state: Value) -> Value {
+    let sections = state.as_object_mut().unwrap();
+    // Metrics are of a process, not of the cluster; queues have records of their own.
+    sections.remove("metrics");
+    sections.remove("queues");
+    if let Some(phases) = sections.get_mut("phases").and_then(Value::as_object_mut) {
+        phases.retain(|name, _| name.starts_with("jobs/"));
+    }
+    let mut all_of = |section: &str, change: fn(&mut Map<String, Value>)| {
+        let objects = sections.get_mut(section).and_then(Value::as_object_mut).into_iter().flatten();
+        objects.filter_map(|(_, object)| object.as_object_mut()).for_each(change);
+    };
+    all_of("secrets", secret);
+    all_of("persistentvolumeclaims", |claim| drop(claim.remove("status")));
+    all_of("pods", |pod| {
+        pod.get_mut("spec").and_then(Value::as_object_mut).into_iter().for_each(drop_pod_defaults);
+    });
+    state
+}
+
+/// Events by type, reason, object and action: how they are worded is everybody's own business.
+pub(super) fn without_wording(state: &mut Value) {
+    let Some(Value::Object(events)) = state.get_mut("events") else { return };
+    let worded = std::mem::take(events);
+    for (event, value) in worded {
+        let (what, message) = event.split_once(": ").unwrap_or((&event, ""));
+        let words = message.split(|letter: char| !letter.is_ascii_alphanumeric());
+        let action = words.map(Action::from).find(|action| !matches!(action, Action::Other(_)));
+        let event = action.map_or(what.to_owned(), |action| format!("{what} {action}"));
+        events.entry(event).or_insert(value);
+    }
+}
+
+/// How identities look in a text.
+#[derive(Clone, Copy)]
+pub(super) enum Identities {
+    /// `{uid:Pod/a-work-0#2}`
+    Recorded,
+    /// As the simulated server makes them.
+    Found,
+}
+
+impl Identities {
+    const PREFIX: &str = "00000000-0000-4000-8000-";
+
+    fn next(self, text: &str) -> Option<&str> {
+        match self {
+            Identities::Recorded => {
+                let start = text.find("{uid:")?;
+                let end = text.get(start..)?.find('}')?;
+                text.get(start..=start + end)
+            }
+            Identities::Found => {
+                let start = text.find(Identities::PREFIX)?;
+                text.get(start..start + 36)
+            }
+        }
+    }
+
+    /// Names every identity after the object that has it, in order of their appearance: `<pods/a-work-0 2>`.
+    pub(super) fn name_all(self, states: Vec<Value>) -> Vec<Value> {
+        let mut names: BTreeMap<String, String> = BTreeMap::new();
+        let mut n_namesakes: BTreeMap<String, u32> = BTreeMap::new();
+        for state in &states {
+            for (section, objects) in state.as_object().unwrap() {
+                for (name, object) in objects.as_object().into_iter().flatten() {
+                    let Some(uid) = object.get("uid").and_then(Value::as_str) else { continue };
+                    let owner =
+                        self.next(name).map_or(name.clone(), |uid| name.replace(&format!("-{uid}"), ""));
+                    if !names.contains_key(uid) {
+                        let what = format!("{section}/{owner}");
+                        let n = n_namesakes.entry(what.clone()).or_default();
+                        *n += 1;
+                        names.insert(uid.to_owned(), format!("<{what} {n}>"));
+                    }
+                }
+            }
+        }
+        states
+            .into_iter()
+            .map(|state| serde_json::from_str(&self.rename(&state.to_string(), &names)).unwrap())
+            .collect()
+    }
+
+    fn rename(self, mut text: &str, names: &BTreeMap<String, String>) -> String {
+        let mut renamed = String::with_capacity(text.len());
+        while let Some(uid) = self.next(text) {
+            let (before, after) = text.split_once(uid).unwrap();
+            renamed += before;
+            renamed += names.get(uid).map_or("<unknown>", String::as_str);
+            text = after;
+        }
+        renamed + text
+    }
+}

@@ -1,0 +1,300 @@
+//! The steps of a record: what its users, scheduler and node do.
+
+use std::time::Duration;
+
+use krafla_api::{Key, Kind, Scope, Uid, labels};
+use krafla_plan::{Propagation, Step};
+use krafla_runtime::ClientError;
+use serde_json::{Map, Value, json};
+
+use super::record::merge;
+use super::stage::{NAMESPACE, Stage};
+
+/// Plays one step, up to the moment when all is quiet again. If the server refused it: in which words.
+pub(super) fn play(stage: &mut Stage, deed: &Value, n_commands: &mut u32) -> Option<String> {
+    let refusal = act(stage, deed, n_commands).err();
+    stage.settle();
+    refusal.map(|refusal| refusal.to_string())
+}
+
+/// Makes the objects that a record begins with.
+pub(super) fn create_all(stage: &Stage, objects: &[Value]) {
+    for object in objects {
+        create(stage, object).unwrap();
+    }
+}
+
+fn act(stage: &mut Stage, deed: &Value, n_commands: &mut u32) -> Result<(), ClientError> {
+    let name = || text(deed, "name").unwrap_or_default();
+    match text(deed, "op").unwrap() {
+        "initial" | "advance" => {}
+        "admit" => admit(stage, deed),
+        "podgroup" => set_podgroup(stage, deed),
+        "pods" => set_pods(stage, deed),
+        "evict" => evict(stage, deed),
+        "reap" => reap(stage, deed),
+        "command" => command(stage, deed, n_commands)?,
+        "scale" => scale(stage, deed)?,
+        "create" => create(stage, &deed["object"])?,
+        "patch" => {
+            let (kind, patch) = (kind_of(deed), in_place(&deed["patch"]));
+            let of_status = text(deed, "subresource") == Some("status");
+            patch_object(stage, kind, name(), of_status, patch)?;
+        }
+        "delete" => delete(stage, deed),
+        "burst" => {
+            for deed in deed["ops"].as_array().unwrap() {
+                act(stage, deed, n_commands)?;
+            }
+        }
+        "wait" => stage.pass(Duration::from_secs_f64(deed["seconds"].as_f64().unwrap())),
+        "stop_controller" => stage.stop_controllers(),
+        "start_controller" | "restart_controller" => stage.start_controllers(),
+        other => panic!("unknown step {other}"),
+    }
+    Ok(())
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
+    value.get(field).and_then(Value::as_str)
+}
+
+fn kind_of(deed: &Value) -> Kind {
+    let kind = text(deed, "kind").unwrap();
+    // Both Volcano and Kubernetes have a Job.
+    if kind == "Job" {
+        return Kind::VcJob;
+    }
+    Kind::ALL.into_iter().find(|it| it.info().kind == kind).unwrap()
+}
+
+/// With the namespace of this stage.
+fn in_place(value: &Value) -> Value {
+    serde_json::from_str(&value.to_string().replace("{ns}", NAMESPACE)).unwrap()
+}
+
+/// All objects of a kind in the namespace.
+pub(super) fn all(stage: &Stage, kind: Kind) -> Vec<Value> {
+    let items = stage.server.list(kind).unwrap().items;
+    let objects = items.iter().map(|bytes| serde_json::from_slice::<Value>(bytes).unwrap());
+    objects
+        .filter(|object| match object["metadata"].get("namespace") {
+            Some(namespace) => namespace == NAMESPACE,
+            None => text(&object["metadata"], "name").is_some_and(|name| name.contains(NAMESPACE)),
+        })
+        .collect()
+}
+
+fn create(stage: &Stage, object: &Value) -> Result<(), ClientError> {
+    let mut object = in_place(object);
+    let api_version = text(&object, "apiVersion").unwrap().to_owned();
+    let Some(kind) = Kind::of_manifest(&api_version, text(&object, "kind").unwrap()) else {
+        panic!("{object} can not be created")
+    };
+    if kind.info().scope == Scope::Namespaced {
+        object["metadata"]["namespace"] = NAMESPACE.into();
+    }
+    for owner in object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
+        let (kind, name) = (kind_of(owner), text(owner, "name").unwrap().to_owned());
+        owner["uid"] = find(stage, kind, &name).unwrap()["metadata"]["uid"].clone();
+    }
+    if object["metadata"]["ownerReferences"].is_null() {
+        object["metadata"].as_object_mut().unwrap().remove("ownerReferences");
+    }
+    let status = object.as_object_mut().unwrap().remove("status");
+    let name = text(&object["metadata"], "name").unwrap().to_owned();
+    stage.server.create(kind, object)?;
+    status.map_or(Ok(()), |status| patch_object(stage, kind, &name, true, json!({ "status": status })))
+}
+
+fn find(stage: &Stage, kind: Kind, name: &str) -> Option<Value> {
+    all(stage, kind).into_iter().find(|object| object["metadata"]["name"] == name)
+}
+
+fn identity(object: &Value) -> (Key, Uid) {
+    let metadata = &object["metadata"];
+    let namespace = text(metadata, "namespace").unwrap_or_default();
+    (Key::new(namespace, text(metadata, "name").unwrap()), Uid::from(text(metadata, "uid").unwrap()))
+}
+
+fn patch_object(
+    stage: &Stage,
+    kind: Kind,
+    name: &str,
+    of_status: bool,
+    patch: Value,
+) -> Result<(), ClientError> {
+    let object = find(stage, kind, name).ok_or_else(|| ClientError::NotFound(name.to_owned()))?;
+    let (key, uid) = identity(&object);
+    stage.server.write(&Step::Patch { kind, key, uid, revision: None, of_status, patch }).map(drop)
+}
+
+fn set_status(stage: &Stage, kind: Kind, object: &Value, status: Value) {
+    let name = text(&object["metadata"], "name").unwrap();
+    patch_object(stage, kind, name, true, json!({ "status": status })).unwrap();
+}
+
+fn remove(stage: &Stage, kind: Kind, object: &Value, propagation: Propagation, grace_seconds: Option<i64>) {
+    let (key, uid) = identity(object);
+    let removal = Step::Delete { kind, key, uid, revision: None, propagation, grace_seconds };
+    stage.server.write(&removal).unwrap();
+}
+
+fn owner_name(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/ownerReferences/0/name").and_then(Value::as_str)
+}
+
+fn podgroups(stage: &Stage, deed: &Value) -> Vec<Value> {
+    let name = text(deed, "name");
+    let is_meant = |group: &Value| {
+        text(deed, "job").is_none_or(|job| owner_name(group) == Some(job))
+            && name.is_none_or(|name| group["metadata"]["name"] == name || owner_name(group) == Some(name))
+    };
+    all(stage, Kind::PodGroup).into_iter().filter(is_meant).collect()
+}
+
+fn admit(stage: &Stage, deed: &Value) {
+    let waits = |group: &Value| {
+        let phase = group.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
+        ["", "Pending"].contains(&phase)
+    };
+    for group in podgroups(stage, deed).iter().filter(|group| waits(group)) {
+        set_status(stage, Kind::PodGroup, group, json!({ "phase": "Inqueue" }));
+    }
+}
+
+fn set_podgroup(stage: &Stage, deed: &Value) {
+    let mut status = deed.as_object().unwrap().clone();
+    status.retain(|field, _| !["op", "job", "name"].contains(&field.as_str()));
+    for group in &podgroups(stage, deed) {
+        set_status(stage, Kind::PodGroup, group, Value::Object(status.clone()));
+    }
+}
+
+fn is_deleting(object: &Value) -> bool {
+    object["metadata"].get("deletionTimestamp").is_some()
+}
+
+/// The pods that a step is about.
+fn pods(stage: &Stage, deed: &Value, deleting: bool) -> Vec<Value> {
+    let indexes: Option<Vec<String>> = deed.get("index").map(|index| match index {
+        Value::Array(indexes) => indexes.iter().map(Value::to_string).collect(),
+        index => vec![index.to_string()],
+    });
+    let is_meant = |pod: &Value| {
+        let annotation = |key: &str| text(&pod["metadata"]["annotations"], key);
+        is_deleting(pod) == deleting
+            && text(deed, "job").is_none_or(|job| annotation(labels::JOB_NAME) == Some(job))
+            && text(deed, "task").is_none_or(|task| annotation(labels::TASK_SPEC) == Some(task))
+            && text(deed, "name").is_none_or(|name| pod["metadata"]["name"] == name)
+            && text(deed, "from").is_none_or(|phase| pod["status"]["phase"] == phase)
+            && indexes.as_ref().is_none_or(|indexes| {
+                annotation(labels::TASK_INDEX).is_some_and(|index| indexes.iter().any(|it| it == index))
+            })
+    };
+    all(stage, Kind::Pod).into_iter().filter(is_meant).collect()
+}
+
+fn set_pods(stage: &Stage, deed: &Value) {
+    let phase = text(deed, "phase").unwrap();
+    for pod in &pods(stage, deed, deed["deleting"] == true) {
+        let (key, uid) = identity(pod);
+        if pod["spec"].get("nodeName").is_none() && (phase != "Pending" || deed["bind"] == true) {
+            stage.server.write(&Step::Bind { pod: key, uid, node: "node-1".to_owned() }).unwrap();
+        }
+        set_status(stage, Kind::Pod, pod, pod_status(deed, pod, phase));
+    }
+}
+
+fn pod_status(deed: &Value, pod: &Value, phase: &str) -> Value {
+    let mut status = Map::from_iter([("phase".to_owned(), phase.into())]);
+    if deed["no_statuses"] != true {
+        let containers = pod["spec"]["containers"].as_array().unwrap().iter().enumerate();
+        let statuses = containers.map(|(position, container)| {
+            let is_ready = deed.get("ready").map_or(phase == "Running", |ready| *ready == true);
+            json!({
+                "name": container["name"], "image": container["image"], "imageID": "", "ready": is_ready,
+                "restartCount": deed.get("restarts").unwrap_or(&json!(0)),
+                "state": container_state(deed, phase, position),
+            })
+        });
+        status.insert("containerStatuses".to_owned(), statuses.collect());
+    }
+    Value::Object(status)
+}
+
+fn container_state(deed: &Value, phase: &str, position: usize) -> Value {
+    let default_code = if phase == "Failed" && position == 0 { 1 } else { 0 };
+    let of_first = deed.get("exit_code").filter(|_| position == 0).cloned();
+    let code = deed["exit_codes"].get(position).cloned().or(of_first).unwrap_or(json!(default_code));
+    match phase {
+        "Running" => json!({ "running": {} }),
+        "Succeeded" | "Failed" => json!({ "terminated": { "exitCode": code } }),
+        _ => json!({ "waiting": {} }),
+    }
+}
+
+fn evict(stage: &Stage, deed: &Value) {
+    let grace_seconds = if deed["graceful"] == true { None } else { Some(0) };
+    for pod in &pods(stage, deed, false) {
+        remove(stage, Kind::Pod, pod, Propagation::Background, grace_seconds);
+    }
+}
+
+fn reap(stage: &Stage, deed: &Value) {
+    for pod in &pods(stage, deed, true) {
+        remove(stage, Kind::Pod, pod, Propagation::Background, Some(0));
+    }
+}
+
+fn command(stage: &Stage, deed: &Value, n_commands: &mut u32) -> Result<(), ClientError> {
+    *n_commands += 1;
+    let name = text(deed, "target").unwrap_or_default();
+    let kind = text(deed, "kind").unwrap_or("Job");
+    let job = find(stage, Kind::VcJob, name).filter(|_| kind == "Job");
+    let uid = job.map(|job| job["metadata"]["uid"].clone());
+    let mut command = json!({
+        "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command",
+        "metadata": { "name": format!("cmd-{n_commands}"), "namespace": NAMESPACE },
+        "action": deed["action"],
+    });
+    if deed["no_target"] != true {
+        command["target"] = json!({
+            "apiVersion": text(deed, "apiVersion").unwrap_or("batch.volcano.sh/v1alpha1"),
+            "kind": kind, "name": name, "controller": true,
+            "uid": deed.get("uid").cloned().or(uid).unwrap_or_else(|| "<unknown>".into()),
+        });
+    }
+    stage.server.create(Kind::Command, command)
+}
+
+fn scale(stage: &Stage, deed: &Value) -> Result<(), ClientError> {
+    let name = text(deed, "job").unwrap();
+    let job = find(stage, Kind::VcJob, name).unwrap();
+    let mut spec = json!({ "tasks": job["spec"]["tasks"] });
+    for task in spec["tasks"].as_array_mut().unwrap() {
+        if Some(&task["name"]) == deed.get("task") {
+            for (from, to) in [("replicas", "replicas"), ("taskMinAvailable", "minAvailable")] {
+                deed.get(from).inspect(|value| merge(task, &json!({ to: value })));
+            }
+        }
+    }
+    deed.get("minAvailable").inspect(|value| merge(&mut spec, &json!({ "minAvailable": value })));
+    patch_object(stage, Kind::VcJob, name, false, json!({ "spec": spec }))
+}
+
+fn delete(stage: &Stage, deed: &Value) {
+    let kind = kind_of(deed);
+    let propagation = match text(deed, "propagation") {
+        Some("Orphan") => Propagation::Orphan,
+        Some("Foreground") => Propagation::Foreground,
+        _ => Propagation::Background,
+    };
+    let found = match text(deed, "name") {
+        Some(name) if deed.get("job").is_none() => find(stage, kind, name).into_iter().collect(),
+        _ => podgroups(stage, deed),
+    };
+    for object in &found {
+        remove(stage, kind, object, propagation, deed["grace"].as_i64());
+    }
+}

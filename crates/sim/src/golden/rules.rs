@@ -1,0 +1,166 @@
+//! The differences that are meant, by rule. Each stands for an entry of DEVIATIONS.md.
+
+use krafla_api::volcano::{Action, JobPhase};
+use serde_json::Value;
+
+use super::compare::Difference;
+use super::record::Record;
+
+/// A record, and the state that is found after one of its steps.
+pub(super) struct Case<'a> {
+    pub(super) record: &'a Record,
+    pub(super) found: &'a Value,
+}
+
+type Rule = fn(&Case<'_>, &Difference) -> bool;
+
+/// What each rule stands for, and whether a difference is one of those.
+const RULES: [(&str, Rule); 12] = [
+    ("B33", |_, it| it.is_at("jobs/*/status/state/reason") || it.is_at("jobs/*/status/state/message")),
+    ("B33", |_, it| it.is_event("Warning ") && it.recorded.is_none()),
+    // Volcano says that it executes whatever it is asked for; here it is said when there is something to do. What was done
+    // stands in the states.
+    ("B28", |_, it| it.is_event("Normal ExecuteAction ") && it.found.is_none()),
+    ("B9", |_, it| it.is_at("jobs/*/status/runningDuration") && it.recorded.is_none()),
+    ("B5, B8", |case, it| {
+        (case.shows("B5", it) || case.shows("B8", it)) && it.is_counter() && case.is_counted(it)
+    }),
+    ("B8", |case, it| it.is_earlier_pending() || (it.is_counter() && case.is_pending_earlier(it))),
+    ("B46", |case, it| it.is_version() && (case.shows("B46", it) || case.is_finished())),
+    ("B23", |case, it| it.is_cheaper_retry() && case.was_resumed(it)),
+    ("B4", |_, it| it.is_at("pods/*/annotations/volcano.sh/controller-out-of-sync") && it.recorded.is_none()),
+    ("B24", |_, it| it.is_within("jobs/*/status/controlledResources") && it.recorded.is_none()),
+    // The key lives as long as the job.
+    ("B7, B24", |_, it| it.is_within("secrets") && it.path.get(1).is_some_and(|name| name.ends_with("-ssh"))),
+    ("B7, B24", |case, it| {
+        let is_of_plugins =
+            ["services", "configmaps", "secrets", "networkpolicies", "jobs/*/status/controlledResources"];
+        is_of_plugins.iter().any(|path| it.is_within(path)) && (case.shows("B7", it) || case.shows("B24", it))
+    }),
+];
+
+/// The entry of DEVIATIONS.md that a difference stands for, if it is meant.
+pub(super) fn deviation(case: &Case<'_>, difference: &Difference) -> Option<&'static str> {
+    RULES.iter().find(|(_, rule)| rule(case, difference)).map(|(entry, _)| *entry)
+}
+
+impl Case<'_> {
+    /// Whether a fault of Volcano's shows in this record by now.
+    fn shows(&self, bug: &str, difference: &Difference) -> bool {
+        self.record.bugs_since.get(bug).is_some_and(|since| *since <= difference.step)
+    }
+
+    /// Whether the job has ended.
+    fn is_finished(&self) -> bool {
+        let phase = self.found.pointer("/jobs/a/status/state/phase").and_then(Value::as_str);
+        phase.is_some_and(|phase| JobPhase::from(phase).is_finished())
+    }
+
+    /// Whether the job is found Pending where the record still has it Restarting.
+    fn is_pending_earlier(&self, difference: &Difference) -> bool {
+        let path = format!("/jobs/{}/status/state/phase", difference.path[1]);
+        let recorded = &self.record.entries[difference.step].state;
+        let is = |state: &Value, phase: &str| state.pointer(&path).is_some_and(|it| it == phase);
+        is(recorded, "Restarting") && is(self.found, "Pending") && self.is_counted(difference)
+    }
+
+    /// Whether a user has resumed the job by now.
+    fn was_resumed(&self, difference: &Difference) -> bool {
+        let so_far = self.record.entries.iter().take(difference.step + 1);
+        let mut deeds = so_far.map(|entry| entry.deed.to_string());
+        deeds.any(|deed| deed.contains(Action::ResumeJob.as_str()))
+    }
+
+    /// Whether what is found is the number of pods that are there.
+    fn is_counted(&self, difference: &Difference) -> bool {
+        let job = &difference.path[1];
+        let status = &self.found["jobs"][job]["status"];
+        let pods = self.found["pods"].as_object().into_iter().flatten().map(|(_, pod)| pod);
+        let own = pods.filter(|pod| pod["ownerReferences"][0]["uid"] == self.found["jobs"][job]["uid"]);
+        let state_of = |pod: &Value| match pod.get("deleting") {
+            Some(_) => "terminating".to_owned(),
+            None => pod["status"]["phase"].as_str().unwrap_or_default().to_lowercase(),
+        };
+        let states: Vec<String> = own.map(state_of).collect();
+        COUNTERS.iter().all(|counter| {
+            let n = states.iter().filter(|state| state == counter).count();
+            status[counter].as_u64().unwrap_or(0) == n as u64
+        })
+    }
+}
+
+const COUNTERS: [&str; 6] = ["pending", "running", "succeeded", "failed", "terminating", "unknown"];
+
+impl Difference {
+    /// Whether it is at this path; `*` stands for any name.
+    fn is_at(&self, path: &str) -> bool {
+        self.is_within(path)
+            && self.path.len()
+                == path.split_inclusive('/').count() - usize::from(path.contains("volcano.sh/"))
+    }
+
+    /// Whether it is at this path or below it.
+    fn is_within(&self, path: &str) -> bool {
+        let path = path.replace("volcano.sh/", "volcano.sh|");
+        let mut names = self.path.iter();
+        path.split('/').all(|part| {
+            let part = part.replace('|', "/");
+            names.next().is_some_and(|name| part == "*" || *name == part)
+        })
+    }
+
+    fn is_event(&self, start: &str) -> bool {
+        self.is_within("events") && self.path.get(1).is_some_and(|event| event.starts_with(start))
+    }
+
+    fn is_version(&self) -> bool {
+        self.is_at("jobs/*/status/version") || self.is_at("pods/*/annotations/volcano.sh/job-version")
+    }
+
+    /// Whether fewer retries are found than recorded.
+    fn is_cheaper_retry(&self) -> bool {
+        let number = |value: &Option<Value>| match value {
+            Some(Value::String(text)) => text.parse().unwrap_or(0),
+            Some(value) => value.as_i64().unwrap_or(0),
+            None => 0,
+        };
+        let is_retry = self.is_at("jobs/*/status/retryCount")
+            || self.is_at("pods/*/annotations/volcano.sh/job-retry-count");
+        is_retry && number(&self.found) < number(&self.recorded)
+    }
+
+    /// Whether a restarted job is found Pending when it was recorded as still Restarting, and nothing else.
+    fn is_earlier_pending(&self) -> bool {
+        let text =
+            |value: &Option<Value>| value.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (recorded, found) = (text(&self.recorded), text(&self.found));
+        if self.is_within("phases") {
+            let pending = "Restarting > Pending";
+            let is_done_later = recorded == pending && found.is_empty();
+            let is_done_now = recorded.is_empty() && found == pending;
+            return is_done_later
+                || is_done_now
+                || format!("{recorded} > Pending") == found
+                || recorded.strip_prefix("Restarting > ") == Some(&found);
+        }
+        if self.is_at("jobs/*/status/conditions") {
+            let phases = |value: &Option<Value>| {
+                let conditions = value.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+                conditions
+                    .iter()
+                    .filter_map(|it| Some(it["status"].as_str()?.to_owned()))
+                    .collect::<Vec<String>>()
+            };
+            let mut recorded = phases(&self.recorded);
+            recorded.retain(|phase| phase != "Pending");
+            recorded.push("Pending".to_owned());
+            return recorded == phases(&self.found);
+        }
+        self.is_at("jobs/*/status/state/phase") && recorded == "Restarting" && found == "Pending"
+    }
+
+    fn is_counter(&self) -> bool {
+        self.is_within("jobs/*/status/taskStatusCount")
+            || COUNTERS.iter().any(|counter| self.is_at(&format!("jobs/*/status/{counter}")))
+    }
+}

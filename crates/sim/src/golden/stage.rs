@@ -1,0 +1,184 @@
+//! Where a record is played: the server, the garbage collector and the controllers that ship, in virtual time, and nobody
+//! else. No scheduler, no node: what those do is what the record says.
+
+use std::time::Duration;
+
+use futures_util::future::FutureExt;
+use krafla_api::{Kind, Time};
+use krafla_apiserver::gc::Collector;
+use krafla_apiserver::store::{EventType, Watcher};
+use krafla_plan::{Object, Step};
+use krafla_runtime::apply::apply;
+use krafla_runtime::{Engine, Outcome, Recorder};
+use serde_json::{Map, Value, json};
+
+use crate::clock::Clock;
+use crate::feed::Feed;
+use crate::server::{Server, collect};
+
+/// When nothing has changed for so long, a step is over; as it was when the records were made.
+const QUIET: Duration = Duration::from_millis(700);
+/// A step is over by then, whatever still goes on.
+const STEP_MAX: Duration = Duration::from_secs(6);
+
+/// So many things never happen within one moment.
+const MOVES_MAX: usize = 2_000;
+
+/// The namespace of everything that is played; `{ns}` in records.
+pub(super) const NAMESPACE: &str = "golden-ns";
+
+/// Where a record is played.
+pub(super) struct Stage {
+    pub(super) server: Server,
+    clock: Clock,
+    collector: Collector,
+    /// None while the controllers are stopped.
+    controllers: Option<Controllers>,
+    jobs: Watcher,
+}
+
+/// One life of the controllers.
+struct Controllers {
+    engine: Engine,
+    feeds: Vec<Feed>,
+    recorder: Recorder,
+}
+
+impl Stage {
+    /// With the admission that ships, or with none.
+    pub(super) fn new(is_admitting: bool) -> Stage {
+        let clock = Clock::default();
+        let server = if is_admitting { Server::new(&clock) } else { Server::without_admission(&clock) };
+        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
+        server.create(Kind::Namespace, namespace).unwrap();
+        let jobs = server.watch(Kind::VcJob).unwrap();
+        Stage { collector: server.collector(), controllers: Some(Controllers::new()), server, clock, jobs }
+    }
+
+    pub(super) fn stop_controllers(&mut self) {
+        self.controllers = None;
+    }
+
+    pub(super) fn start_controllers(&mut self) {
+        self.controllers = Some(Controllers::new());
+    }
+
+    /// Lets time pass, and everybody act when it is their turn.
+    pub(super) fn pass(&mut self, time: Duration) {
+        let end = self.clock.now().after(time);
+        self.run();
+        while let Some(at) = self.next_wake().filter(|at| *at <= end) {
+            self.clock.advance_to(at);
+            self.run();
+        }
+        self.clock.advance_to(end);
+        self.run();
+    }
+
+    /// Lets everybody act until nothing has changed for a while.
+    pub(super) fn settle(&mut self) {
+        let end = self.clock.now().after(STEP_MAX);
+        let mut revision = self.server.store.revision();
+        self.run();
+        let mut quiet_at = self.clock.now().after(QUIET);
+        loop {
+            let next = self.next_wake().filter(|at| *at <= quiet_at).unwrap_or(quiet_at).min(end);
+            self.clock.advance_to(next);
+            self.run();
+            let now = self.clock.now();
+            if self.server.store.revision() != revision {
+                revision = self.server.store.revision();
+                quiet_at = now.after(QUIET);
+            }
+            if now >= quiet_at || now >= end {
+                return;
+            }
+        }
+    }
+
+    fn next_wake(&self) -> Option<Time> {
+        let wake = self.controllers.as_ref()?.engine.next_wake()?;
+        // What is overdue waits for news, not for the clock.
+        (wake > self.clock.now()).then_some(wake)
+    }
+
+    /// Lets everybody do what can be done at this moment.
+    fn run(&mut self) {
+        for _ in 0..MOVES_MAX {
+            let revision = self.server.store.revision();
+            collect(&mut self.collector);
+            let has_acted = self
+                .controllers
+                .as_mut()
+                .is_some_and(|controllers| controllers.act(&self.server, self.clock.now()));
+            if !has_acted && self.server.store.revision() == revision {
+                return;
+            }
+        }
+        panic!("still not at rest after {MOVES_MAX} moves within one moment");
+    }
+
+    /// The phases that each job went through since this was last asked, from the one before on.
+    pub(super) fn phases(&mut self, last: &mut Map<String, Value>) -> Value {
+        let mut sequences: Map<String, Value> = Map::new();
+        while let Some(Ok(event)) = self.jobs.try_next() {
+            let object = Object::decode(Kind::VcJob, &event.entry.bytes);
+            let Some(job) = object.as_vcjob() else { continue };
+            let name = format!("jobs/{}", object.meta.key.name);
+            let phase = match (event.event_type, job.status.state.phase.as_str()) {
+                (EventType::Deleted, _) => "(gone)",
+                (_, "") => "(none)",
+                (_, phase) => phase,
+            };
+            let before = last.insert(name.clone(), phase.into());
+            if before.as_ref().and_then(Value::as_str) == Some(phase) {
+                continue;
+            }
+            let before = before.as_ref().and_then(Value::as_str);
+            let so_far = sequences.get(&name).and_then(Value::as_str).or(before);
+            let sequence = so_far.map_or(phase.to_owned(), |so_far| format!("{so_far} > {phase}"));
+            sequences.insert(name, sequence.into());
+        }
+        // A job that nobody has looked at yet went through no phases.
+        sequences.retain(|_, sequence| sequence != "(none)");
+        Value::Object(sequences)
+    }
+}
+
+impl Controllers {
+    fn new() -> Controllers {
+        let engine = Engine::new(krafla_plan::controllers());
+        let feeds = engine.kinds().map(Feed::new).collect();
+        Controllers { engine, feeds, recorder: Recorder::default() }
+    }
+
+    /// Looks at all news, then takes and carries out one decision. Whether there was anything to do.
+    fn act(&mut self, server: &Server, now: Time) -> bool {
+        let mut has_acted = false;
+        for feed in &mut self.feeds {
+            while feed.is_ready(server, now) {
+                feed.show_next(server, &mut self.engine, now);
+                has_acted = true;
+            }
+        }
+        if let Some(work) = self.engine.next(now) {
+            let client = server.client();
+            let applied = apply(client.as_ref(), &work.plan).now_or_never().unwrap();
+            self.engine.finished(work, Outcome::Applied(applied), now);
+            has_acted = true;
+        }
+        self.say(server);
+        let counts = self.engine.counts();
+        assert_eq!((counts.panics, counts.refusals), (0, 0), "a decision panicked or was refused");
+        has_acted
+    }
+
+    fn say(&mut self, server: &Server) {
+        for remark in self.engine.take_remarks() {
+            let step = self.recorder.record(&remark);
+            if let (Step::Create { .. }, Ok(written)) = (&step, server.write(&step)) {
+                self.recorder.stored(&written.key, Some(written.uid));
+            }
+        }
+    }
+}
