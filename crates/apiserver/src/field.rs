@@ -22,6 +22,8 @@ pub enum Problem {
     Invalid(Value),
     /// Its value, which upstream quotes in a form of its own, breaks a rule.
     InvalidAsShown(String),
+    /// Its value, which is too large to be quoted, breaks a rule.
+    InvalidUnquoted,
     /// Its value is of another JSON type than the field.
     TypeInvalid(Value),
     /// Its value is none of those allowed.
@@ -114,7 +116,9 @@ impl FieldError {
     pub fn reason(&self) -> &'static str {
         match self.problem {
             Problem::Required => "FieldValueRequired",
-            Problem::Invalid(_) | Problem::InvalidAsShown(_) => "FieldValueInvalid",
+            Problem::Invalid(_) | Problem::InvalidAsShown(_) | Problem::InvalidUnquoted => {
+                "FieldValueInvalid"
+            }
             Problem::TypeInvalid(_) => "FieldValueTypeInvalid",
             Problem::NotSupported(_) => "FieldValueNotSupported",
             Problem::Duplicate(_) => "FieldValueDuplicate",
@@ -135,6 +139,7 @@ impl FieldError {
                 ("Invalid value", Some(value.to_string()))
             }
             Problem::InvalidAsShown(shown) => ("Invalid value", Some(shown.clone())),
+            Problem::InvalidUnquoted => ("Invalid value", None),
             Problem::NotSupported(value) => ("Unsupported value", Some(value.to_string())),
             Problem::Duplicate(value) => ("Duplicate value", Some(value.to_string())),
             Problem::NotFound(value) => ("Not found", Some(value.to_string())),

@@ -6,20 +6,43 @@ use krafla_api::Time;
 use serde_json::Value;
 
 use super::{Rules, keep_all_but};
-use crate::field::FieldError;
+use crate::field::{FieldError, Problem};
 use crate::object;
+use crate::schema::rules::RuleTree;
 use crate::schema::structural::Structural;
 
 /// One version of a custom kind.
 pub struct Custom {
     has_status: bool,
     schema: Arc<Structural>,
+    /// What the schema says in expressions; most schemas do not.
+    rules: Option<RuleTree>,
 }
 
 impl Custom {
     /// The rules that a version of a definition states.
     pub fn new(version: &Value, schema: Arc<Structural>) -> Custom {
-        Custom { has_status: version.pointer("/subresources/status").is_some_and(Value::is_object), schema }
+        let has_status = version.pointer("/subresources/status").is_some_and(Value::is_object);
+        let rules = version.pointer("/schema/openAPIV3Schema").and_then(RuleTree::compile);
+        Custom { has_status, schema, rules }
+    }
+
+    /// The findings of the schema, and those of its rules if the object is one that rules can be asked about.
+    fn with_rules(
+        &self,
+        mut findings: Vec<FieldError>,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Vec<FieldError> {
+        let Some(rules) = &self.rules else { return findings };
+        if findings.iter().any(is_in_the_way) {
+            let why = "some validation rules were not checked because the object was invalid; correct the existing \
+                       errors to complete validation";
+            findings.push(FieldError::invalid("<nil>", Value::Null, why));
+        } else {
+            findings.extend(rules.validate(object, old));
+        }
+        findings
     }
 }
 
@@ -41,22 +64,35 @@ impl Rules for Custom {
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
-        self.schema.validate(object, "")
+        self.with_rules(self.schema.validate(object, ""), object, None)
     }
 
     /// What was stored before the schema forbade it may stay for as long as nobody touches it.
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         let mut findings = self.schema.validate(object, "");
         findings.retain(|finding| !is_untouched(&finding.field, object, old));
-        findings
+        self.with_rules(findings, object, Some(old))
     }
 
-    fn validate_status(&self, object: &Value, _old: &Value) -> Vec<FieldError> {
-        match (self.schema.property("status"), object.get("status")) {
+    fn validate_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let findings = match (self.schema.property("status"), object.get("status")) {
             (Some(schema), Some(status)) => schema.validate(status, "status"),
             _ => Vec::new(),
-        }
+        };
+        self.with_rules(findings, object, Some(old))
     }
+}
+
+/// Whether a value is so wrong that rules about it would not know what to make of it.
+fn is_in_the_way(finding: &FieldError) -> bool {
+    matches!(
+        finding.problem,
+        Problem::Required
+            | Problem::NotSupported(_)
+            | Problem::TooLong
+            | Problem::TooMany(_)
+            | Problem::TypeInvalid(_)
+    )
 }
 
 /// Whether a field, or something that it is part of, is what it was. Elements of lists that differ are not compared: it

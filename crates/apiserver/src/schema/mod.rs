@@ -10,6 +10,8 @@
 //!    -> objects  bodies                    side                    prune, default, validate
 //! ```
 //!
+//! Rules that definitions state as expressions are in [`rules`].
+//!
 //! Everything here is a pure function over JSON values: no clock, no store, no I/O.
 
 pub mod apply;
@@ -20,6 +22,7 @@ pub(crate) mod golden;
 pub mod json;
 pub mod openapi;
 pub mod protobuf;
+pub mod rules;
 pub mod scalar;
 pub mod strategic;
 pub mod structural;

@@ -2,6 +2,7 @@
 
 mod definition;
 mod names;
+mod rules;
 mod schema;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
+use super::rules;
 use crate::field::FieldError;
 use crate::object;
 use crate::schema::structural::Structural;
@@ -31,6 +32,7 @@ pub(super) fn check(schema: &Map<String, Value>, field: &str) -> Vec<FieldError>
     }
     if checker.errors.is_empty() {
         checker.check_defaults(schema, field);
+        checker.errors.extend(rules::check(schema, field));
     }
     checker.errors
 }
@@ -223,7 +225,10 @@ impl<'a> Checker<'a> {
 }
 
 /// The schemas within a schema, and where they stand.
-fn children<'a>(schema: &'a Map<String, Value>, field: &str) -> Vec<(&'a Map<String, Value>, String)> {
+pub(super) fn children<'a>(
+    schema: &'a Map<String, Value>,
+    field: &str,
+) -> Vec<(&'a Map<String, Value>, String)> {
     let mut children = Vec::new();
     for (name, property) in objects(schema.get("properties")) {
         children.push((property, format!("{field}.properties[{name}]")));
