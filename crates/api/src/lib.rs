@@ -6,6 +6,7 @@
 //!   time     Kubernetes' times
 //!   duration Go's durations
 //!   quantity amounts of a resource
+//!   pairs    labels and annotations, in little memory
 //!   labels   label and annotation keys
 //!   words    vocabularies: phases, actions, events
 //!   volcano  the seven Volcano kinds, typed
@@ -19,6 +20,7 @@ pub mod duration;
 pub mod kind;
 pub mod labels;
 pub mod meta;
+pub mod pairs;
 pub mod quantity;
 mod schema;
 pub mod time;
@@ -28,5 +30,6 @@ mod words;
 pub use duration::GoDuration;
 pub use kind::{Kind, KindInfo, Scope};
 pub use meta::{Key, ObjectMeta, OwnerReference, Uid};
+pub use pairs::Pairs;
 pub use quantity::Quantity;
 pub use time::Time;

@@ -114,7 +114,7 @@ impl History {
         let (Some(pod), Some(owner)) = (object.as_pod(), object.meta.controller_uid()) else {
             return Vec::new();
         };
-        let annotation = |key: &str| object.meta.annotations.get(key).map_or("", String::as_str);
+        let annotation = |key: &str| object.meta.annotations.get(key).unwrap_or_default();
         let place = Place {
             task: annotation(labels::TASK_SPEC).to_owned(),
             index: annotation(labels::TASK_INDEX).parse().unwrap_or(-1),

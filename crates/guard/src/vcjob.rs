@@ -99,7 +99,7 @@ fn pod_may_be_killed(
     key: &Key,
 ) -> Result<(), Violation> {
     let Some(pod) = snapshot.objects.get(Kind::Pod, key) else { return Ok(()) };
-    let annotation = |name: &str| pod.meta.annotations.get(name).map_or("", String::as_str);
+    let annotation = |name: &str| pod.meta.annotations.get(name).unwrap_or_default();
     let version: i64 = annotation(labels::JOB_VERSION).parse().unwrap_or(0);
     let index: i64 = annotation(labels::TASK_INDEX).parse().unwrap_or(0);
     let task = job.spec.tasks.iter().find(|task| task.name == annotation(labels::TASK_SPEC));

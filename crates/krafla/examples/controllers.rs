@@ -39,7 +39,7 @@ const SIZES: [&str; 3] = ["1000x1", "1000x10", "100x100"];
 const RESIDENT: &str = "1000x10";
 const WORKERS: usize = 8;
 /// When nothing was asked for so long, the controllers are at rest.
-const REST: Duration = Duration::from_millis(700);
+const REST: Duration = Duration::from_millis(3000);
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -11,7 +11,7 @@ use krafla_api::meta::null_as_default;
 use krafla_api::volcano::{
     CommandFields, JobSpec, JobStatus, PodGroupSpec, PodGroupStatus, QueueSpec, QueueStatus, ResourceList,
 };
-use krafla_api::{Key, Kind, OwnerReference, Time, Uid};
+use krafla_api::{Key, Kind, OwnerReference, Pairs, Time, Uid};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -41,9 +41,9 @@ pub struct Meta {
     /// Increased by the server on every change of spec.
     pub generation: i64,
     /// Labels.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Pairs,
     /// Annotations.
-    pub annotations: BTreeMap<String, String>,
+    pub annotations: Pairs,
     /// Owner references.
     pub owners: Vec<OwnerReference>,
     /// Finalizers that still hold the object.
@@ -133,6 +133,19 @@ pub struct Pod {
     pub spec: PodSpec,
     /// How it is doing.
     pub status: PodStatus,
+}
+
+impl Pod {
+    /// Gives back the room that lists were given to grow while they were read. There are more pods than anything else,
+    /// and most of these lists have one element.
+    fn shrink(&mut self) {
+        let Pod { spec, status } = self;
+        spec.containers.shrink_to_fit();
+        spec.init_containers.shrink_to_fit();
+        spec.tolerations.shrink_to_fit();
+        status.container_statuses.shrink_to_fit();
+        status.init_container_statuses.shrink_to_fit();
+    }
 }
 
 /// The part of a pod's spec that decisions read.
@@ -286,7 +299,7 @@ pub struct ContainerStatus {
 #[serde(default)]
 pub struct ContainerState {
     /// Set once it has ended.
-    pub terminated: Option<Terminated>,
+    pub terminated: Option<Box<Terminated>>,
 }
 
 /// How a container ended.
@@ -408,7 +421,11 @@ impl Body {
         }
         Ok(match kind {
             Kind::VcJob => Body::VcJob(serde_json::from_slice(json)?),
-            Kind::Pod => Body::Pod(serde_json::from_slice(json)?),
+            Kind::Pod => {
+                let mut pod: Box<Pod> = serde_json::from_slice(json)?;
+                pod.shrink();
+                Body::Pod(pod)
+            }
             Kind::PodGroup => Body::PodGroup(serde_json::from_slice(json)?),
             Kind::Queue => Body::Queue(serde_json::from_slice(json)?),
             Kind::Command => Body::Command(serde_json::from_slice(json)?),
@@ -473,8 +490,8 @@ struct NarrowMeta {
     uid: Uid,
     resource_version: String,
     generation: i64,
-    labels: Option<BTreeMap<String, String>>,
-    annotations: Option<BTreeMap<String, String>>,
+    labels: Option<Pairs>,
+    annotations: Option<Pairs>,
     owner_references: Option<Vec<OwnerReference>>,
     finalizers: Option<Vec<String>>,
     creation_timestamp: Option<Time>,
@@ -483,6 +500,8 @@ struct NarrowMeta {
 
 impl From<NarrowMeta> for Meta {
     fn from(meta: NarrowMeta) -> Meta {
+        let mut owners = meta.owner_references.unwrap_or_default();
+        owners.shrink_to_fit();
         Meta {
             key: Key { namespace: meta.namespace, name: meta.name },
             uid: meta.uid,
@@ -490,7 +509,7 @@ impl From<NarrowMeta> for Meta {
             generation: meta.generation,
             labels: meta.labels.unwrap_or_default(),
             annotations: meta.annotations.unwrap_or_default(),
-            owners: meta.owner_references.unwrap_or_default(),
+            owners,
             finalizers: meta.finalizers.unwrap_or_default(),
             created_at: meta.creation_timestamp,
             deleting_at: meta.deletion_timestamp,

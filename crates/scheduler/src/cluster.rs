@@ -121,7 +121,7 @@ impl<'a> Cluster<'a> {
 
     /// Counts what a pod in no gang uses, in the queue that it names or else in the default one.
     fn book_lone_pod(&mut self, object: &Object, uses: &Amounts) -> Option<QueueId> {
-        let wanted = object.meta.annotations.get(QUEUE_NAME).map_or(DEFAULT, String::as_str);
+        let wanted = object.meta.annotations.get(QUEUE_NAME).unwrap_or(DEFAULT);
         let queue = self.queues.find(wanted)?;
         self.queues.allocate(queue, uses);
         self.queues.demand(queue, uses);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use krafla_api::Pairs;
 use krafla_api::meta::{LabelSelector, LabelSelectorRequirement};
 use krafla_plan::Meta;
 use krafla_plan::object::PodSpec;
@@ -43,8 +44,8 @@ fn is_tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
     })
 }
 
-fn has_labels(labels: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>) -> bool {
-    wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
+fn has_labels(labels: &Pairs, wanted: &BTreeMap<String, String>) -> bool {
+    wanted.iter().all(|(key, value)| labels.get(key) == Some(value.as_str()))
 }
 
 fn suits_affinity(spec: &PodSpec, node: &Meta) -> bool {
@@ -62,14 +63,14 @@ fn holds(term: &NodeSelectorTerm, node: &Meta) -> bool {
     let is_empty = match_expressions.is_empty() && match_fields.is_empty();
     let field = |key: &str| (key == "metadata.name").then_some(&*node.key.name);
     !is_empty
-        && match_expressions.iter().all(|it| is_met(it, node.labels.get(&it.key).map(String::as_str)))
+        && match_expressions.iter().all(|it| is_met(it, node.labels.get(&it.key)))
         && match_fields.iter().all(|it| is_met(it, field(&it.key)))
 }
 
 /// Whether a selector picks something with these labels. An empty one picks everything.
-pub(crate) fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
+pub(crate) fn selects(selector: &LabelSelector, labels: &Pairs) -> bool {
     has_labels(labels, &selector.match_labels)
-        && selector.match_expressions.iter().all(|it| is_met(it, labels.get(&it.key).map(String::as_str)))
+        && selector.match_expressions.iter().all(|it| is_met(it, labels.get(&it.key)))
 }
 
 /// Whether a label's value (or its absence) meets a requirement. An operator newer than this program is not met: a pod
@@ -154,7 +155,7 @@ mod tests {
     fn one_term_must_hold_in_full_and_an_empty_one_never_does() {
         let meta = Meta {
             key: krafla_api::Key::new("", "one"),
-            labels: BTreeMap::from([("zone".to_owned(), "a".to_owned())]),
+            labels: [("zone", "a")].into_iter().collect(),
             ..Meta::default()
         };
         let is_in = |key: &str, value: &str| LabelSelectorRequirement {

@@ -353,7 +353,7 @@ impl<'a> Member<'a> {
     pub(crate) fn new(object: &'a Object, priority: i32, state: State) -> Member<'a> {
         let task =
             object.meta.labels.get(labels::TASK_SPEC).or(object.meta.annotations.get(labels::TASK_SPEC));
-        let task = task.map_or("", String::as_str);
+        let task = task.unwrap_or_default();
         Member { object, task, priority, state, uses: Amounts::default(), host: None }
     }
 

@@ -113,11 +113,7 @@ impl<'a> Neighbours<'a> {
                 Side::Away => ties.avoids.push(*id),
             }
         }
-        let by_label = pod
-            .meta
-            .labels
-            .iter()
-            .filter_map(|(key, value)| self.by_label.get(&(key.as_str(), value.as_str())));
+        let by_label = pod.meta.labels.iter().filter_map(|(key, value)| self.by_label.get(&(key, value)));
         let candidates = by_label.flatten().chain(&self.without_label);
         ties.matches = candidates
             .copied()
@@ -177,7 +173,7 @@ impl<'a> Term<'a> {
     }
 
     fn domain<'h>(&self, host: &'h Host<'_>) -> Option<&'h str> {
-        host.meta.labels.get(self.topology_key).map(String::as_str)
+        host.meta.labels.get(self.topology_key)
     }
 
     fn with_domain(&mut self, host: &Host<'a>) -> Option<(&mut Term<'a>, &'a str)> {

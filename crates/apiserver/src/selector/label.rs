@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use crate::field::FieldError;
 use crate::names;
 use crate::status::Status;
-use crate::store::Pairs;
+use krafla_api::Pairs;
 
 /// A conjunction of conditions on labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

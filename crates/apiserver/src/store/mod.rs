@@ -36,7 +36,7 @@ use std::thread::JoinHandle;
 use krafla_api::Key;
 use parking_lot::Mutex;
 
-pub use entry::{Entry, EntryMeta, OwnerMark, Pairs, ResourceId};
+pub use entry::{Entry, EntryMeta, OwnerMark, ResourceId};
 pub use event::{EventType, StoredEvent, watch_line};
 pub use open::OpenError;
 pub use snapshot::{Entries, Snapshot};

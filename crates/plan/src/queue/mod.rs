@@ -210,7 +210,7 @@ impl View<'_> {
 
     fn mark_closed_by_parent(&self, is_so: bool, plan: &mut Plan) {
         let value = is_so.to_string();
-        if self.object.meta.annotations.get(labels::CLOSED_BY_PARENT) != Some(&value) {
+        if self.object.meta.annotations.get(labels::CLOSED_BY_PARENT) != Some(value.as_str()) {
             let annotations = json!({ labels::CLOSED_BY_PARENT: value });
             plan.steps.push(self.patch(json!({ "metadata": { "annotations": annotations } })));
         }

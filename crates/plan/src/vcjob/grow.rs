@@ -128,7 +128,7 @@ fn labels_of(job: &Job<'_>, task: &TaskSpec, index: i32) -> BTreeMap<String, Str
     }
     for key in [labels::PREEMPTABLE, labels::COOLDOWN_TIME] {
         if let Some(value) = job.meta.labels.get(key) {
-            set(key, value.clone());
+            set(key, value.to_owned());
         }
     }
     all
@@ -151,7 +151,7 @@ fn annotations_of(job: &Job<'_>, next: &Next, task: &TaskSpec, index: i32) -> BT
     if job.is_forwarded {
         set(labels::JOB_FORWARDING, "true".to_owned());
     }
-    let of_job = |key: &str| job.meta.annotations.get(key).cloned();
+    let of_job = |key: &str| job.meta.annotations.get(key).map(str::to_owned);
     for key in [labels::PREEMPTABLE, labels::COOLDOWN_TIME, labels::REVOCABLE_ZONE] {
         if let Some(value) = of_job(key) {
             set(key, value);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use krafla_api::volcano::{NetworkTopologySpec, PodGroupCondition, PodGroupPhase, TaskSpec};
-use krafla_api::{Kind, Time, labels};
+use krafla_api::{Kind, Pairs, Time, labels};
 use serde_json::{Map, Value, json};
 
 use super::{Job, resources};
@@ -101,10 +101,8 @@ fn build(job: &Job<'_>, spec: Map<String, Value>) -> Value {
         ("namespace".to_owned(), json!(job.namespace())),
         ("ownerReferences".to_owned(), json!([job.owner_reference()])),
     ]);
-    let mut annotations = job.meta.annotations.clone();
-    if job.is_forwarded {
-        annotations.insert(labels::JOB_FORWARDING.to_owned(), "true".to_owned());
-    }
+    let forwarded = job.is_forwarded.then_some((labels::JOB_FORWARDING, "true"));
+    let annotations: Pairs = job.meta.annotations.iter().chain(forwarded).collect();
     for (field, entries) in [("labels", &job.meta.labels), ("annotations", &annotations)] {
         if !entries.is_empty() {
             metadata.insert(field.to_owned(), json!(entries));

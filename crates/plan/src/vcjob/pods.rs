@@ -213,7 +213,7 @@ impl<'a> Observed<'a> {
     /// Reads a pod of a job.
     pub(super) fn new(object: &'a Object) -> Option<Observed<'a>> {
         let pod = object.as_pod()?;
-        let annotation = |key: &str| object.meta.annotations.get(key).map_or("", String::as_str);
+        let annotation = |key: &str| object.meta.annotations.get(key).unwrap_or_default();
         Some(Observed {
             object,
             pod,
@@ -221,7 +221,7 @@ impl<'a> Observed<'a> {
             index: annotation(labels::TASK_INDEX).parse().unwrap_or(-1),
             version: annotation(labels::JOB_VERSION).parse().unwrap_or(0),
             retry_count: annotation(labels::JOB_RETRY_COUNT).parse().unwrap_or(0),
-            partition: object.meta.labels.get(labels::PARTITION_ID).map(String::as_str),
+            partition: object.meta.labels.get(labels::PARTITION_ID),
         })
     }
 

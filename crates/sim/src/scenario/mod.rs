@@ -125,7 +125,7 @@ pub struct PodFacts<'a> {
 impl<'a> PodFacts<'a> {
     /// Reads the facts from a pod.
     pub(crate) fn of(pod: &'a Object) -> PodFacts<'a> {
-        let annotation = |key: &str| pod.meta.annotations.get(key).map_or("", String::as_str);
+        let annotation = |key: &str| pod.meta.annotations.get(key).unwrap_or_default();
         PodFacts {
             job: annotation(labels::JOB_NAME),
             task: annotation(labels::TASK_SPEC),
