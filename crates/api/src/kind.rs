@@ -20,6 +20,9 @@ pub enum Kind {
     NetworkPolicy,
     Lease,
     CustomResourceDefinition,
+    ReplicaSet,
+    StatefulSet,
+    DaemonSet,
     VcJob,
     VcCronJob,
     JobFlow,
@@ -89,7 +92,7 @@ const fn row(
 
 impl Kind {
     /// All kinds, in the order of the table.
-    pub const ALL: [Kind; 21] = [
+    pub const ALL: [Kind; 24] = [
         Kind::Namespace,
         Kind::Node,
         Kind::Pod,
@@ -104,6 +107,9 @@ impl Kind {
         Kind::NetworkPolicy,
         Kind::Lease,
         Kind::CustomResourceDefinition,
+        Kind::ReplicaSet,
+        Kind::StatefulSet,
+        Kind::DaemonSet,
         Kind::VcJob,
         Kind::VcCronJob,
         Kind::JobFlow,
@@ -142,6 +148,9 @@ impl Kind {
         const NETPOL: KindInfo = row("networking.k8s.io", "v1", "NetworkPolicy", ["networkpolicies", "networkpolicy"], &["netpol"], Namespaced, false);
         const LEASE: KindInfo = row("coordination.k8s.io", "v1", "Lease", ["leases", "lease"], &[], Namespaced, false);
         const CRD: KindInfo = row("apiextensions.k8s.io", "v1", "CustomResourceDefinition", ["customresourcedefinitions", "customresourcedefinition"], &["crd", "crds"], Cluster, true);
+        const RS: KindInfo = row("apps", "v1", "ReplicaSet", ["replicasets", "replicaset"], &["rs"], Namespaced, true);
+        const STS: KindInfo = row("apps", "v1", "StatefulSet", ["statefulsets", "statefulset"], &["sts"], Namespaced, true);
+        const DS: KindInfo = row("apps", "v1", "DaemonSet", ["daemonsets", "daemonset"], &["ds"], Namespaced, true);
         const VCJOB: KindInfo = row("batch.volcano.sh", "v1alpha1", "Job", ["jobs", "job"], &["vcjob", "vj"], Namespaced, true);
         const VCCRON: KindInfo = row("batch.volcano.sh", "v1alpha1", "CronJob", ["cronjobs", "cronjob"], &["cronvcjob", "cronvj"], Namespaced, true);
         const FLOW: KindInfo = row("flow.volcano.sh", "v1alpha1", "JobFlow", ["jobflows", "jobflow"], &["jf"], Namespaced, true);
@@ -165,6 +174,9 @@ impl Kind {
             Kind::NetworkPolicy => &NETPOL,
             Kind::Lease => &LEASE,
             Kind::CustomResourceDefinition => &CRD,
+            Kind::ReplicaSet => &RS,
+            Kind::StatefulSet => &STS,
+            Kind::DaemonSet => &DS,
             Kind::VcJob => &VCJOB,
             Kind::VcCronJob => &VCCRON,
             Kind::JobFlow => &FLOW,

@@ -20,6 +20,7 @@ pub mod object;
 pub mod objects;
 pub mod placement;
 pub mod plugin;
+pub mod podgroup;
 pub mod queue;
 pub mod snapshot;
 pub mod step;
@@ -58,6 +59,7 @@ pub fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(jobflow::JobFlowController),
         Box::new(jobtemplate::JobTemplateController),
         Box::new(queue::QueueController),
+        Box::<podgroup::PodGroupController>::default(),
         Box::new(ttl::TtlController),
     ]
 }

@@ -85,6 +85,11 @@ pub enum Body {
     JobTemplate(Box<JobTemplate>),
     /// A node.
     Node(Box<Node>),
+    /// A ReplicaSet or StatefulSet.
+    Workload {
+        /// How many pods it wants; one if it does not say.
+        replicas: Option<i32>,
+    },
     /// A priority class and its value.
     PriorityClass(i32),
     /// The data of a ConfigMap or Secret that belongs to a Volcano Job. Nobody else's is kept.
@@ -436,6 +441,9 @@ impl Body {
                 Data { metadata, data: Some(data) } if metadata.is_of_job() => Body::Data(Box::new(data)),
                 _ => Body::Other,
             },
+            Kind::ReplicaSet | Kind::StatefulSet => {
+                Body::Workload { replicas: serde_json::from_slice::<Workload>(json)?.spec.replicas }
+            }
             Kind::PriorityClass => Body::PriorityClass(serde_json::from_slice::<Value>(json)?.value),
             Kind::Namespace
             | Kind::Service
@@ -446,9 +454,22 @@ impl Body {
             | Kind::NetworkPolicy
             | Kind::Lease
             | Kind::CustomResourceDefinition
+            | Kind::DaemonSet
             | Kind::VcCronJob => Body::Other,
         })
     }
+}
+
+#[derive(Deserialize)]
+struct Workload {
+    #[serde(default)]
+    spec: WorkloadSpec,
+}
+
+#[derive(Default, Deserialize)]
+struct WorkloadSpec {
+    #[serde(default)]
+    replicas: Option<i32>,
 }
 
 #[derive(Deserialize)]

@@ -116,3 +116,25 @@ fn queues_close_and_open_with_their_parents() {
     up.wait_for("queue/member", "{.metadata.annotations.volcano\\.sh/closed-by-parent}", "false");
     up.kubectl_ok(&["wait", "commands", "--all", "--for=delete", "--timeout=60s"]);
 }
+
+#[test]
+fn a_pod_that_asks_for_the_volcano_scheduler_gets_a_podgroup() {
+    let up = Up::start();
+    up.apply(
+        "
+apiVersion: v1
+kind: Pod
+metadata: {name: alone}
+spec:
+  schedulerName: volcano
+  restartPolicy: Never
+  containers: [{name: main, image: any, command: ['true'], resources: {requests: {cpu: 10m}}}]
+",
+    );
+    up.wait_for("pod/alone", "{.status.phase}", "Succeeded");
+    let uid = up.field("pod/alone", "{.metadata.uid}");
+    let group = format!("podgroup-{uid}");
+    assert_eq!(up.field("pod/alone", r"{.metadata.annotations.scheduling\.k8s\.io/group-name}"), group);
+    assert_eq!(up.field(&format!("podgroup/{group}"), "{.spec.minResources.cpu}"), "10m");
+    up.wait_for(&format!("podgroup/{group}"), "{.status.phase}", "Completed");
+}

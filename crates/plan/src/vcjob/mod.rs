@@ -30,6 +30,8 @@ mod status;
 mod trigger;
 mod volumes;
 
+pub(crate) use self::resources::pod_usage;
+
 use krafla_api::volcano::{JobPhase, JobSpec, JobStatus, TaskSpec};
 use krafla_api::{Key, Kind, OwnerReference, Time};
 use serde_json::{Value, json};

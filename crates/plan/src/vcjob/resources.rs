@@ -69,14 +69,18 @@ fn priority(task: &TaskSpec, snapshot: &Snapshot<'_>) -> i32 {
 /// What Kubernetes' quota would count for one pod of the task.
 fn usage(task: &TaskSpec) -> Amounts {
     let template = task.template.get("spec").cloned().unwrap_or_default();
-    let spec: PodSpec = serde_json::from_value(template).unwrap_or_default();
+    pod_usage(&serde_json::from_value(template).unwrap_or_default())
+}
+
+/// What Kubernetes' quota would count for one pod.
+pub(crate) fn pod_usage(spec: &PodSpec) -> Amounts {
     let mut usage =
         Amounts::from(["pods", "count/pods"].map(|name| (name.to_owned(), Quantity::from_units(1))));
-    for (resource, amount) in of_pod(&spec, request) {
+    for (resource, amount) in of_pod(spec, request) {
         usage.insert(format!("requests.{resource}"), amount);
         usage.insert(resource, amount);
     }
-    for (resource, amount) in of_pod(&spec, |container| container.resources.limits.clone()) {
+    for (resource, amount) in of_pod(spec, |container| container.resources.limits.clone()) {
         if matches!(resource.as_str(), "cpu" | "memory" | "ephemeral-storage") {
             usage.insert(format!("limits.{resource}"), amount);
         }
