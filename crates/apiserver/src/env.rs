@@ -3,8 +3,6 @@
 //! Everything else about an answer follows from the request and the store. A simulation that gives its own `Env` gets the
 //! same answers from the same seed.
 
-use std::path::Path;
-
 use krafla_api::{Time, Uid};
 use krafla_plan::plugin::SshKeyPair;
 
@@ -52,15 +50,10 @@ impl Env for SystemEnv {
     }
 }
 
-/// Whether this machine knows a time zone.
+/// Whether schedules may name this time zone.
 pub(crate) fn knows_time_zone(name: &str) -> bool {
-    let is_plain = name.split('/').all(|part| !part.is_empty() && !part.starts_with('.'));
-    is_plain
-        && (matches!(name, "UTC" | "Etc/UTC") || ZONES.iter().any(|dir| Path::new(dir).join(name).is_file()))
+    krafla_plan::cron::time_zone(name).is_some()
 }
-
-/// Where systems keep their time zones.
-const ZONES: [&str; 3] = ["/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/etc/zoneinfo"];
 
 fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];

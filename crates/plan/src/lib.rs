@@ -13,6 +13,8 @@
 //! **Invariant:** nothing here is async, reads a clock, draws a random number or does I/O. A decision that lacks
 //! something holds (`Plan::hold`) and says why; it never fails and never panics.
 
+pub mod cron;
+pub mod cronjob;
 pub mod jobflow;
 pub mod jobtemplate;
 mod merge_patch;
@@ -59,6 +61,7 @@ pub fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(jobflow::JobFlowController),
         Box::new(jobtemplate::JobTemplateController),
         Box::new(queue::QueueController),
+        Box::new(cronjob::CronJobController),
         Box::<podgroup::PodGroupController>::default(),
         Box::new(ttl::TtlController),
     ]

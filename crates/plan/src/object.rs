@@ -15,6 +15,7 @@ use krafla_api::{Key, Kind, OwnerReference, Pairs, Time, Uid};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use crate::cronjob::VcCronJob;
 use crate::jobflow::{JobFlow, JobTemplate};
 use crate::placement::{Affinity, SchedulingGate, Taint, Toleration};
 
@@ -79,6 +80,8 @@ pub enum Body {
     Queue(Box<Queue>),
     /// A Command.
     Command(Box<CommandFields>),
+    /// A Volcano CronJob.
+    VcCronJob(Box<VcCronJob>),
     /// A JobFlow.
     JobFlow(Box<JobFlow>),
     /// A JobTemplate.
@@ -396,6 +399,11 @@ impl Object {
         if let Body::Command(command) = &self.body { Some(command) } else { None }
     }
 
+    /// As a Volcano CronJob.
+    pub fn as_vccronjob(&self) -> Option<&VcCronJob> {
+        if let Body::VcCronJob(cronjob) = &self.body { Some(cronjob) } else { None }
+    }
+
     /// As a JobFlow.
     pub fn as_jobflow(&self) -> Option<&JobFlow> {
         if let Body::JobFlow(flow) = &self.body { Some(flow) } else { None }
@@ -434,6 +442,7 @@ impl Body {
             Kind::PodGroup => Body::PodGroup(serde_json::from_slice(json)?),
             Kind::Queue => Body::Queue(serde_json::from_slice(json)?),
             Kind::Command => Body::Command(serde_json::from_slice(json)?),
+            Kind::VcCronJob => Body::VcCronJob(serde_json::from_slice(json)?),
             Kind::JobFlow => Body::JobFlow(serde_json::from_slice(json)?),
             Kind::JobTemplate => Body::JobTemplate(serde_json::from_slice(json)?),
             Kind::Node => Body::Node(serde_json::from_slice(json)?),
@@ -454,8 +463,7 @@ impl Body {
             | Kind::NetworkPolicy
             | Kind::Lease
             | Kind::CustomResourceDefinition
-            | Kind::DaemonSet
-            | Kind::VcCronJob => Body::Other,
+            | Kind::DaemonSet => Body::Other,
         })
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use krafla_api::volcano::JobStatus;
 use krafla_api::{Key, Kind, Time};
 
-use crate::jobflow::JobFlow;
+use crate::cronjob::due_time;
 use crate::object::Body;
 use crate::{Controller, Object, Objects, Plan, Propagation, Snapshot, Step, controlling_keys};
 
@@ -27,12 +27,12 @@ impl Controller for TtlController {
     }
 
     fn watches(&self) -> &'static [Kind] {
-        &[Kind::JobFlow]
+        &[Kind::JobFlow, Kind::VcCronJob]
     }
 
     fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
         match changed.kind {
-            Kind::JobFlow => {
+            Kind::JobFlow | Kind::VcCronJob => {
                 objects.children(&changed.meta.uid, Kind::VcJob).map(|job| job.meta.key.clone()).collect()
             }
             _ => vec![changed.meta.key.clone()],
@@ -42,7 +42,7 @@ impl Controller for TtlController {
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
         let Some(job) = snapshot.root() else { return Plan::nothing() };
         match &job.body {
-            Body::VcJob(_) if is_awaited_by_its_flow(job, snapshot.objects) => Plan::nothing(),
+            Body::VcJob(_) if is_awaited_by_its_maker(job, snapshot.objects) => Plan::nothing(),
             Body::VcJob(body) if body.status.state.phase.is_finished() => {
                 plan(job, finished_at(&body.status), body.spec.ttl_seconds_after_finished, snapshot.now)
             }
@@ -79,18 +79,22 @@ pub fn plan(job: &Object, finished_at: Option<Time>, ttl_seconds: Option<i32>, n
     Plan { steps: vec![delete], ..Plan::nothing() }
 }
 
-/// Whether the JobFlow that made the job has yet to write down how it ended. Until then the job is the only one who knows: were
-/// it removed while nobody looks, the flow would run it again.
-fn is_awaited_by_its_flow(job: &Object, objects: &Objects) -> bool {
-    let owner = controlling_keys(Kind::JobFlow, job);
-    let flow = owner.first().and_then(|key| objects.get(Kind::JobFlow, key));
-    let flow =
-        flow.filter(|flow| Some(&flow.meta.uid) == job.meta.controller_uid() && !flow.meta.is_deleting());
-    let is_recorded = |flow: &JobFlow| {
-        let of_job = flow.status.job_status_list.iter().find(|entry| *entry.name == *job.meta.key.name);
-        of_job.is_some_and(|entry| entry.state.is_finished())
-    };
-    flow.and_then(|flow| flow.as_jobflow()).is_some_and(|flow| !is_recorded(flow))
+/// Whether the JobFlow or CronJob that made the job has yet to write down that it ran. Until then the job is the only one who
+/// knows: were it removed while nobody looks, it would be run again.
+fn is_awaited_by_its_maker(job: &Object, objects: &Objects) -> bool {
+    let makers = [Kind::JobFlow, Kind::VcCronJob].into_iter().flat_map(|kind| {
+        controlling_keys(kind, job).into_iter().filter_map(move |key| objects.get(kind, &key))
+    });
+    let mut living = makers
+        .filter(|maker| Some(&maker.meta.uid) == job.meta.controller_uid() && !maker.meta.is_deleting());
+    living.any(|maker| match &maker.body {
+        Body::JobFlow(flow) => {
+            let mut recorded = flow.status.job_status_list.iter().filter(|entry| entry.state.is_finished());
+            !recorded.any(|entry| *entry.name == *job.meta.key.name)
+        }
+        Body::VcCronJob(cronjob) => due_time(job) > cronjob.status.last_schedule_time,
+        _ => false,
+    })
 }
 
 /// When a Volcano Job finished. A status without the time of its last change still has those of its conditions.

@@ -138,3 +138,35 @@ spec:
     assert_eq!(up.field(&format!("podgroup/{group}"), "{.spec.minResources.cpu}"), "10m");
     up.wait_for(&format!("podgroup/{group}"), "{.status.phase}", "Completed");
 }
+
+#[test]
+fn a_cronjob_runs_again_and_again_and_keeps_as_many_jobs_as_it_should() {
+    let up = Up::start();
+    let template =
+        job("ignored", "true", "").replace("apiVersion", "#").replace("kind:", "#").replace('\n', "\n    ");
+    up.apply(&format!(
+        "
+apiVersion: batch.volcano.sh/v1alpha1
+kind: CronJob
+metadata: {{name: tick}}
+spec:
+  schedule: '@every 1s'
+  concurrencyPolicy: Forbid
+  successfulJobsHistoryLimit: 1
+  jobTemplate:
+    {template}
+"
+    ));
+    let first = r"{.items[0].metadata.annotations.volcano\.sh/cronjob-scheduled-timestamp}";
+    up.kubectl_ok(&[
+        "wait",
+        "cronvcjob/tick",
+        "--for=jsonpath={.status.lastSuccessfulTime}",
+        "--timeout=60s",
+    ]);
+    let before = up.field("vcjob", first);
+    assert!(before.ends_with('Z'), "{before}");
+    // Each goes when a newer one has completed.
+    up.kubectl_ok(&["wait", "vcjob", "--all", "--for=delete", "--timeout=60s"]);
+    assert_ne!(up.field("cronvcjob/tick", "{.status.lastScheduleTime}"), before);
+}
