@@ -5,6 +5,7 @@ mod cluster;
 mod manifest;
 mod pod_access;
 mod pod_logs;
+mod progress;
 mod run;
 mod up;
 

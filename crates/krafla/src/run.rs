@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use futures_util::StreamExt;
-use krafla_api::volcano::JobPhase;
+use futures_util::stream::select_all;
 use krafla_api::{Key, Kind};
 use krafla_node::Mode;
 use krafla_plan::{Object, Propagation, Step};
@@ -18,6 +18,7 @@ use crate::cli::{self, Output};
 use crate::cluster::{self, Cluster};
 use crate::manifest::{self, Manifest};
 use crate::pod_logs;
+use crate::progress::{self, End, FOLLOWED};
 
 /// What shells report of a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: u8 = 130;
@@ -27,7 +28,7 @@ const EXIT_INTERRUPTED: u8 = 130;
 #[error("{0:#}")]
 pub(crate) struct BadInput(pub(crate) anyhow::Error);
 
-/// Runs the jobs in the files and waits for their end.
+/// Runs the jobs and flows in the files and waits for their end.
 pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
     let started = Instant::now();
     let manifests = manifest::read_all(&args.files).map_err(BadInput)?;
@@ -43,7 +44,7 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
         mode: Mode::EndWithNode,
     };
     let cluster = Cluster::start(config).await?;
-    let mut run = Run { cluster: &cluster, jobs: BTreeMap::new(), started, output: args.output };
+    let mut run = Run { cluster: &cluster, followed: BTreeMap::new(), started, output: args.output };
     let outcome = tokio::select! {
         outcome = run.until_all_have_ended(manifests, args.logs) => outcome,
         () = any(&mut interrupt, &mut terminate) => Ok(ExitCode::from(EXIT_INTERRUPTED)),
@@ -68,8 +69,8 @@ async fn any(one: &mut Signal, other: &mut Signal) {
 
 struct Run<'a> {
     cluster: &'a Cluster,
-    /// Each job as it was last seen.
-    jobs: BTreeMap<Key, Option<Object>>,
+    /// Each job and flow as it was last seen.
+    followed: BTreeMap<(Kind, Key), Option<Object>>,
     started: Instant,
     output: Option<Output>,
 }
@@ -81,34 +82,35 @@ impl Run<'_> {
         follows_logs: bool,
     ) -> Result<ExitCode> {
         let revision = self.cluster.client.list(Kind::VcJob).await?.revision;
+        let mut jobs = Vec::new();
         for manifest in manifests {
             let key = self.create(&manifest).await?;
-            if manifest.kind == Kind::VcJob {
-                self.jobs.insert(key, None);
+            if FOLLOWED.contains(&manifest.kind) {
+                jobs.extend(job_keys(&manifest, &key));
+                self.followed.insert((manifest.kind, key), None);
             }
         }
-        if self.jobs.is_empty() {
-            return Err(
-                BadInput(anyhow!("there is no Job in the files, so there is nothing to wait for")).into()
-            );
+        if self.followed.is_empty() {
+            let message = "there is no Job and no JobFlow in the files, so there is nothing to wait for";
+            return Err(BadInput(anyhow!(message)).into());
         }
-        let keys: Vec<Key> = self.jobs.keys().cloned().collect();
-        let logs = pod_logs::Follower::start(self.cluster, follows_logs.then_some(keys), revision);
+        let logs = pod_logs::Follower::start(self.cluster, follows_logs.then_some(jobs), revision);
         self.follow(revision).await?;
         logs.finish().await;
-        let failed: Vec<&Key> = self
-            .jobs
-            .iter()
-            .filter(|(_, job)| phase(job) != JobPhase::Completed)
-            .map(|(key, _)| key)
-            .collect();
-        for key in &failed {
-            pod_logs::explain(self.cluster, key).await?;
+        let mut failed = self
+            .followed
+            .values()
+            .flatten()
+            .filter(|object| progress::end(object) != Some(End::Well))
+            .peekable();
+        let code = if failed.peek().is_none() { ExitCode::SUCCESS } else { ExitCode::from(1) };
+        for key in failed.flat_map(progress::failed_jobs) {
+            pod_logs::explain(self.cluster, &key).await?;
         }
         if self.output == Some(Output::Json) {
             println!("{:#}", self.result());
         }
-        Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        Ok(code)
     }
 
     async fn create(&self, manifest: &Manifest) -> Result<Key> {
@@ -125,42 +127,53 @@ impl Run<'_> {
         }
     }
 
-    /// Prints each job's way until all have ended.
+    /// Prints the way of each job and flow until all have ended.
     async fn follow(&mut self, revision: u64) -> Result<()> {
-        let mut events = self.cluster.client.watch(Kind::VcJob, revision);
-        while self.jobs.values().any(|job| !is_ended(&phase(job))) {
-            let event = events.next().await.ok_or_else(|| anyhow!("the watch of jobs ended"))??;
+        let watches = FOLLOWED.map(|kind| {
+            self.cluster
+                .client
+                .watch(kind, revision)
+                .map(move |event| event.map(|event| (kind, event)))
+                .boxed()
+        });
+        let mut events = select_all(watches);
+        while self.followed.values().any(|object| object.as_ref().and_then(progress::end).is_none()) {
+            let (kind, event) = events.next().await.ok_or_else(|| anyhow!("the watch of jobs ended"))??;
             if event.event_type == EventType::Bookmark {
                 continue;
             }
-            let object = Object::decode(Kind::VcJob, &event.object);
-            let Some(seen) = self.jobs.get_mut(&object.meta.key) else { continue };
+            let object = Object::decode(kind, &event.object);
+            let Some(seen) = self.followed.get_mut(&(kind, object.meta.key.clone())) else { continue };
             if event.event_type == EventType::Deleted {
-                return Err(anyhow!("job {} was deleted before it ended", object.meta.key.name));
+                // One that has ended may be removed, by its time to live or otherwise.
+                if seen.as_ref().and_then(progress::end).is_none() {
+                    let (what, name) = (kind.info().singular, &object.meta.key.name);
+                    return Err(anyhow!("{what} {name} was deleted before it ended"));
+                }
+                continue;
             }
-            let before = phase(seen);
+            let before = seen.as_ref().map(progress::news);
             let now = seen.insert(object);
-            if before != phase_of(now) {
-                let line = line(now, self.started);
+            if before.as_ref() != Some(&progress::news(now)) && !is_new(now) {
+                let line = format!("{} ({:.2} s)", progress::line(now), self.started.elapsed().as_secs_f64());
                 self.say(&line);
             }
         }
         Ok(())
     }
 
-    /// Deletes all jobs and waits until their pods have ended.
+    /// Deletes all jobs and flows and waits until their pods have ended.
     async fn end_jobs(&self) {
-        for (key, job) in &self.jobs {
-            let Some(job) = job else { continue };
+        for object in self.followed.values().flatten() {
             let step = Step::Delete {
-                kind: Kind::VcJob,
-                key: key.clone(),
-                uid: job.meta.uid.clone(),
+                kind: object.kind,
+                key: object.meta.key.clone(),
+                uid: object.meta.uid.clone(),
                 revision: None,
                 propagation: Propagation::Foreground,
                 grace_seconds: None,
             };
-            // A job that is gone already has ended.
+            // One that is gone already has ended.
             let _ = self.cluster.client.write(&step).await;
         }
         let Ok(listed) = self.cluster.client.list(Kind::VcJob).await else { return };
@@ -181,45 +194,30 @@ impl Run<'_> {
     }
 
     fn result(&self) -> serde_json::Value {
-        let jobs = self.jobs.values().flatten().filter_map(|object| {
-            let status = &object.as_vcjob()?.status;
-            let (key, phase) = (&object.meta.key, &status.state.phase);
-            Some(json!({ "namespace": key.namespace.as_ref(), "name": key.name.as_ref(), "phase": phase, "status": status }))
-        });
-        json!({ "jobs": jobs.collect::<Vec<_>>(), "seconds": self.started.elapsed().as_secs_f64() })
+        let of_kind = |kind: Kind| {
+            let objects = self.followed.values().flatten().filter(move |object| object.kind == kind);
+            objects.map(progress::result).collect::<Vec<_>>()
+        };
+        json!({
+            "jobs": of_kind(Kind::VcJob),
+            "flows": of_kind(Kind::JobFlow),
+            "seconds": self.started.elapsed().as_secs_f64(),
+        })
     }
 }
 
-fn phase(job: &Option<Object>) -> JobPhase {
-    job.as_ref().map_or(JobPhase::Unset, phase_of)
+/// Whether nobody has looked at a job or flow yet.
+fn is_new(object: &Object) -> bool {
+    let is_new_job = object.as_vcjob().is_some_and(|job| job.status.state.phase.is_unset());
+    is_new_job || object.as_jobflow().is_some_and(|flow| flow.status.state.phase.is_unset())
 }
 
-fn phase_of(job: &Object) -> JobPhase {
-    job.as_vcjob().map_or(JobPhase::Unset, |job| job.status.state.phase.clone())
-}
-
-fn is_ended(phase: &JobPhase) -> bool {
-    phase.is_finished() || *phase == JobPhase::Aborted
-}
-
-/// One line about a job: its phase, its pods, why, and the time.
-fn line(object: &Object, started: Instant) -> String {
-    let Some(job) = object.as_vcjob() else { return String::new() };
-    let status = &job.status;
-    let counts = [
-        (status.pending, "pending"),
-        (status.running, "running"),
-        (status.succeeded, "succeeded"),
-        (status.failed, "failed"),
-        (status.terminating, "terminating"),
-    ];
-    let counts: Vec<String> =
-        counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    let mut line = format!("{}: {}", object.meta.key.name, status.state.phase);
-    for part in [counts.join(", "), status.state.message.clone()] {
-        if !part.is_empty() {
-            line = format!("{line}, {part}");
-        }
+/// The jobs that a manifest stands for: itself, or one for each step of a flow.
+fn job_keys(manifest: &Manifest, key: &Key) -> Vec<Key> {
+    if manifest.kind == Kind::VcJob {
+        return vec![key.clone()];
     }
-    format!("{line} ({:.2} s)", started.elapsed().as_secs_f64())
+    let steps = manifest.object.pointer("/spec/flows").and_then(serde_json::Value::as_array);
+    let names = steps.into_iter().flatten().filter_map(|step| step.get("name")?.as_str());
+    names.map(|name| Key::new(&key.namespace, &format!("{}-{name}", key.name))).collect()
 }

@@ -140,6 +140,32 @@ fn an_interrupted_run_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_flow_is_followed_step_by_step() {
+    let pipeline = repository_file("examples/pipeline.yaml");
+    let output = krafla().args(["run", "--logs"]).arg(pipeline).output().unwrap();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    for line in [
+        "ml-pipeline: Running, data-preprocess Completed, model-training waits, model-evaluation waits",
+        "[ml-pipeline-model-training-worker-1] worker 1 has trained its part",
+        "ml-pipeline: Succeed, data-preprocess Completed, model-training Completed, model-evaluation Completed",
+    ] {
+        assert!(stdout.contains(line), "{line} is missing in:\n{stdout}");
+    }
+}
+
+#[test]
+fn a_flow_whose_job_fails_exits_with_1_and_shows_why() {
+    let template = job("echo no luck; exit 3", "").replace("batch.volcano.sh", "flow.volcano.sh");
+    let template = template.replace("kind: Job", "kind: JobTemplate");
+    let flow = "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {name: f}\nspec: {flows: [{name: a}]}";
+    let (code, stdout, stderr) = run_text(&format!("{template}---\n{flow}\n"));
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains("f: Failed, a Failed"), "{stdout}");
+    assert!(stderr.contains("f-a-work-0") && stderr.contains("no luck"), "{stderr}");
+}
+
+#[test]
 fn every_example_completes() {
     let mut examples: Vec<_> =
         std::fs::read_dir(repository_file("examples")).unwrap().map(|entry| entry.unwrap().path()).collect();

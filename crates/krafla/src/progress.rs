@@ -1,0 +1,141 @@
+//! How jobs and flows are doing: in one line each for people, and whether they have ended.
+
+use krafla_api::volcano::{JobFlowPhase, JobPhase};
+use krafla_api::{Key, Kind};
+use krafla_plan::Object;
+use krafla_plan::jobflow::JobFlow;
+use krafla_plan::object::VcJob;
+use serde_json::{Value, json};
+
+/// The kinds that a run waits for.
+pub(crate) const FOLLOWED: [Kind; 2] = [Kind::VcJob, Kind::JobFlow];
+
+/// Up to so many steps of a flow are named; of more only the number in each state is told.
+const STEPS_NAMED_MAX: usize = 12;
+
+/// How something ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// As it should.
+    Well,
+    /// Otherwise.
+    Badly,
+}
+
+/// How a job or flow ended, if it has.
+pub(crate) fn end(object: &Object) -> Option<End> {
+    if let Some(job) = object.as_vcjob() {
+        return match &job.status.state.phase {
+            JobPhase::Completed => Some(End::Well),
+            JobPhase::Failed | JobPhase::Terminated | JobPhase::Aborted => Some(End::Badly),
+            _ => None,
+        };
+    }
+    match &object.as_jobflow()?.status.state.phase {
+        JobFlowPhase::Succeed => Some(End::Well),
+        JobFlowPhase::Failed => Some(End::Badly),
+        _ => None,
+    }
+}
+
+/// One line about a job or flow. When it is no other than before, or only counts differ, it need not be said again.
+pub(crate) fn line(object: &Object) -> String {
+    match (object.as_vcjob(), object.as_jobflow()) {
+        (Some(job), _) => of_job(&object.meta.key, job),
+        (None, Some(flow)) => of_flow(&object.meta.key, flow),
+        (None, None) => String::new(),
+    }
+}
+
+/// What of a line is news.
+pub(crate) fn news(object: &Object) -> String {
+    match object.as_vcjob() {
+        Some(job) => job.status.state.phase.to_string(),
+        None => line(object),
+    }
+}
+
+/// The job's phase, its pods, and why.
+fn of_job(key: &Key, job: &VcJob) -> String {
+    let status = &job.status;
+    let counts = [
+        (status.pending, "pending"),
+        (status.running, "running"),
+        (status.succeeded, "succeeded"),
+        (status.failed, "failed"),
+        (status.terminating, "terminating"),
+    ];
+    let counts: Vec<String> =
+        counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let parts = [counts.join(", "), status.state.message.clone()];
+    let parts = parts.iter().filter(|part| !part.is_empty());
+    parts.fold(format!("{}: {}", key.name, status.state.phase), |line, part| format!("{line}, {part}"))
+}
+
+/// The flow's phase, and that of each of its steps in the order of the spec.
+fn of_flow(key: &Key, flow: &JobFlow) -> String {
+    let state = |step: &str| {
+        let name = format!("{}-{step}", key.name);
+        let recorded = flow.status.job_status_list.iter().find(|job| job.name == name);
+        recorded.map_or("waits".to_owned(), |job| job.state.to_string())
+    };
+    let steps: Vec<(&str, String)> =
+        flow.spec.flows.iter().map(|step| (step.name.as_str(), state(&step.name))).collect();
+    let told: Vec<String> = if steps.len() <= STEPS_NAMED_MAX {
+        steps.iter().map(|(name, state)| format!("{name} {state}")).collect()
+    } else {
+        let mut counts = std::collections::BTreeMap::<&str, usize>::new();
+        steps.iter().for_each(|(_, state)| *counts.entry(state).or_default() += 1);
+        counts.iter().map(|(state, n)| format!("{n} {state}")).collect()
+    };
+    let told = told.iter().map(String::as_str);
+    let phase = flow.status.state.phase.to_string();
+    std::iter::once(format!("{}: {phase}", key.name).as_str()).chain(told).collect::<Vec<_>>().join(", ")
+}
+
+/// The jobs of a flow that did not end well.
+pub(crate) fn failed_jobs(object: &Object) -> Vec<Key> {
+    let Some(flow) = object.as_jobflow() else { return vec![object.meta.key.clone()] };
+    let names = flow.status.failed_jobs.iter().chain(&flow.status.terminated_jobs);
+    names.map(|name| Key::new(&object.meta.key.namespace, name)).collect()
+}
+
+/// A job or flow for a program to read.
+pub(crate) fn result(object: &Object) -> Value {
+    let key = &object.meta.key;
+    let (phase, status) = match (object.as_vcjob(), object.as_jobflow()) {
+        (Some(job), _) => (json!(job.status.state.phase), json!(job.status)),
+        (None, Some(flow)) => (json!(flow.status.state.phase), json!(flow.status)),
+        (None, None) => (Value::Null, Value::Null),
+    };
+    json!({ "namespace": key.namespace.as_ref(), "name": key.name.as_ref(), "phase": phase, "status": status })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(n_steps: usize, phase: &str) -> Object {
+        let steps: Vec<Value> = (0..n_steps).map(|step| json!({ "name": format!("s{step}") })).collect();
+        let jobs = json!([{ "name": "f-s0", "state": "Completed" }, { "name": "f-s1", "state": "Running" }]);
+        let flow = json!({
+            "metadata": { "namespace": "ns", "name": "f" },
+            "spec": { "flows": steps },
+            "status": { "state": { "phase": phase }, "jobStatusList": jobs, "failedJobs": ["f-s1"] },
+        });
+        Object::decode(Kind::JobFlow, flow.to_string().as_bytes())
+    }
+
+    #[test]
+    fn a_flows_steps_are_told_in_order_and_counted_when_they_are_many() {
+        assert_eq!(line(&flow(3, "Running")), "f: Running, s0 Completed, s1 Running, s2 waits");
+        assert_eq!(line(&flow(1000, "Running")), "f: Running, 1 Completed, 1 Running, 998 waits");
+    }
+
+    #[test]
+    fn only_success_is_a_good_end() {
+        let ends = ["Pending", "Running", "Succeed", "Failed"].map(|phase| end(&flow(1, phase)));
+        assert_eq!(ends, [None, None, Some(End::Well), Some(End::Badly)]);
+        assert_eq!(failed_jobs(&flow(2, "Failed")), [Key::new("ns", "f-s1")]);
+    }
+}
