@@ -58,6 +58,7 @@ impl Cluster {
 
         let mut tasks = JoinSet::new();
         tasks.spawn(api.clone().run_namespaces());
+        tasks.spawn(api.clone().run_quotas());
         tasks.spawn(Collector::new(api.clone()).run());
         tasks.spawn(run_controllers(client.clone(), krafla_plan::controllers()));
         tasks.spawn(run_controllers(client.clone(), vec![Box::new(Scheduler::default())]));

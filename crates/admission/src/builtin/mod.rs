@@ -4,20 +4,71 @@
 //!   network.rs   NetworkPolicy, EndpointSlice, Endpoints      rbac.rs       roles and their bindings
 //!   storage.rs   PersistentVolume                             disruption.rs PodDisruptionBudget
 //!   workload.rs  Deployment, ReplicaSet, StatefulSet, DaemonSet
+//!   limits.rs    LimitRange: what pods get and may ask for    quota.rs      ResourceQuota: what objects cost
 //! ```
 //!
 //! The words are kube-apiserver's. Each function says everything that is wrong at once.
 
 pub mod disruption;
+pub mod limits;
 pub mod network;
+pub mod quota;
 pub mod rbac;
 pub mod storage;
 pub mod workload;
 
+use std::collections::BTreeMap;
+
+use krafla_api::Quantity;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::json::At;
 use crate::{Finding, Path, Verdict};
+
+/// A list of amounts; what is no amount is left out.
+fn amounts(list: Option<&Value>) -> BTreeMap<String, Quantity> {
+    let list = list.and_then(Value::as_object).into_iter().flatten();
+    list.filter_map(|(name, amount)| Some((name.clone(), Quantity::deserialize(amount).ok()?))).collect()
+}
+
+/// What a pod asks for in all: its containers together, or the neediest init container with those that run beside it, and
+/// its overhead.
+fn pod_amounts(pod: &Value, list: &str) -> BTreeMap<String, Quantity> {
+    let of = |container: &Value| amounts(container.pointer(&format!("/resources/{list}")));
+    let containers = |name: &str| {
+        pod.pointer(&format!("/spec/{name}")).and_then(Value::as_array).map_or(&[][..], Vec::as_slice)
+    };
+    let mut total = BTreeMap::new();
+    containers("containers").iter().for_each(|container| add(&mut total, of(container)));
+    let (mut beside, mut peak) = (BTreeMap::new(), BTreeMap::new());
+    for container in containers("initContainers") {
+        let is_sidecar = container.get("restartPolicy").is_some_and(|policy| policy == "Always");
+        let mut during = beside.clone();
+        add(&mut during, of(container));
+        if is_sidecar {
+            beside.clone_from(&during);
+        }
+        raise(&mut peak, during);
+    }
+    add(&mut total, beside);
+    raise(&mut total, peak);
+    add(&mut total, amounts(pod.pointer("/spec/overhead")));
+    total
+}
+
+fn add(total: &mut BTreeMap<String, Quantity>, more: BTreeMap<String, Quantity>) {
+    for (name, amount) in more {
+        *total.entry(name).or_default() += amount;
+    }
+}
+
+fn raise(total: &mut BTreeMap<String, Quantity>, other: BTreeMap<String, Quantity>) {
+    for (name, amount) in other {
+        let slot = total.entry(name).or_default();
+        *slot = amount.max(*slot);
+    }
+}
 
 /// Runs checks over an object.
 fn findings(object: &Value, check: impl FnOnce(&At<'_>, &mut Verdict)) -> Vec<Finding> {

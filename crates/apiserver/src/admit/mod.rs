@@ -4,6 +4,7 @@
 //! everything else is settled). Policies run in this process; webhooks, which are asked after them, are the only part of
 //! a write that may wait for the network.
 
+mod limits;
 mod priority;
 mod runtime_class;
 mod service;
@@ -94,6 +95,7 @@ impl Default for Admission {
                 Arc::new(runtime_class::RuntimeClass),
                 Arc::new(priority::PodPriority),
                 Arc::new(service::Addresses),
+                Arc::new(limits::LimitRanges),
             ],
             caller: Arc::new(webhooks::Https),
         }

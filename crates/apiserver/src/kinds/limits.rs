@@ -1,8 +1,11 @@
-//! Limit ranges.
+//! Limit ranges and quotas.
 
+use krafla_admission::builtin::{limits, quota};
+use krafla_api::Time;
 use serde_json::{Map, Value, json};
 
 use super::Rules;
+use crate::field::{self, FieldError};
 use crate::object;
 
 /// Limit ranges.
@@ -19,6 +22,23 @@ impl Rules for LimitRange {
                 fill(limit, "defaultRequest", "min");
             }
         }
+    }
+
+    fn validate(&self, range: &Value) -> Vec<FieldError> {
+        field::found(limits::validate(range))
+    }
+}
+
+/// Quotas. Only the server says how much of them is used.
+pub struct ResourceQuota;
+
+impl Rules for ResourceQuota {
+    fn on_create(&self, quota: &mut Value, _now: Time) {
+        object::remove(quota, "status");
+    }
+
+    fn validate(&self, quota: &Value) -> Vec<FieldError> {
+        field::found(quota::validate(quota))
     }
 }
 

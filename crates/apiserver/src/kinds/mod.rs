@@ -100,15 +100,6 @@ pub struct Plain;
 
 impl Rules for Plain {}
 
-/// A kind whose new objects have no status yet, whatever the client says.
-pub struct NoStatus;
-
-impl Rules for NoStatus {
-    fn on_create(&self, object: &mut Value, _now: Time) {
-        object::remove(object, "status");
-    }
-}
-
 /// Makes all fields but `changeable` what they were.
 pub fn keep_all_but(object: &mut Value, old: &Value, changeable: &[&str]) {
     let (Some(new), Some(old)) = (object.as_object_mut(), old.as_object()) else { return };

@@ -116,7 +116,9 @@ impl Api {
         // What the server said about the object has defaults of its own: a Job's labels are those of its pods.
         resource.rules.default(object);
         self.admission().validate(self, resource, Operation::Create, object, None)?;
-        self.validate_by_webhooks(resource, Part::Main, options, object, None).await
+        self.validate_by_webhooks(resource, Part::Main, options, object, None).await?;
+        // Last of all, since it is charged for good.
+        self.charge(resource, object, options).await
     }
 
     async fn put_new(&self, resource: &Resource, object: Value) -> Result<Answer, Status> {

@@ -21,6 +21,7 @@ mod namespaces;
 mod ownership;
 mod pods;
 mod prepare;
+mod quota;
 mod read;
 mod scale;
 #[cfg(test)]

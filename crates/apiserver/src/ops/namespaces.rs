@@ -24,14 +24,13 @@ impl Api {
                 tracing::warn!(%error, "a namespace could not be emptied; the next change is a reason to try again");
                 BTreeSet::new()
             });
-            self.changed_after(since, left).await;
+            self.changed_after(since, left.into_iter().chain([NAMESPACES.into()]).collect()).await;
         }
     }
 
-    /// Waits until something happens to namespaces or to one of these resources.
-    async fn changed_after(&self, revision: u64, resources: BTreeSet<ResourceId>) {
-        let resources = resources.into_iter().chain([NAMESPACES.into()]);
-        let watchers = resources.map(|resource| self.store().watch(&resource, revision));
+    /// Waits until something happens to one of these resources.
+    pub(super) async fn changed_after(&self, revision: u64, resources: BTreeSet<ResourceId>) {
+        let watchers = resources.into_iter().map(|resource| self.store().watch(&resource, revision));
         let changes = watchers.map(|watcher| {
             Box::pin(async move {
                 // A forgotten history is a reason to look again as well.

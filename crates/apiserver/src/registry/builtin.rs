@@ -116,7 +116,7 @@ fn core() -> Vec<Row> {
             .returns_deleted()
             .short("quota")
             .status()
-            .rules(kinds::NoStatus),
+            .rules(kinds::limits::ResourceQuota),
         v1("Secret", "secrets").selectable(&["type"]).columns(table::SECRET).rules(kinds::config::Secret),
         v1("ServiceAccount", "serviceaccounts")
             .returns_deleted()

@@ -1,0 +1,224 @@
+//! Quotas: what a new object costs is charged before it is stored, and what goes is counted out again later.
+//!
+//! A charge is a write to the quota on the condition that nobody else charged it meanwhile, so a quota is never overdrawn
+//! by two at once. If the object is not stored after all, the quota stays charged until it is counted anew; the other
+//! order would let too much through.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use krafla_admission::builtin::quota;
+use krafla_api::{Key, Quantity};
+use serde_json::{Value, json};
+
+use super::ownership::Ownership;
+use super::{Api, Part, WriteOptions, parse};
+use crate::object;
+use crate::registry::Resource;
+use crate::status::Status;
+use crate::store::ResourceId;
+
+const QUOTAS: &str = "resourcequotas";
+/// How long changes are gathered before quotas are counted anew: counting looks at every object of a namespace.
+const GATHERING: Duration = Duration::from_millis(200);
+
+impl Api {
+    /// Charges all quotas of a namespace with a new object, or refuses it.
+    pub(super) async fn charge(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
+        let quotas = self.store().snapshot(&QUOTAS.into());
+        // Events tell of trouble, also of that with quotas.
+        if quotas.entries.is_empty() || resource.storage.as_str() == "events" {
+            return Ok(());
+        }
+        let Some(of_quotas) = self.registry().find("", "v1", QUOTAS) else { return Ok(()) };
+        let (plural, group) = (&resource.names.plural, &resource.names.group);
+        for entry in quotas.range(Some(object::namespace(object)), None) {
+            if quota::charge(&parse(entry)?, plural, group, object).is_none() {
+                continue;
+            }
+            let options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+            let charged = |old: &Value| match quota::charge(old, plural, group, object) {
+                None => Ok(old.clone()),
+                Some(Ok(used)) => Ok(with_status(old, "used", &used)),
+                Some(Err(why)) => Err(Status::forbidden(&resource.qualified(), object::name(object), &why)),
+            };
+            let (part, managers) = (Part::Status, Ownership::Kept);
+            match self.change(&of_quotas, &entry.key, part, managers, &options, charged).await {
+                // A quota that went meanwhile limits nothing.
+                Err(status) if status.code == 404 => {}
+                outcome => {
+                    outcome?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts what quotas limit, whenever something of it changes, for as long as it is polled.
+    pub async fn run_quotas(self) {
+        loop {
+            let since = self.store().revision();
+            let limited = self.count_quotas().await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "a quota could not be counted; the next change is a reason to try again");
+                BTreeSet::new()
+            });
+            self.changed_after(since, limited.into_iter().chain([QUOTAS.into()]).collect()).await;
+            tokio::time::sleep(GATHERING).await;
+        }
+    }
+
+    /// Says in the status of every quota what it limits and how much of that is used. Returns the resources that count.
+    pub async fn count_quotas(&self) -> Result<BTreeSet<ResourceId>, Status> {
+        let mut limited = BTreeSet::new();
+        let Some(of_quotas) = self.registry().find("", "v1", QUOTAS) else { return Ok(limited) };
+        for entry in self.store().snapshot(&QUOTAS.into()).entries.values() {
+            let hard = hard_of(&parse(entry)?);
+            limited.extend(self.limited_by(&hard).into_iter().map(|resource| resource.storage.clone()));
+            let (options, part, managers) = (WriteOptions::default(), Part::Status, Ownership::Kept);
+            let counted = |old: &Value| {
+                let hard = hard_of(old);
+                let used = self.count(&entry.key, old, &hard);
+                Ok(with_status(&with_status(old, "hard", &hard), "used", &used))
+            };
+            match self.change(&of_quotas, &entry.key, part, managers, &options, counted).await {
+                Err(status) if status.code != 404 => return Err(status),
+                _ => {}
+            }
+        }
+        Ok(limited)
+    }
+
+    /// How much of what a quota limits is used.
+    fn count(&self, quota: &Key, object: &Value, hard: &quota::Amounts) -> quota::Amounts {
+        let mut used: quota::Amounts = hard.keys().map(|name| (name.clone(), Quantity::ZERO)).collect();
+        for resource in self.limited_by(hard) {
+            let (plural, group) = (&resource.names.plural, &resource.names.group);
+            for entry in self.store().snapshot(&resource.storage).range(Some(&quota.namespace), None) {
+                let Ok(counted) = parse(entry) else { continue };
+                if !quota::selects(object, plural, &counted) {
+                    continue;
+                }
+                for (name, amount) in quota::usage(plural, group, &counted) {
+                    if let Some(used) = used.get_mut(&name) {
+                        *used += amount;
+                    }
+                }
+            }
+        }
+        used
+    }
+
+    /// The resources of which a quota counts something, each in one version.
+    fn limited_by(&self, hard: &quota::Amounts) -> Vec<std::sync::Arc<Resource>> {
+        let table = self.registry().table();
+        let mut seen = BTreeSet::new();
+        let concerned = table.resources().filter(|resource| {
+            let names = &resource.names;
+            hard.keys().any(|name| quota::concerns(name, &names.plural, &names.group))
+        });
+        concerned.filter(|resource| seen.insert(resource.storage.clone())).cloned().collect()
+    }
+}
+
+fn hard_of(quota: &Value) -> quota::Amounts {
+    let hard = quota.pointer("/spec/hard").and_then(Value::as_object).into_iter().flatten();
+    hard.filter_map(|(name, amount)| Some((name.clone(), amount.as_str()?.parse().ok()?))).collect()
+}
+
+fn with_status(quota: &Value, field: &str, amounts: &quota::Amounts) -> Value {
+    let mut quota = quota.clone();
+    let shown: serde_json::Map<String, Value> =
+        amounts.iter().map(|(name, amount)| (name.clone(), json!(amount.to_string()))).collect();
+    object::part(&mut quota, "status").insert(field.to_owned(), Value::Object(shown));
+    quota
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::FutureExt;
+    use krafla_api::Kind;
+
+    use super::*;
+    use crate::SystemEnv;
+    use crate::admit::Admission;
+    use crate::ops::DeleteOptions;
+    use crate::store::Store;
+
+    fn cluster() -> Api {
+        let api = Api::new(Store::in_memory(), Arc::new(SystemEnv), Admission::default());
+        api.bootstrap().now_or_never().unwrap().unwrap();
+        api
+    }
+
+    fn create(api: &Api, kind: Kind, object: Value) -> Result<(), Status> {
+        let resource = api.registry().of_kind(kind).unwrap();
+        let object = crate::codec::normalise(&resource, &object).unwrap();
+        let options = WriteOptions::default();
+        api.create(&resource, "default", object, &options).now_or_never().unwrap().map(drop)
+    }
+
+    fn count(api: &Api) {
+        api.count_quotas().now_or_never().unwrap().unwrap();
+    }
+
+    fn used(api: &Api) -> Value {
+        let entry = api.store().get(&QUOTAS.into(), &Key::new("default", "q")).unwrap();
+        parse(&entry).unwrap().pointer("/status/used").cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn what_a_quota_allows_is_charged_and_given_back() {
+        let api = cluster();
+        let quotas = api.registry().find("", "v1", QUOTAS).unwrap();
+        let quota =
+            json!({"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1", "count/configmaps": "2"}}});
+        let options = WriteOptions::default();
+        api.create(&quotas, "default", quota, &options).now_or_never().unwrap().unwrap();
+        count(&api);
+        assert_eq!(used(&api), json!({"pods": "0", "count/configmaps": "0"}));
+        let pod = |name: &str| {
+            let container = json!({"name": "c", "image": "i"});
+            json!({"metadata": {"name": name}, "spec": {"containers": [container]}})
+        };
+        create(&api, Kind::Pod, pod("a")).unwrap();
+        assert_eq!(used(&api)["pods"], "1");
+        let refused = create(&api, Kind::Pod, pod("b")).unwrap_err();
+        let why =
+            "pods \"b\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1";
+        assert_eq!(refused.message, why);
+        let pods = api.registry().of_kind(Kind::Pod).unwrap();
+        let (key, now) = (Key::new("default", "a"), DeleteOptions::default());
+        api.delete(&pods, &key, &now).now_or_never().unwrap().unwrap();
+        count(&api);
+        assert_eq!(used(&api)["pods"], "0");
+        create(&api, Kind::Pod, pod("b")).unwrap();
+    }
+
+    #[test]
+    fn limit_ranges_fill_pods_in_and_bound_them() {
+        let api = cluster();
+        let ranges = api.registry().find("", "v1", "limitranges").unwrap();
+        let limit = json!({"type": "Container", "max": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}});
+        let range = json!({"metadata": {"name": "l"}, "spec": {"limits": [limit]}});
+        let options = WriteOptions::default();
+        api.create(&ranges, "default", range, &options).now_or_never().unwrap().unwrap();
+        let pod = |name: &str, resources: Value| {
+            let container = json!({"name": "c", "image": "i", "resources": resources});
+            json!({"metadata": {"name": name}, "spec": {"containers": [container]}})
+        };
+        create(&api, Kind::Pod, pod("a", json!({}))).unwrap();
+        let stored = parse(&api.store().get(&"pods".into(), &Key::new("default", "a")).unwrap()).unwrap();
+        let filled = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "2"}});
+        assert_eq!(stored["spec"]["containers"][0]["resources"], filled);
+        let refused = create(&api, Kind::Pod, pod("b", json!({"limits": {"cpu": "3"}}))).unwrap_err();
+        let why = "maximum cpu usage per Container is 2, but limit is 3";
+        assert_eq!(refused.message, format!("pods \"b\" is forbidden: {why}"));
+    }
+}
