@@ -17,6 +17,7 @@ mod certificates;
 mod delete_options;
 mod discovery;
 mod lists;
+mod metrics;
 mod objects;
 mod openapi;
 mod path;
@@ -31,6 +32,7 @@ mod watches;
 mod write_options;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
@@ -50,6 +52,7 @@ use crate::status::Status;
 use accept::Accept;
 use auth::User;
 use body::Reply;
+use metrics::{Counted, Metrics};
 use objects::ObjectRequest;
 use path::{ResourcePath, Route};
 use query::Query;
@@ -65,6 +68,7 @@ pub(crate) struct Context {
     address: String,
     pod_access: Option<Arc<dyn PodAccess>>,
     in_flight: Semaphore,
+    metrics: Metrics,
     /// Becomes true when the server stops: watches end then.
     stopping: tokio::sync::watch::Receiver<bool>,
 }
@@ -90,7 +94,10 @@ impl Context {
         let (head, incoming) = request.into_parts();
         let query = Query::parse(head.uri.query().unwrap_or_default());
         let accept = header(&head.headers, ACCEPT.as_str());
-        let outcome = match path::route(head.uri.path()) {
+        let started = Instant::now();
+        let route = path::route(head.uri.path());
+        let counted = self.counted(&head.method, &route, &query);
+        let outcome = match route {
             Route::Other(parts) => Ok(plain::answer(self, &head.method, &parts, accept.as_deref(), &query)),
             Route::Unknown => Err(Status::unknown_resource()),
             Route::Resource(path) => {
@@ -99,7 +106,22 @@ impl Context {
             }
             route => self.discovery(&head.method, route, accept.as_deref()),
         };
-        outcome.unwrap_or_else(|status| body::refusal(&status))
+        let reply = outcome.unwrap_or_else(|status| body::refusal(&status));
+        self.metrics.answered(&counted, reply.status().as_u16(), started.elapsed());
+        reply
+    }
+
+    /// What a request is counted as. Only what is served has a name there.
+    fn counted(&self, method: &Method, route: &Route, query: &Query) -> Counted {
+        let Route::Resource(path) = route else { return Counted::other(method) };
+        let resource = self.api.registry().find(&path.group, &path.version, &path.resource);
+        let is_served = resource
+            .is_some_and(|of| path.subresource.is_empty() || of.subresource(&path.subresource).is_some());
+        if is_served {
+            Counted::resource(method, path, path.is_watch || query.flag("watch"))
+        } else {
+            Counted::other(method)
+        }
     }
 
     fn discovery(&self, method: &Method, route: Route, accept: Option<&str>) -> Result<Reply, Status> {

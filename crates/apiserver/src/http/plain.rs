@@ -23,6 +23,7 @@ pub(super) fn answer(
         ["version"] => body::value(200, &version(), super::accept::Encoding::Json),
         [check @ ("healthz" | "livez" | "readyz")] => health(check, query),
         ["healthz" | "livez" | "readyz", "ping"] => body::text(200, "ok"),
+        ["metrics"] => body::full(200, "text/plain; version=0.0.4; charset=utf-8", context.metrics.page()),
         ["openapi", "v3"] => openapi::index(context),
         ["openapi", "v3", path @ ..] => openapi::document(context, &path.join("/"), accept),
         [""] => body::value(200, &paths(context), super::accept::Encoding::Json),
@@ -78,6 +79,6 @@ fn paths(context: &Context) -> Value {
             paths.push(format!("/{}", crate::schema::openapi::path_of(group, &version.name)));
         }
     }
-    paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    paths.extend(["/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
     json!({"paths": paths})
 }

@@ -17,6 +17,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 use super::certificates::Identity;
+use super::metrics::Metrics;
 use super::{Context, IN_FLIGHT_MAX, PodAccess, stopped};
 use crate::ops::Api;
 
@@ -91,6 +92,7 @@ pub async fn serve(
         address: address.to_string(),
         pod_access: config.pod_access,
         in_flight: Semaphore::new(IN_FLIGHT_MAX),
+        metrics: Metrics::new(),
         stopping,
     });
     let listening = tokio::spawn(listen(listener, acceptor, context));
