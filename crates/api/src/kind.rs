@@ -30,6 +30,8 @@ pub enum Kind {
     Command,
     PodGroup,
     Queue,
+    Job,
+    CronJob,
 }
 
 /// Whether objects of a kind live in a namespace.
@@ -92,7 +94,7 @@ const fn row(
 
 impl Kind {
     /// All kinds, in the order of the table.
-    pub const ALL: [Kind; 24] = [
+    pub const ALL: [Kind; 26] = [
         Kind::Namespace,
         Kind::Node,
         Kind::Pod,
@@ -117,6 +119,8 @@ impl Kind {
         Kind::Command,
         Kind::PodGroup,
         Kind::Queue,
+        Kind::Job,
+        Kind::CronJob,
     ];
 
     /// The kinds that Volcano defines, served from CRDs.
@@ -151,6 +155,8 @@ impl Kind {
         const RS: KindInfo = row("apps", "v1", "ReplicaSet", ["replicasets", "replicaset"], &["rs"], Namespaced, true);
         const STS: KindInfo = row("apps", "v1", "StatefulSet", ["statefulsets", "statefulset"], &["sts"], Namespaced, true);
         const DS: KindInfo = row("apps", "v1", "DaemonSet", ["daemonsets", "daemonset"], &["ds"], Namespaced, true);
+        const JOB: KindInfo = row("batch", "v1", "Job", ["jobs", "job"], &[], Namespaced, true);
+        const CRON: KindInfo = row("batch", "v1", "CronJob", ["cronjobs", "cronjob"], &["cj"], Namespaced, true);
         const VCJOB: KindInfo = row("batch.volcano.sh", "v1alpha1", "Job", ["jobs", "job"], &["vcjob", "vj"], Namespaced, true);
         const VCCRON: KindInfo = row("batch.volcano.sh", "v1alpha1", "CronJob", ["cronjobs", "cronjob"], &["cronvcjob", "cronvj"], Namespaced, true);
         const FLOW: KindInfo = row("flow.volcano.sh", "v1alpha1", "JobFlow", ["jobflows", "jobflow"], &["jf"], Namespaced, true);
@@ -177,6 +183,8 @@ impl Kind {
             Kind::ReplicaSet => &RS,
             Kind::StatefulSet => &STS,
             Kind::DaemonSet => &DS,
+            Kind::Job => &JOB,
+            Kind::CronJob => &CRON,
             Kind::VcJob => &VCJOB,
             Kind::VcCronJob => &VCCRON,
             Kind::JobFlow => &FLOW,

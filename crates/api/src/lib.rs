@@ -9,12 +9,14 @@
 //!   pairs    labels and annotations, in little memory
 //!   labels   label and annotation keys
 //!   words    vocabularies: phases, actions, events
+//!   batch    Kubernetes' own Job and CronJob
 //!   volcano  the seven Volcano kinds, typed
 //!   crd      the CustomResourceDefinitions generated from those types
 //! ```
 //!
 //! There is no logic here: nothing decides, nothing does I/O, nothing reads a clock.
 
+pub mod batch;
 pub mod crd;
 pub mod duration;
 pub mod kind;

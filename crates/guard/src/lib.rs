@@ -5,6 +5,7 @@
 //! one is a fault in a decision: it is refused as a whole, counted and logged; the process goes on.
 
 pub mod history;
+mod job;
 mod jobflow;
 mod vcjob;
 
@@ -74,6 +75,7 @@ pub fn check(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Violation> {
             jobflow::check(snapshot, plan)
         }
         Kind::VcCronJob => plan.writes().try_for_each(|step| touches_only_its_own(snapshot, step)),
+        Kind::Job => job::check(snapshot, plan),
         // The scheduler binds and marks what others own; its writes carry UIDs and revisions, and create or delete nothing.
         _ => Ok(()),
     }

@@ -4,11 +4,11 @@ use krafla_api::volcano::{JobFlowPhase, JobPhase};
 use krafla_api::{Key, Kind};
 use krafla_plan::Object;
 use krafla_plan::jobflow::JobFlow;
-use krafla_plan::object::VcJob;
+use krafla_plan::object::{Job, VcJob};
 use serde_json::{Value, json};
 
 /// The kinds that a run waits for.
-pub(crate) const FOLLOWED: [Kind; 2] = [Kind::VcJob, Kind::JobFlow];
+pub(crate) const FOLLOWED: [Kind; 3] = [Kind::VcJob, Kind::Job, Kind::JobFlow];
 
 /// Up to so many steps of a flow are named; of more only the number in each state is told.
 const STEPS_NAMED_MAX: usize = 12;
@@ -31,6 +31,10 @@ pub(crate) fn end(object: &Object) -> Option<End> {
             _ => None,
         };
     }
+    if let Some(job) = object.as_job() {
+        let end = job.status.finished()?;
+        return Some(if end.condition_type == "Complete" { End::Well } else { End::Badly });
+    }
     match &object.as_jobflow()?.status.state.phase {
         JobFlowPhase::Succeed => Some(End::Well),
         JobFlowPhase::Failed => Some(End::Badly),
@@ -40,15 +44,19 @@ pub(crate) fn end(object: &Object) -> Option<End> {
 
 /// One line about a job or flow. When it is no other than before, or only counts differ, it need not be said again.
 pub(crate) fn line(object: &Object) -> String {
-    match (object.as_vcjob(), object.as_jobflow()) {
-        (Some(job), _) => of_job(&object.meta.key, job),
-        (None, Some(flow)) => of_flow(&object.meta.key, flow),
-        (None, None) => String::new(),
-    }
+    let key = &object.meta.key;
+    let of_vcjob = object.as_vcjob().map(|job| of_vcjob(key, job));
+    let of_job = || object.as_job().map(|job| of_job(key, job));
+    let of_flow = || object.as_jobflow().map(|flow| of_flow(key, flow));
+    of_vcjob.or_else(of_job).or_else(of_flow).unwrap_or_default()
 }
 
 /// What of a line is news.
 pub(crate) fn news(object: &Object) -> String {
+    if let Some(job) = object.as_job() {
+        let status = &job.status;
+        return format!("{} {} {}", phase_of_job(job), status.succeeded, status.failed);
+    }
     match object.as_vcjob() {
         Some(job) => job.status.state.phase.to_string(),
         None => line(object),
@@ -56,7 +64,7 @@ pub(crate) fn news(object: &Object) -> String {
 }
 
 /// The job's phase, its pods, and why.
-fn of_job(key: &Key, job: &VcJob) -> String {
+fn of_vcjob(key: &Key, job: &VcJob) -> String {
     let status = &job.status;
     let counts = [
         (status.pending, "pending"),
@@ -65,11 +73,38 @@ fn of_job(key: &Key, job: &VcJob) -> String {
         (status.failed, "failed"),
         (status.terminating, "terminating"),
     ];
+    told(&format!("{}: {}", key.name, status.state.phase), &counts, &status.state.message)
+}
+
+/// The same of a Job of Kubernetes.
+fn of_job(key: &Key, job: &Job) -> String {
+    let status = &job.status;
+    let counts = [
+        (status.active, "active"),
+        (status.succeeded, "succeeded"),
+        (status.failed, "failed"),
+        (status.terminating.unwrap_or(0), "terminating"),
+    ];
+    let message = status.condition("Failed").map_or("", |failed| &failed.message);
+    told(&format!("{}: {}", key.name, phase_of_job(job)), &counts, message)
+}
+
+/// A Job of Kubernetes has no phase: this is the word that its conditions come to.
+fn phase_of_job(job: &Job) -> &str {
+    match job.status.finished() {
+        Some(end) => &end.condition_type,
+        None if job.status.condition("Suspended").is_some() => "Suspended",
+        None if job.status.start_time.is_some() => "Running",
+        None => "Pending",
+    }
+}
+
+fn told(start: &str, counts: &[(i32, &str)], message: &str) -> String {
     let counts: Vec<String> =
         counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    let parts = [counts.join(", "), status.state.message.clone()];
+    let parts = [counts.join(", "), message.to_owned()];
     let parts = parts.iter().filter(|part| !part.is_empty());
-    parts.fold(format!("{}: {}", key.name, status.state.phase), |line, part| format!("{line}, {part}"))
+    parts.fold(start.to_owned(), |line, part| format!("{line}, {part}"))
 }
 
 /// The flow's phase, and that of each of its steps in the order of the spec.
@@ -103,11 +138,10 @@ pub(crate) fn failed_jobs(object: &Object) -> Vec<Key> {
 /// A job or flow for a program to read.
 pub(crate) fn result(object: &Object) -> Value {
     let key = &object.meta.key;
-    let (phase, status) = match (object.as_vcjob(), object.as_jobflow()) {
-        (Some(job), _) => (json!(job.status.state.phase), json!(job.status)),
-        (None, Some(flow)) => (json!(flow.status.state.phase), json!(flow.status)),
-        (None, None) => (Value::Null, Value::Null),
-    };
+    let of_vcjob = object.as_vcjob().map(|job| (json!(job.status.state.phase), json!(job.status)));
+    let of_job = || object.as_job().map(|job| (json!(phase_of_job(job)), json!(job.status)));
+    let of_flow = || object.as_jobflow().map(|flow| (json!(flow.status.state.phase), json!(flow.status)));
+    let (phase, status) = of_vcjob.or_else(of_job).or_else(of_flow).unwrap_or_default();
     json!({ "namespace": key.namespace.as_ref(), "name": key.name.as_ref(), "phase": phase, "status": status })
 }
 

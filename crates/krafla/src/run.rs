@@ -176,12 +176,14 @@ impl Run<'_> {
             // One that is gone already has ended.
             let _ = self.cluster.client.write(&step).await;
         }
-        let Ok(listed) = self.cluster.client.list(Kind::VcJob).await else { return };
-        let mut left = listed.items.len();
-        let mut events = self.cluster.client.watch(Kind::VcJob, listed.revision);
-        while left > 0 {
-            let Some(Ok(event)) = events.next().await else { return };
-            left -= usize::from(event.event_type == EventType::Deleted);
+        for kind in [Kind::VcJob, Kind::Job] {
+            let Ok(listed) = self.cluster.client.list(kind).await else { return };
+            let mut left = listed.items.len();
+            let mut events = self.cluster.client.watch(kind, listed.revision);
+            while left > 0 {
+                let Some(Ok(event)) = events.next().await else { return };
+                left -= usize::from(event.event_type == EventType::Deleted);
+            }
         }
     }
 
@@ -198,8 +200,9 @@ impl Run<'_> {
             let objects = self.followed.values().flatten().filter(move |object| object.kind == kind);
             objects.map(progress::result).collect::<Vec<_>>()
         };
+        let jobs = [of_kind(Kind::VcJob), of_kind(Kind::Job)].concat();
         json!({
-            "jobs": of_kind(Kind::VcJob),
+            "jobs": jobs,
             "flows": of_kind(Kind::JobFlow),
             "seconds": self.started.elapsed().as_secs_f64(),
         })
@@ -209,12 +212,13 @@ impl Run<'_> {
 /// Whether nobody has looked at a job or flow yet.
 fn is_new(object: &Object) -> bool {
     let is_new_job = object.as_vcjob().is_some_and(|job| job.status.state.phase.is_unset());
+    let is_new_job = is_new_job || object.as_job().is_some_and(|job| job.status == Default::default());
     is_new_job || object.as_jobflow().is_some_and(|flow| flow.status.state.phase.is_unset())
 }
 
 /// The jobs that a manifest stands for: itself, or one for each step of a flow.
 fn job_keys(manifest: &Manifest, key: &Key) -> Vec<Key> {
-    if manifest.kind == Kind::VcJob {
+    if manifest.kind != Kind::JobFlow {
         return vec![key.clone()];
     }
     let steps = manifest.object.pointer("/spec/flows").and_then(serde_json::Value::as_array);

@@ -17,6 +17,7 @@ pub mod cron;
 pub mod cronjob;
 pub mod jobflow;
 pub mod jobtemplate;
+pub mod k8sjob;
 mod merge_patch;
 pub mod object;
 pub mod objects;
@@ -64,6 +65,9 @@ pub fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(cronjob::CronJobController),
         Box::<podgroup::PodGroupController>::default(),
         Box::new(ttl::TtlController),
+        Box::new(k8sjob::JobController),
+        Box::new(k8sjob::ReleaseController),
+        Box::new(k8sjob::TtlController),
     ]
 }
 

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use krafla_api::batch;
 use krafla_api::meta::null_as_default;
 use krafla_api::volcano::{
     CommandFields, JobSpec, JobStatus, PodGroupSpec, PodGroupStatus, QueueSpec, QueueStatus, ResourceList,
@@ -53,12 +54,20 @@ pub struct Meta {
     pub created_at: Option<Time>,
     /// When its deletion is due, once asked for.
     pub deleting_at: Option<Time>,
+    /// How long it has from being asked to go.
+    pub deletion_grace_seconds: i64,
 }
 
 impl Meta {
     /// Whether deletion has been asked for.
     pub fn is_deleting(&self) -> bool {
         self.deleting_at.is_some()
+    }
+
+    /// When deletion was asked for.
+    pub fn deletion_asked_at(&self) -> Option<Time> {
+        let due_at = self.deleting_at?;
+        Some(Time::from_seconds(due_at.0.as_second().saturating_sub(self.deletion_grace_seconds)))
     }
 
     /// The UID of the owner that manages this object.
@@ -72,6 +81,10 @@ impl Meta {
 pub enum Body {
     /// A Volcano Job.
     VcJob(Box<VcJob>),
+    /// A Job of Kubernetes.
+    Job(Box<Job>),
+    /// A CronJob of Kubernetes.
+    CronJob(Box<CronJob>),
     /// A pod.
     Pod(Box<Pod>),
     /// A PodGroup.
@@ -111,6 +124,26 @@ pub struct VcJob {
     pub spec: Arc<JobSpec>,
     /// What was last written down.
     pub status: JobStatus,
+}
+
+/// A Job of Kubernetes.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Job {
+    /// What the user wants.
+    pub spec: batch::JobSpec,
+    /// What was last written down.
+    pub status: batch::JobStatus,
+}
+
+/// A CronJob of Kubernetes.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct CronJob {
+    /// What the user wants.
+    pub spec: batch::CronJobSpec,
+    /// What was last written down.
+    pub status: batch::CronJobStatus,
 }
 
 /// A PodGroup.
@@ -216,9 +249,36 @@ pub struct PodStatus {
     pub container_statuses: Vec<ContainerStatus>,
     /// Each init container's state.
     pub init_container_statuses: Vec<ContainerStatus>,
-    /// What the scheduler says of it: the `PodScheduled` condition. No decision reads the others.
-    #[serde(rename = "conditions", deserialize_with = "pod_scheduled")]
+    /// What the scheduler, the node and others say of it.
+    pub conditions: PodConditions,
+}
+
+/// A pod's conditions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PodConditions {
+    /// What the scheduler says: `PodScheduled`, the only one whose words are read.
     pub scheduled: Option<Box<PodCondition>>,
+    /// All others by their type: `True`, `False` or `Unknown`.
+    pub statuses: Pairs,
+    /// When `Ready` last changed.
+    pub ready_changed_at: Option<Time>,
+}
+
+impl<'de> Deserialize<'de> for PodConditions {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let all: Vec<PodCondition> = null_as_default(deserializer)?;
+        let (scheduled, others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|condition| condition.condition_type == "PodScheduled");
+        let ready = others.iter().find(|condition| condition.condition_type == "Ready");
+        Ok(PodConditions {
+            scheduled: scheduled.into_iter().next().map(Box::new),
+            ready_changed_at: ready.and_then(|ready| ready.last_transition_time),
+            statuses: others
+                .into_iter()
+                .map(|condition| (condition.condition_type, condition.status))
+                .collect(),
+        })
+    }
 }
 
 /// A pod's condition.
@@ -236,11 +296,6 @@ pub struct PodCondition {
     pub reason: String,
     /// Why, for people.
     pub message: String,
-}
-
-fn pod_scheduled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<PodCondition>>, D::Error> {
-    let conditions: Vec<PodCondition> = null_as_default(deserializer)?;
-    Ok(conditions.into_iter().find(|condition| condition.condition_type == "PodScheduled").map(Box::new))
 }
 
 /// A pod's phase. A phase newer than this program reads as Unknown.
@@ -384,6 +439,16 @@ impl Object {
         if let Body::VcJob(job) = &self.body { Some(job) } else { None }
     }
 
+    /// As a Job of Kubernetes.
+    pub fn as_job(&self) -> Option<&Job> {
+        if let Body::Job(job) = &self.body { Some(job) } else { None }
+    }
+
+    /// As a CronJob of Kubernetes.
+    pub fn as_cron_job(&self) -> Option<&CronJob> {
+        if let Body::CronJob(cron_job) = &self.body { Some(cron_job) } else { None }
+    }
+
     /// As a pod.
     pub fn as_pod(&self) -> Option<&Pod> {
         if let Body::Pod(pod) = &self.body { Some(pod) } else { None }
@@ -434,6 +499,8 @@ impl Body {
         }
         Ok(match kind {
             Kind::VcJob => Body::VcJob(serde_json::from_slice(json)?),
+            Kind::Job => Body::Job(serde_json::from_slice(json)?),
+            Kind::CronJob => Body::CronJob(serde_json::from_slice(json)?),
             Kind::Pod => {
                 let mut pod: Box<Pod> = serde_json::from_slice(json)?;
                 pod.shrink();
@@ -525,6 +592,7 @@ struct NarrowMeta {
     finalizers: Option<Vec<String>>,
     creation_timestamp: Option<Time>,
     deletion_timestamp: Option<Time>,
+    deletion_grace_period_seconds: Option<i64>,
 }
 
 impl From<NarrowMeta> for Meta {
@@ -542,6 +610,7 @@ impl From<NarrowMeta> for Meta {
             finalizers: meta.finalizers.unwrap_or_default(),
             created_at: meta.creation_timestamp,
             deleting_at: meta.deletion_timestamp,
+            deletion_grace_seconds: meta.deletion_grace_period_seconds.unwrap_or(0),
         }
     }
 }

@@ -15,6 +15,8 @@ pub struct Objects {
     kinds: BTreeMap<Kind, BTreeMap<Key, Arc<Object>>>,
     /// Children by the UID of the owner that controls them. A dependent of another object's namesake is not found here.
     by_controller: BTreeMap<Uid, BTreeSet<(Kind, Key)>>,
+    /// Pods that nobody controls. They are few, and a Job may want them.
+    uncontrolled_pods: BTreeSet<Key>,
 }
 
 impl Objects {
@@ -22,6 +24,13 @@ impl Objects {
     pub fn insert(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
         let (kind, key) = (object.kind, object.meta.key.clone());
         let owner = object.meta.controller_uid().cloned();
+        if kind == Kind::Pod {
+            if owner.is_none() {
+                self.uncontrolled_pods.insert(key.clone());
+            } else {
+                self.uncontrolled_pods.remove(&key);
+            }
+        }
         let previous = self.kinds.entry(kind).or_default().insert(key.clone(), object);
         let owner_before = previous.as_ref().and_then(|object| object.meta.controller_uid());
         if owner_before != owner.as_ref() {
@@ -37,6 +46,9 @@ impl Objects {
     pub fn remove(&mut self, kind: Kind, key: &Key) -> Option<Arc<Object>> {
         let object = self.kinds.get_mut(&kind)?.remove(key)?;
         self.unindex(kind, key, object.meta.controller_uid());
+        if kind == Kind::Pod {
+            self.uncontrolled_pods.remove(key);
+        }
         Some(object)
     }
 
@@ -69,6 +81,17 @@ impl Objects {
         let from = self.kinds.get(&kind).map(|objects| objects.range(Key::new(namespace, "")..));
         let objects = from.into_iter().flatten().map(|(_, object)| object);
         objects.take_while(move |object| *object.meta.key.namespace == *namespace)
+    }
+
+    /// The pods of a namespace that nobody controls, in key order.
+    pub fn uncontrolled_pods<'a>(
+        &'a self,
+        namespace: &str,
+    ) -> impl Iterator<Item = &'a Arc<Object>> + use<'a> {
+        let first = Key::new(namespace, "");
+        let namespace = first.namespace.clone();
+        let keys = self.uncontrolled_pods.range(first..);
+        keys.take_while(move |key| key.namespace == namespace).filter_map(|key| self.get(Kind::Pod, key))
     }
 
     /// The objects of `kind` that `owner` controls, in key order.

@@ -2,6 +2,7 @@
 //!
 //! Preferences (`preferredDuringScheduling...`) are not here: they never decide whether a pod fits.
 
+use krafla_api::Pairs;
 use krafla_api::meta::{LabelSelector, LabelSelectorRequirement};
 use serde::Deserialize;
 
@@ -99,4 +100,30 @@ pub struct PodAffinityTerm {
 pub struct SchedulingGate {
     /// Its name.
     pub name: String,
+}
+
+/// Whether a selector picks something with these labels. An empty one picks everything.
+pub fn selects(selector: &LabelSelector, labels: &Pairs) -> bool {
+    selector.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value.as_str()))
+        && selector.match_expressions.iter().all(|it| is_met(it, labels.get(&it.key)))
+}
+
+/// Whether a label's value (or its absence) meets a requirement. An operator newer than this program is not met: a pod
+/// that waits and says so is better than one in the wrong place.
+pub fn is_met(requirement: &LabelSelectorRequirement, value: Option<&str>) -> bool {
+    let is_listed = |value: &str| requirement.values.iter().any(|listed| listed == value);
+    match requirement.operator.as_str() {
+        "In" => value.is_some_and(is_listed),
+        "NotIn" => !value.is_some_and(is_listed),
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        "Gt" => compare(value, &requirement.values).is_some_and(|(value, bound)| value > bound),
+        "Lt" => compare(value, &requirement.values).is_some_and(|(value, bound)| value < bound),
+        _ => false,
+    }
+}
+
+fn compare(value: Option<&str>, bounds: &[String]) -> Option<(i64, i64)> {
+    let [bound] = bounds else { return None };
+    Some((value?.parse().ok()?, bound.parse().ok()?))
 }

@@ -7,8 +7,15 @@ use krafla_api::{Key, Kind, Time, Uid};
 use krafla_plan::{Note, Object, Severity, Step};
 use serde_json::json;
 
-/// Who speaks. Dashboards and scripts look for Volcano's own name.
-const COMPONENT: &str = "vc-controller-manager";
+/// Who speaks. Dashboards and scripts look for Volcano's and Kubernetes' own names.
+fn component(about: Kind) -> &'static str {
+    match about {
+        Kind::Job => "job-controller",
+        Kind::CronJob => "cronjob-controller",
+        _ => "vc-controller-manager",
+    }
+}
+
 /// How many different things are remembered. Beyond that, the oldest is said anew instead of counted.
 const REMEMBERED_MAX: usize = 4096;
 
@@ -119,8 +126,8 @@ fn manifest(remark: &Remark, key: &Key) -> serde_json::Value {
         "type": severity,
         "reason": remark.note.reason,
         "message": remark.note.message,
-        "source": { "component": COMPONENT },
-        "reportingComponent": COMPONENT,
+        "source": { "component": component(remark.about.kind) },
+        "reportingComponent": component(remark.about.kind),
         "reportingInstance": "",
         "firstTimestamp": remark.at,
         "lastTimestamp": remark.at,

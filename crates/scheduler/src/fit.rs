@@ -6,10 +6,9 @@
 use std::collections::BTreeMap;
 
 use krafla_api::Pairs;
-use krafla_api::meta::{LabelSelector, LabelSelectorRequirement};
 use krafla_plan::Meta;
 use krafla_plan::object::PodSpec;
-use krafla_plan::placement::{NodeSelector, NodeSelectorTerm, Taint, Toleration};
+use krafla_plan::placement::{NodeSelector, NodeSelectorTerm, Taint, Toleration, is_met};
 
 use crate::node::Host;
 
@@ -67,34 +66,10 @@ fn holds(term: &NodeSelectorTerm, node: &Meta) -> bool {
         && match_fields.iter().all(|it| is_met(it, field(&it.key)))
 }
 
-/// Whether a selector picks something with these labels. An empty one picks everything.
-pub(crate) fn selects(selector: &LabelSelector, labels: &Pairs) -> bool {
-    has_labels(labels, &selector.match_labels)
-        && selector.match_expressions.iter().all(|it| is_met(it, labels.get(&it.key)))
-}
-
-/// Whether a label's value (or its absence) meets a requirement. An operator newer than this program is not met: a pod
-/// that waits and says so is better than one in the wrong place.
-fn is_met(requirement: &LabelSelectorRequirement, value: Option<&str>) -> bool {
-    let is_listed = |value: &str| requirement.values.iter().any(|listed| listed == value);
-    match requirement.operator.as_str() {
-        "In" => value.is_some_and(is_listed),
-        "NotIn" => !value.is_some_and(is_listed),
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        "Gt" => compare(value, &requirement.values).is_some_and(|(value, bound)| value > bound),
-        "Lt" => compare(value, &requirement.values).is_some_and(|(value, bound)| value < bound),
-        _ => false,
-    }
-}
-
-fn compare(value: Option<&str>, bounds: &[String]) -> Option<(i64, i64)> {
-    let [bound] = bounds else { return None };
-    Some((value?.parse().ok()?, bound.parse().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
+    use krafla_api::meta::LabelSelectorRequirement;
+
     use super::*;
 
     #[test]

@@ -14,10 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_api::Kind;
 use krafla_api::meta::LabelSelector;
-use krafla_plan::placement::PodAffinityTerm;
+use krafla_plan::placement::{PodAffinityTerm, selects};
 use krafla_plan::{Object, Objects};
 
-use crate::fit::selects;
 use crate::node::Host;
 
 /// A term on one board.

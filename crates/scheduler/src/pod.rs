@@ -13,7 +13,7 @@ use crate::gang::{Gang, WhyNot};
 pub(crate) fn status_patch(gang: &Gang<'_>, now: Time) -> Option<Step> {
     let (None, Some(WhyNot { message, .. })) = (gang.podgroup, &gang.why_not) else { return None };
     let Object { meta, .. } = gang.object()?;
-    let observed = gang.object()?.as_pod()?.status.scheduled.as_deref();
+    let observed = gang.object()?.as_pod()?.status.conditions.scheduled.as_deref();
     let said_before = observed.filter(|condition| condition.status == "False");
     if said_before.is_some_and(|condition| without_numbers(&condition.message) == without_numbers(message)) {
         return None;

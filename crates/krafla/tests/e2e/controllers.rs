@@ -170,3 +170,42 @@ spec:
     up.kubectl_ok(&["wait", "vcjob", "--all", "--for=delete", "--timeout=60s"]);
     assert_ne!(up.field("cronvcjob/tick", "{.status.lastScheduleTime}"), before);
 }
+
+#[test]
+fn a_job_of_kubernetes_is_suspended_resumed_and_deleted() {
+    let up = Up::start();
+    up.apply(
+        r#"
+apiVersion: batch/v1
+kind: Job
+metadata: {name: batch}
+spec:
+  parallelism: 2
+  completions: 2
+  suspend: true
+  template:
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 1
+      containers: [{name: main, image: any, command: [sleep, "1000"]}]
+"#,
+    );
+    up.kubectl_ok(&["wait", "job/batch", "--for=condition=Suspended", "--timeout=60s"]);
+    up.kubectl_ok(&["patch", "job/batch", "-p", r#"{"spec":{"suspend":false}}"#]);
+    up.wait_for("job/batch", "{.status.active}", "2");
+    up.kubectl_ok(&["patch", "job/batch", "-p", r#"{"spec":{"parallelism":1}}"#]);
+    up.wait_for("job/batch", "{.status.active}", "1");
+    assert_eq!(up.field("job/batch", "{.status.failed}"), "", "who is not needed has not failed");
+    up.kubectl_ok(&["delete", "job/batch"]);
+    up.kubectl_ok(&["wait", "pods", "--all", "--for=delete", "--timeout=60s"]);
+}
+
+#[test]
+fn kubectl_waits_for_a_job_of_kubernetes_that_goes_when_its_time_is_over() {
+    let up = Up::start();
+    up.kubectl_ok(&["create", "job", "once", "--image=any", "--", "true"]);
+    up.kubectl_ok(&["wait", "job/once", "--for=condition=Complete", "--timeout=60s"]);
+    up.wait_for("job/once", "{.status.succeeded}", "1");
+    up.kubectl_ok(&["patch", "job/once", "-p", r#"{"spec":{"ttlSecondsAfterFinished":0}}"#]);
+    up.kubectl_ok(&["wait", "job/once", "--for=delete", "--timeout=60s"]);
+}

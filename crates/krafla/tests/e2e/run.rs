@@ -178,3 +178,33 @@ fn every_example_completes() {
         assert_eq!(output.status.code(), Some(0), "{}:\n{stdout}{stderr}", example.display());
     }
 }
+
+#[test]
+fn a_job_of_kubernetes_runs_to_its_end_and_shows_its_progress() {
+    let output = krafla().arg("run").arg(repository_file("examples/indexed-job.yaml")).output().unwrap();
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    for word in ["indexed: Running, 2 active", "indexed: Complete, 5 succeeded"] {
+        assert!(lines.contains(word), "{word} is missing in:\n{lines}");
+    }
+}
+
+#[test]
+fn a_job_of_kubernetes_that_fails_exits_with_1_and_shows_why() {
+    let (code, stdout, stderr) = run_text(
+        r#"
+apiVersion: batch/v1
+kind: Job
+metadata: {name: a}
+spec:
+  podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: In, values: [42]}}]}
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: any, command: [sh, -c, 'echo out of luck; exit 42']}]
+"#,
+    );
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains("failed with exit code 42 matching FailJob rule at index 0"), "{stdout}");
+    assert!(stderr.contains("out of luck"), "{stderr}");
+}

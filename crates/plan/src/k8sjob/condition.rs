@@ -1,0 +1,48 @@
+//! The conditions of a Job.
+
+use krafla_api::Time;
+use krafla_api::batch::{JobCondition, JobStatus};
+
+/// The Job will complete; its pods are on their way out.
+pub(super) const SUCCESS_CRITERIA_MET: &str = "SuccessCriteriaMet";
+/// The Job will fail; its pods are on their way out.
+pub(super) const FAILURE_TARGET: &str = "FailureTarget";
+/// The Job has completed.
+pub(super) const COMPLETE: &str = "Complete";
+/// The Job has failed.
+pub(super) const FAILED: &str = "Failed";
+/// Nothing of the Job runs, because somebody wants that.
+pub(super) const SUSPENDED: &str = "Suspended";
+
+/// Sets a condition, in place if it is there. One that never held is not said to hold no more. Returns whether anything
+/// changed.
+pub(super) fn set(
+    status: &mut JobStatus,
+    (condition_type, holds): (&str, bool),
+    (reason, message): (&str, &str),
+    now: Time,
+) -> bool {
+    let now = Some(now.whole_seconds());
+    let new = JobCondition {
+        condition_type: condition_type.to_owned(),
+        status: if holds { "True" } else { "False" }.to_owned(),
+        last_probe_time: now,
+        last_transition_time: now,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    };
+    match status.conditions.iter_mut().find(|condition| condition.condition_type == condition_type) {
+        Some(old) if (&old.status, &old.reason, &old.message) == (&new.status, &new.reason, &new.message) => {
+            false
+        }
+        Some(old) => {
+            *old = new;
+            true
+        }
+        None if holds => {
+            status.conditions.push(new);
+            true
+        }
+        None => false,
+    }
+}

@@ -1,0 +1,342 @@
+//! The life of a Kubernetes Job (batch/v1), top to bottom in [`plan`].
+//!
+//! ```text
+//!   Job --owns--> Pod <job>-xxxxx               until enough of them have succeeded
+//!        or       Pod <job>-<index>-xxxxx       one that succeeds for each index
+//! ```
+//!
+//! A pod that has ended is counted exactly once, however often this program dies on the way (`track`). A Job whose end is
+//! decided says so first (`FailureTarget`, `SuccessCriteriaMet`), then its pods go, and only then has it ended: what
+//! [`plan`] does in that time follows from the condition that is stored, not from what led to it.
+//!
+//! Mirrors Kubernetes' `pkg/controller/job`; what is deliberately different stands in DEVIATIONS.md.
+
+mod backoff;
+mod condition;
+mod failure_policy;
+mod indexes;
+mod manage;
+mod outcome;
+mod pods;
+mod rank;
+mod release;
+mod success_policy;
+mod tally;
+mod template;
+mod track;
+mod ttl;
+
+#[cfg(test)]
+mod tests;
+
+use krafla_api::batch::{JobSpec, JobStatus};
+use krafla_api::{Key, Kind, OwnerReference, Time};
+use serde_json::{Value, json};
+
+use self::indexes::Indexes;
+use self::manage::Change;
+use self::outcome::Outcome;
+use self::pods::{Claim, JobPod};
+use self::tally::Tally;
+use crate::object::{Body, Meta};
+use crate::placement::selects;
+use crate::{
+    Controller, Note, Object, Objects, Plan, Propagation, Severity, Snapshot, Step, controlling_keys,
+    merge_patch,
+};
+
+pub use self::release::ReleaseController;
+pub use self::ttl::TtlController;
+
+/// The name by which a Job asks for Kubernetes' own controller.
+const KUBERNETES: &str = "kubernetes.io/job-controller";
+/// How many pods a plan names one by one in its notes.
+const NAMED_PODS_MAX: usize = 10;
+
+/// The controller of Jobs.
+pub struct JobController;
+
+impl Controller for JobController {
+    fn name(&self) -> &'static str {
+        "kubernetes-job-controller"
+    }
+
+    fn root(&self) -> Kind {
+        Kind::Job
+    }
+
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::Pod]
+    }
+
+    fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
+        let is_orphan = changed.kind == Kind::Pod && changed.meta.controller_uid().is_none();
+        if !is_orphan || changed.meta.labels.is_empty() {
+            return controlling_keys(Kind::Job, changed);
+        }
+        let jobs = objects.in_namespace(Kind::Job, &changed.meta.key.namespace);
+        let picking = jobs.filter(|job| {
+            let selector = job.as_job().and_then(|job| job.spec.selector.as_ref());
+            selector.is_some_and(|selector| selects(selector, &changed.meta.labels))
+        });
+        picking.map(|job| job.meta.key.clone()).collect()
+    }
+
+    fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
+        plan(snapshot)
+    }
+}
+
+/// What should be done for one Job now.
+pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
+    let Some(root) = snapshot.root() else { return Plan::nothing() };
+    let job = match &root.body {
+        Body::Job(job) => Job { meta: &root.meta, spec: &job.spec, status: &job.status, now: snapshot.now },
+        Body::Unreadable(why) => {
+            return Plan::hold("JobUnreadable", format!("the Job can not be read: {why}"));
+        }
+        _ => return Plan::nothing(),
+    };
+    if job.is_managed_by_another() || job.status.finished().is_some() {
+        return Plan::nothing();
+    }
+    if !job.has_known_mode() {
+        let message = "Skipped Job sync because completion mode is unknown".to_owned();
+        return Plan::hold("UnknownCompletionMode", message);
+    }
+    let pods = match pods::claim(&job, snapshot) {
+        Claim::Pods(pods) => pods,
+        Claim::Settle(steps) => return Plan { steps, ..Plan::nothing() },
+    };
+    let tally = Tally::of(&job, &pods);
+    let decided = outcome::decide(&job, &pods, &tally);
+    let change = match &decided {
+        Some(_) => Change::stop(&pods),
+        None if job.meta.is_deleting() => Change::default(),
+        None => manage::change(&job, &pods, &tally),
+    };
+    let mut plan = Plan { wake_at: change.wake_at, ..Plan::nothing() };
+    let retained = tally.retained.clone();
+    let tally = tally.after(&change);
+    let outcome = decided.or_else(|| outcome::completions_reached(&job, &tally));
+    if outcome.is_none() {
+        wake(&mut plan, outcome::deadline(&job));
+    }
+
+    let mut status = job.status.clone();
+    status.active = narrow(tally.active);
+    status.ready = Some(narrow(tally.ready));
+    status.terminating = Some(narrow(tally.terminating));
+    if !job.is_suspended() {
+        status.start_time.get_or_insert(job.now.whole_seconds());
+    }
+    let account = track::account(&job, &pods, &tally, outcome.as_ref(), &mut status);
+    wake(&mut plan, account.wake_at);
+    match &outcome {
+        Some(outcome) => end(&job, outcome, account.untracked.is_empty(), &mut status, &mut plan),
+        None if job.meta.is_deleting() => {}
+        None => suspend_or_resume(&job, &mut status, &mut plan),
+    }
+    remove(&change, &account.untracked, &mut plan);
+    create(&job, &change, &retained, snapshot.objects, &mut plan);
+    write_status(&job, &status, account.untracked.is_empty(), &mut plan);
+    plan
+}
+
+/// Says how the Job will end, and that it has ended once nothing of it is left.
+fn end(job: &Job<'_>, outcome: &Outcome, nothing_to_count: bool, status: &mut JobStatus, plan: &mut Plan) {
+    let [decided, ended] = outcome.conditions();
+    let why = (outcome.reason.as_str(), outcome.message.as_str());
+    condition::set(status, (decided, true), why, job.now);
+    let is_counted = status
+        .uncounted_terminated_pods
+        .as_ref()
+        .is_none_or(|listed| listed.succeeded.is_empty() && listed.failed.is_empty());
+    if !(nothing_to_count && is_counted && status.active == 0 && status.terminating == Some(0)) {
+        return;
+    }
+    condition::set(status, (ended, true), why, job.now);
+    if !outcome.is_success {
+        let reason = failure_reason(&outcome.reason);
+        return plan.notes.push(Note {
+            severity: Severity::Warning,
+            reason,
+            message: outcome.message.clone(),
+        });
+    }
+    status.completion_time.get_or_insert(job.now.whole_seconds());
+    if job.completions().is_some_and(|completions| i64::from(status.succeeded) > i64::from(completions)) {
+        let message = "Too many succeeded pods running after completion count reached".to_owned();
+        plan.notes.push(Note { severity: Severity::Warning, reason: "TooManySucceededPods", message });
+    }
+    let message = "Job completed".to_owned();
+    plan.notes.push(Note { severity: Severity::Normal, reason: "Completed", message });
+}
+
+fn failure_reason(reason: &str) -> &'static str {
+    let known = [
+        "PodFailurePolicy",
+        "BackoffLimitExceeded",
+        "DeadlineExceeded",
+        "MaxFailedIndexesExceeded",
+        "FailedIndexes",
+    ];
+    known.into_iter().find(|known| *known == reason).unwrap_or("Failed")
+}
+
+/// A suspended Job has no start; a resumed one starts anew, and so does its deadline.
+fn suspend_or_resume(job: &Job<'_>, status: &mut JobStatus, plan: &mut Plan) {
+    let (reason, message, note) = if job.is_suspended() {
+        ("JobSuspended", "Job suspended", "Suspended")
+    } else {
+        ("JobResumed", "Job resumed", "Resumed")
+    };
+    if condition::set(status, (condition::SUSPENDED, job.is_suspended()), (reason, message), job.now) {
+        status.start_time = (!job.is_suspended()).then(|| job.now.whole_seconds());
+        plan.notes.push(Note { severity: Severity::Normal, reason: note, message: message.to_owned() });
+    }
+}
+
+/// Lets go of pods, and removes those that are too many. A pod that goes unfinished loses its finalizer first, and is
+/// not counted.
+fn remove(change: &Change<'_>, untracked: &[&JobPod<'_>], plan: &mut Plan) {
+    let is_untracked = |pod: &JobPod<'_>| untracked.iter().any(|other| other.meta().uid == pod.meta().uid);
+    let released = change.delete.iter().filter(|pod| pod.is_tracked && !is_untracked(pod));
+    plan.steps.extend(untracked.iter().chain(released).map(|pod| pods::untrack(pod.object)));
+    for pod in &change.delete {
+        plan.steps.push(Step::Delete {
+            kind: Kind::Pod,
+            key: pod.meta().key.clone(),
+            uid: pod.meta().uid.clone(),
+            revision: None,
+            propagation: Propagation::Background,
+            grace_seconds: None,
+        });
+    }
+    let names: Vec<&str> = change.delete.iter().map(|pod| &*pod.meta().key.name).collect();
+    note_each("SuccessfulDelete", "Deleted", &names, plan);
+}
+
+fn create(
+    job: &Job<'_>,
+    change: &Change<'_>,
+    retained: &std::collections::BTreeMap<u32, &JobPod<'_>>,
+    objects: &Objects,
+    plan: &mut Plan,
+) {
+    let mut drawn = template::Names::new(job, objects);
+    let names: Vec<String> = change.create.iter().map(|index| drawn.draw(*index)).collect();
+    for (index, name) in change.create.iter().zip(&names) {
+        let failed = index.and_then(|index| retained.get(&index)).copied();
+        plan.steps.push(template::create(job, *index, failed, name));
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    note_each("SuccessfulCreate", "Created", &names, plan);
+}
+
+/// A note for each pod; of a crowd, only the first are named.
+fn note_each(reason: &'static str, verb: &str, names: &[&str], plan: &mut Plan) {
+    let mut note = |message| plan.notes.push(Note { severity: Severity::Normal, reason, message });
+    for name in names.iter().take(NAMED_PODS_MAX) {
+        note(format!("{verb} pod: {name}"));
+    }
+    if let Some(more) = names.len().checked_sub(NAMED_PODS_MAX).filter(|more| *more > 0) {
+        note(format!("{verb} {more} more pods"));
+    }
+}
+
+fn write_status(job: &Job<'_>, status: &JobStatus, nothing_to_count: bool, plan: &mut Plan) {
+    let Some(patch) = merge_patch::difference(&json!(job.status), &json!(status)) else { return };
+    // Counters may be a moment late. What decides does not wait, nor does the record of a pod that is let go.
+    let decides = |status: &JobStatus| (status.conditions.clone(), status.start_time, status.completion_time);
+    plan.status_may_wait = nothing_to_count && decides(job.status) == decides(status);
+    plan.status = Some(Step::Patch {
+        kind: Kind::Job,
+        key: job.meta.key.clone(),
+        uid: job.meta.uid.clone(),
+        revision: Some(job.meta.revision),
+        of_status: true,
+        patch: json!({ "status": patch }),
+    });
+}
+
+fn wake(plan: &mut Plan, at: Option<Time>) {
+    plan.wake_at = [plan.wake_at, at].into_iter().flatten().min();
+}
+
+/// A count as status has it.
+fn narrow(count: i64) -> i32 {
+    i32::try_from(count.max(0)).unwrap_or(i32::MAX)
+}
+
+/// One Job as all modules see it.
+struct Job<'a> {
+    meta: &'a Meta,
+    spec: &'a JobSpec,
+    status: &'a JobStatus,
+    now: Time,
+}
+
+impl Job<'_> {
+    fn is_managed_by_another(&self) -> bool {
+        self.spec.managed_by.as_deref().is_some_and(|manager| manager != KUBERNETES)
+    }
+
+    fn has_known_mode(&self) -> bool {
+        matches!(self.spec.completion_mode.as_deref(), None | Some("NonIndexed" | "Indexed"))
+    }
+
+    fn is_indexed(&self) -> bool {
+        self.spec.completion_mode.as_deref() == Some("Indexed")
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.spec.suspend == Some(true)
+    }
+
+    /// How many pods may run at once.
+    fn parallelism(&self) -> i64 {
+        i64::from(self.spec.parallelism.unwrap_or(1).max(0))
+    }
+
+    /// How many must succeed; without a number, one success is enough and the others may end by themselves.
+    fn completions(&self) -> Option<u32> {
+        let is_single = self.spec.completions.is_none() && self.spec.parallelism.is_none();
+        let completions = if is_single { Some(1) } else { self.spec.completions };
+        completions.map(|completions| u32::try_from(completions).unwrap_or(0))
+    }
+
+    fn backoff_limit(&self) -> i64 {
+        let default = if self.spec.backoff_limit_per_index.is_some() { i32::MAX } else { 6 };
+        i64::from(self.spec.backoff_limit.unwrap_or(default))
+    }
+
+    /// Whether a pod is replaced only once it has ended, not as soon as it is asked to.
+    fn replaces_only_failed(&self) -> bool {
+        self.spec.pod_failure_policy.is_some()
+            || self.spec.pod_replacement_policy.as_deref() == Some("Failed")
+    }
+
+    fn restarts_containers(&self) -> bool {
+        self.spec.template.pointer("/spec/restartPolicy").and_then(Value::as_str) == Some("OnFailure")
+    }
+
+    /// The indexes that are on record as completed and as failed, as far as the Job still has them.
+    fn recorded_indexes(&self, completions: u32) -> (Indexes, Indexes) {
+        let failed = self.status.failed_indexes.as_deref().unwrap_or_default();
+        (Indexes::parse(&self.status.completed_indexes, completions), Indexes::parse(failed, completions))
+    }
+
+    fn owner_reference(&self) -> Value {
+        let info = Kind::Job.info();
+        let owner = OwnerReference {
+            api_version: info.api_version(),
+            kind: info.kind.to_owned(),
+            name: self.meta.key.name.to_string(),
+            uid: self.meta.uid.clone(),
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        };
+        json!(owner)
+    }
+}

@@ -1,0 +1,72 @@
+//! Pods that a Job no longer counts: their tracking finalizer goes, so that they can be removed.
+//!
+//! A Job lets go of its own pods while it lives. Here are the others: those of a Job that is gone or has ended, and those
+//! that were taken away from theirs.
+
+use krafla_api::batch::JOB_TRACKING;
+use krafla_api::{Key, Kind};
+
+use super::pods::untrack;
+use crate::{Controller, Object, Objects, Plan, Snapshot};
+
+/// The controller that lets go of pods without a Job.
+pub struct ReleaseController;
+
+impl Controller for ReleaseController {
+    fn name(&self) -> &'static str {
+        "job-pod-release-controller"
+    }
+
+    fn root(&self) -> Kind {
+        Kind::Pod
+    }
+
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::Job]
+    }
+
+    fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
+        if changed.kind == Kind::Pod {
+            return is_held(changed, objects).then(|| changed.meta.key.clone()).into_iter().collect();
+        }
+        let pods = objects.children(&changed.meta.uid, Kind::Pod).filter(|pod| is_tracked(pod));
+        pods.map(|pod| pod.meta.key.clone()).collect()
+    }
+
+    fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
+        match snapshot.root() {
+            Some(pod) if is_held(pod, snapshot.objects) => {
+                Plan { steps: vec![untrack(pod)], ..Plan::nothing() }
+            }
+            _ => Plan::nothing(),
+        }
+    }
+}
+
+fn is_tracked(pod: &Object) -> bool {
+    pod.meta.finalizers.iter().any(|name| name == JOB_TRACKING)
+}
+
+/// Whether the pod is held for a count that nobody will make. What another controller manages is that one's own affair.
+fn is_held(pod: &Object, objects: &Objects) -> bool {
+    if !is_tracked(pod) {
+        return false;
+    }
+    let info = Kind::Job.info();
+    let Some(owner) = pod.meta.owners.iter().find(|owner| owner.controller == Some(true)) else {
+        return true;
+    };
+    if owner.kind != info.kind || owner.api_version != info.api_version() {
+        return false;
+    }
+    let key = Key::new(&pod.meta.key.namespace, &owner.name);
+    let job = objects.get(Kind::Job, &key).filter(|job| job.meta.uid == owner.uid);
+    match job.and_then(|job| job.as_job()) {
+        Some(job) => {
+            job.status.finished().is_some()
+                && job.spec.managed_by.as_deref().is_none_or(|it| it == super::KUBERNETES)
+        }
+        // One that can not be read is there all the same.
+        None => job.is_none(),
+    }
+}

@@ -1,0 +1,151 @@
+//! The pod that a Job makes from its template.
+
+use krafla_api::batch::{
+    COMPLETION_INDEX, COMPLETION_INDEX_VARIABLE, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT,
+    JOB_TRACKING,
+};
+use krafla_api::{Key, Kind};
+use serde_json::{Map, Value, json};
+
+use super::Job;
+use super::failure_policy::Verdict;
+use super::pods::JobPod;
+use crate::{Objects, Step};
+
+/// How long the part of a generated name before its last five characters may be.
+const PREFIX_LENGTH_MAX: usize = 58;
+/// What generated names end with: no vowels, so no words.
+const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// The pod of an index, or one without. `failed` is the pod whose place it takes, where failures are counted by index.
+pub(super) fn create(job: &Job<'_>, index: Option<u32>, failed: Option<&JobPod<'_>>, name: &str) -> Step {
+    let template = job.spec.template.as_object();
+    let part = |name: &str| {
+        let part = template.and_then(|template| template.get(name)).and_then(Value::as_object);
+        part.cloned().unwrap_or_default()
+    };
+    let (mut metadata, mut spec) = (part("metadata"), part("spec"));
+    for given in ["name", "namespace", "ownerReferences", "generateName"] {
+        metadata.remove(given);
+    }
+    metadata.insert("name".into(), name.into());
+    metadata.insert("generateName".into(), name_prefix(job, index).into());
+    metadata.insert("namespace".into(), job.meta.key.namespace.as_ref().into());
+    metadata.insert("ownerReferences".into(), json!([job.owner_reference()]));
+    add_finalizer(&mut metadata);
+    if let Some(index) = index {
+        set(&mut metadata, "labels", COMPLETION_INDEX, &index.to_string());
+        set(&mut metadata, "annotations", COMPLETION_INDEX, &index.to_string());
+        spec.insert("hostname".into(), format!("{}-{index}", job.meta.key.name).into());
+        add_index_variable(&mut spec);
+    }
+    if job.spec.backoff_limit_per_index.is_some() {
+        let [failures, ignored] = failures_so_far(failed);
+        set(&mut metadata, "annotations", INDEX_FAILURE_COUNT, &failures.to_string());
+        if ignored > 0 {
+            set(&mut metadata, "annotations", INDEX_IGNORED_FAILURE_COUNT, &ignored.to_string());
+        }
+    }
+    let object = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec });
+    Step::Create { kind: Kind::Pod, object }
+}
+
+fn failures_so_far(failed: Option<&JobPod<'_>>) -> [i32; 2] {
+    let Some(pod) = failed else { return [0, 0] };
+    let [failures, ignored] = pod.failures_before();
+    if pod.verdict == Verdict::Ignore {
+        [failures, ignored.saturating_add(1)]
+    } else {
+        [failures.saturating_add(1), ignored]
+    }
+}
+
+fn add_finalizer(metadata: &mut Map<String, Value>) {
+    let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(list) = finalizers.as_array_mut().filter(|list| !list.contains(&JOB_TRACKING.into())) {
+        list.push(JOB_TRACKING.into());
+    }
+}
+
+fn set(metadata: &mut Map<String, Value>, part: &str, key: &str, value: &str) {
+    let map = metadata.entry(part).or_insert_with(|| json!({}));
+    if map.is_null() {
+        *map = json!({});
+    }
+    if let Some(map) = map.as_object_mut() {
+        map.insert(key.to_owned(), value.into());
+    }
+}
+
+/// Every container learns its pod's index, unless the variable is taken.
+fn add_index_variable(spec: &mut Map<String, Value>) {
+    let field = format!("metadata.labels['{COMPLETION_INDEX}']");
+    for list in ["containers", "initContainers"] {
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        for container in containers.filter_map(Value::as_object_mut) {
+            let variables = container.entry("env").or_insert_with(|| json!([]));
+            if variables.is_null() {
+                *variables = json!([]);
+            }
+            let Some(variables) = variables.as_array_mut() else { continue };
+            if !variables.iter().any(|it| it.get("name") == Some(&COMPLETION_INDEX_VARIABLE.into())) {
+                variables.push(
+                    json!({ "name": COMPLETION_INDEX_VARIABLE, "valueFrom": { "fieldRef": { "fieldPath": field } } }),
+                );
+            }
+        }
+    }
+}
+
+/// What the names of such pods begin with. Of a long name the Job's part is cut, so that the index stays.
+pub(super) fn name_prefix(job: &Job<'_>, index: Option<u32>) -> String {
+    let end = index.map_or("-".to_owned(), |index| format!("-{index}-"));
+    let mut start = job.meta.key.name.to_string();
+    start.truncate(PREFIX_LENGTH_MAX.saturating_sub(end.len()));
+    start + &end
+}
+
+/// Names for new pods. A name follows from the Job and from what exists already, so that a pod whose creation was not
+/// confirmed is found to exist instead of being made twice.
+pub(super) struct Names<'a> {
+    objects: &'a Objects,
+    job: &'a Job<'a>,
+    next: std::collections::BTreeMap<Option<u32>, u32>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(job: &'a Job<'a>, objects: &'a Objects) -> Names<'a> {
+        Names { objects, job, next: Default::default() }
+    }
+
+    pub(super) fn draw(&mut self, index: Option<u32>) -> String {
+        let prefix = name_prefix(self.job, index);
+        let attempt = self.next.entry(index).or_default();
+        loop {
+            let name = format!("{prefix}{}", suffix(&self.job.meta.uid.0, index, *attempt));
+            *attempt = attempt.saturating_add(1);
+            let key = Key::new(&self.job.meta.key.namespace, &name);
+            if self.objects.get(Kind::Pod, &key).is_none() {
+                return name;
+            }
+        }
+    }
+}
+
+/// Five letters that look random and are not.
+fn suffix(uid: &str, index: Option<u32>, attempt: u32) -> String {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let text = format!("{uid}/{index:?}/{attempt}");
+    let mut hash = text.bytes().fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
+    // The last bytes of a text reach only the lowest bits of its hash; fold them over all.
+    hash ^= hash >> 32;
+    let base = LETTERS.len() as u64;
+    let mut letters = String::new();
+    for _ in 0..5 {
+        let position = usize::try_from(hash % base).unwrap_or(0);
+        letters.push(LETTERS.get(position).map_or('x', |letter| char::from(*letter)));
+        hash /= base;
+    }
+    letters
+}

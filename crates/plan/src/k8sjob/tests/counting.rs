@@ -1,0 +1,143 @@
+//! Each pod is counted once.
+
+use expect_test::expect;
+
+use super::fixture::{check, check_all};
+
+#[test]
+fn a_pod_is_put_on_record_let_go_and_counted() {
+    check_all(
+        "job parallelism=3 completions=9 replace=TerminatingOrFailed
+         status active=1
+         pod a Succeeded
+         pod b Failed
+         pod c Succeeded
+         pod d Failed
+         pod e Running going
+         pod f Running",
+        &expect![[r#"
+            status {"active":3,"terminating":1,"uncountedTerminatedPods":{"failed":["b","d","e"],"succeeded":["a","c"]}}
+            let go of a
+            let go of b
+            let go of c
+            let go of d
+            let go of e
+            create a-?
+            create a-?
+            --
+            status when convenient {"failed":3,"succeeded":2,"uncountedTerminatedPods":{"failed":null,"succeeded":null}}
+            --
+        "#]],
+    );
+}
+
+#[test]
+fn earlier_records_are_counted_with_new_ones_added() {
+    check_all(
+        "job parallelism=1 completions=9
+         status active=1 succeeded=2 failed=3 uncounted-succeeded=a,e uncounted-failed=b,f
+         pod a Succeeded
+         pod b Failed
+         pod c Succeeded
+         pod d Failed
+         pod e Succeeded untracked
+         pod g Running",
+        &expect![[r#"
+            status {"failed":4,"succeeded":3,"uncountedTerminatedPods":{"failed":["b","d"],"succeeded":["a","c"]}}
+            let go of a
+            let go of b
+            let go of c
+            let go of d
+            --
+            status when convenient {"failed":6,"succeeded":5,"uncountedTerminatedPods":{"failed":null,"succeeded":null}}
+            --
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_on_record_as_failed_stays_failed() {
+    check_all(
+        "job parallelism=1 completions=1
+         status uncounted-failed=a
+         pod a Succeeded",
+        &expect![[r#"
+            status {"active":1}
+            let go of a
+            create a-?
+            --
+            status when convenient {"failed":1,"uncountedTerminatedPods":{"failed":null}}
+            --
+        "#]],
+    );
+}
+
+#[test]
+fn a_counted_pod_is_not_counted_again() {
+    check(
+        "job parallelism=1 completions=2
+         status active=1 failed=1 succeeded=1
+         pod a Running
+         pod b Failed untracked
+         pod c Succeeded untracked",
+        &expect![""],
+    );
+}
+
+#[test]
+fn pods_that_ended_just_now_wait_for_others() {
+    check(
+        "job parallelism=1 completions=5
+         status active=1
+         pod a Running
+         pod b Succeeded ended=0",
+        &expect![[r#"
+            look again in 1 s
+        "#]],
+    );
+}
+
+#[test]
+fn a_status_keeps_at_most_five_hundred_pods() {
+    let mut text = "job parallelism=1 completions=600\nstatus active=1\npod a Running\n".to_owned();
+    for n in 0..510 {
+        text += &format!("pod s{n:03} Succeeded\n");
+    }
+    let plan = super::fixture::World::parse(&text).plan();
+    assert_eq!(plan.steps.len(), 500);
+}
+
+#[test]
+fn a_failure_that_a_rule_ignores_is_let_go_uncounted() {
+    check_all(
+        "job parallelism=1 completions=1
+         rule Ignore condition=DisruptionTarget
+         rule Count exit=1
+         status active=0
+         pod a Failed condition=DisruptionTarget exit=1
+         pod b Failed exit=1",
+        &expect![[r#"
+            status {"active":1,"uncountedTerminatedPods":{"failed":["b"]}}
+            let go of a
+            let go of b
+            create a-?
+            --
+            status when convenient {"failed":1,"uncountedTerminatedPods":{"failed":null}}
+            --
+        "#]],
+    );
+}
+
+#[test]
+fn the_requests_for_a_job_are_two_per_pod_and_four() {
+    for n in [1, 5, 40] {
+        let mut text = format!("job parallelism={n} completions={n}\nstatus active={n} ready={n}\n");
+        for pod in 0..n {
+            text += &format!("pod p{pod:02} Succeeded ended=0\n");
+        }
+        let mut world = super::fixture::World::parse(&text);
+        let n_writes = world.run_out();
+        // Before: the pods' creation, the status with their start and the one with their readiness.
+        assert_eq!(n_writes + n + 2, 2 * n + 4, "{n} pods");
+    }
+}

@@ -1,0 +1,8 @@
+//! Decision tables: Jobs and their pods in a few words, and what follows. The rows are upstream's own cases.
+
+mod counting;
+mod ending;
+mod fixture;
+mod indexed;
+mod release;
+mod running;
