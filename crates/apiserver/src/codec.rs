@@ -9,6 +9,7 @@ use crate::field::FieldError;
 use crate::registry::Resource;
 use crate::schema::decode::{self, Decoded, Finding};
 use crate::schema::json::Node;
+use crate::schema::table::TypeId;
 use crate::schema::{protobuf, yaml};
 use crate::status::{Qualified, Status};
 
@@ -72,7 +73,34 @@ pub(crate) fn decode_applied(body: &[u8]) -> Result<Value, Status> {
     }
 }
 
-/// A value that was made in this process, or by a patch, in the form of decoded ones.
+/// What a patch has made of an object. The decoder behind strategic merge patches words its faults differently.
+pub(crate) fn decode_patched(
+    resource: &Resource,
+    object: &Value,
+    is_strategic: bool,
+) -> Result<Decoded, String> {
+    match resource.schema {
+        Some(of) if is_strategic => {
+            let mut decoded = decode::decode_patched(object, of)?;
+            keep_empty_managers(&Node::from(object), &mut decoded.object);
+            Ok(decoded)
+        }
+        _ => decode_typed(resource, &Node::from(object)),
+    }
+}
+
+/// A patch may not make something else of a built-in object.
+pub(crate) fn check_still_of_kind(resource: &Resource, new: &Value, old: &Value) -> Result<(), String> {
+    let text = |object: &Value, name: &str| object[name].as_str().unwrap_or_default().to_owned();
+    let is_same = |name: &str| text(new, name) == text(old, name);
+    if resource.is_custom || is_same("apiVersion") && is_same("kind") {
+        return Ok(());
+    }
+    let read = |of| decode::decode(&Node::from(new), of).err();
+    mismatch(resource, &text(new, "apiVersion"), &text(new, "kind"), read).map_or(Ok(()), Err)
+}
+
+/// A value that was made in this process in the form of decoded ones.
 pub(crate) fn normalise(resource: &Resource, object: &Value) -> Result<Value, String> {
     let node = Node::from(object);
     decode_typed(resource, &node).map(|decoded| decoded.object)
@@ -108,23 +136,13 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// What strict field validation says, as one sentence.
-pub(crate) fn strict_message(findings: &[Finding]) -> String {
-    let list: Vec<String> = findings.iter().map(Finding::to_string).collect();
-    format!("strict decoding error: {}", list.join(", "))
-}
-
 fn decode_node(resource: &Resource, node: &Node<'_>, body: &[u8]) -> Result<Decoded, Status> {
     match node {
         Node::Object(_) | Node::Null => {}
         other => {
             let target = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
             let why = format!("json: cannot unmarshal {} into Go value of type {target}", other.go_kind());
-            let quoted = if resource.is_custom { format!(" ({})", in_hex(body)) } else { String::new() };
-            return Err(unrecognized_plain(
-                resource,
-                &format!("couldn't get version/kind; json parse error: {why}{quoted}"),
-            ));
+            return Err(unrecognized(resource, &why, body));
         }
     }
     let text = |name: &str| match node.field(name) {
@@ -135,7 +153,7 @@ fn decode_node(resource: &Resource, node: &Node<'_>, body: &[u8]) -> Result<Deco
     if resource.is_custom {
         check_custom_type(resource, node, [api_version, kind], body)?;
     } else {
-        check_type(resource, api_version, kind)?;
+        check_type(resource, api_version, kind, |of| decode::decode(node, of).err())?;
     }
     decode_typed(resource, node).map_err(|why| cannot_be_handled(resource, api_version, kind, &why))
 }
@@ -144,8 +162,9 @@ fn decode_protobuf(resource: &Resource, body: &[u8]) -> Result<Decoded, Status> 
     let Some(of) = resource.schema else {
         return Err(Status::unsupported_media_type("application/json, application/yaml"));
     };
-    let envelope = protobuf::open(body).map_err(|why| unrecognized_plain(resource, &why))?;
-    check_type(resource, &envelope.api_version, &envelope.kind)?;
+    let envelope = protobuf::open(body)
+        .map_err(|why| unrecognized_plain(resource, &format!("{why} ({})", excerpt(body))))?;
+    check_type(resource, &envelope.api_version, &envelope.kind, |_| None)?;
     let object = protobuf::decode(envelope.message, of)
         .map_err(|why| cannot_be_handled(resource, &envelope.api_version, &envelope.kind, &why))?;
     Ok(Decoded { object, findings: Vec::new() })
@@ -164,21 +183,44 @@ fn unrecognized_plain(resource: &Resource, why: &str) -> Status {
 }
 
 /// A body may leave out what it is, but not be something else.
-fn check_type(resource: &Resource, api_version: &str, kind: &str) -> Result<(), Status> {
+fn check_type(
+    resource: &Resource,
+    api_version: &str,
+    kind: &str,
+    read: impl FnOnce(TypeId) -> Option<String>,
+) -> Result<(), Status> {
+    match mismatch(resource, api_version, kind, read) {
+        Some(why) => Err(cannot_be_handled(resource, api_version, kind, &why)),
+        None => Ok(()),
+    }
+}
+
+/// Why an object that says it is of this kind is not of the resource. What is of another known kind is read as that
+/// first, which may go wrong too.
+fn mismatch(
+    resource: &Resource,
+    api_version: &str,
+    kind: &str,
+    read: impl FnOnce(TypeId) -> Option<String>,
+) -> Option<String> {
     let names = &resource.names;
     let is_kind = kind.is_empty() || *kind == *names.kind;
     let is_version = api_version.is_empty() || api_version == names.api_version();
     if is_kind && is_version {
-        return Ok(());
+        return None;
     }
     let shown = if kind.is_empty() { &names.kind } else { kind };
-    let own = &names.version;
-    let why = if is_version {
-        format!("converting ({own}.{shown}) to (core.{}): unknown conversion", names.kind)
-    } else {
-        not_registered(shown, api_version)
-    };
-    Err(cannot_be_handled(resource, api_version, kind, &why))
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let version = if api_version.is_empty() { &names.version } else { version };
+    let known = crate::schema::builtin().kind(group, version, shown).filter(|_| group != "meta.k8s.io");
+    if let Some(why) = known.and_then(read) {
+        return Some(why);
+    }
+    if is_version || known.is_some() {
+        let own = resource.go_type();
+        return Some(format!("converting ({version}.{shown}) to ({own}): unknown conversion"));
+    }
+    Some(not_registered(shown, api_version))
 }
 
 /// An object of a custom kind must say what it is.
@@ -230,12 +272,13 @@ fn cannot_be_handled(resource: &Resource, api_version: &str, kind: &str, why: &s
 /// The beginning of a body, as messages quote it.
 fn excerpt(body: &[u8]) -> String {
     const LENGTH: usize = 30;
-    match std::str::from_utf8(body) {
-        Ok(text) if text.is_ascii() => match text.get(..LENGTH) {
-            Some(start) if text.len() > LENGTH => format!("{start} ..."),
-            _ => text.to_owned(),
-        },
-        _ => in_hex(body.get(..LENGTH).unwrap_or(body)),
+    let start = body.get(..LENGTH).unwrap_or(body);
+    let rest = if body.len() > LENGTH { " ..." } else { "" };
+    match body.first() {
+        None => "<empty>".to_owned(),
+        // What looks like JSON is quoted as text.
+        Some(b'{') => format!("{}{rest}", String::from_utf8_lossy(start)),
+        Some(_) => format!("{}{rest}", in_hex(start)),
     }
 }
 

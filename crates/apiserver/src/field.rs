@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::schema::json::go_quote;
+
 /// A finding about one field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError {
@@ -30,6 +32,8 @@ pub enum Problem {
     NotSupported(Value),
     /// It appears twice.
     Duplicate(Value),
+    /// It, which upstream quotes in a form of its own, appears twice.
+    DuplicateAsShown(String),
     /// It refers to something that is not there.
     NotFound(Value),
     /// It may not be set, or not be changed.
@@ -102,6 +106,15 @@ impl FieldError {
         FieldError::new(field, Problem::Duplicate(value.into()), "")
     }
 
+    /// The value, quoted as `shown`, appears twice.
+    pub fn duplicate_as_shown(
+        field: impl Into<String>,
+        shown: impl Into<String>,
+        detail: impl Into<String>,
+    ) -> FieldError {
+        FieldError::new(field, Problem::DuplicateAsShown(shown.into()), detail)
+    }
+
     /// The field may not be set, or not be changed.
     pub fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> FieldError {
         FieldError::new(field, Problem::Forbidden, detail)
@@ -121,7 +134,7 @@ impl FieldError {
             }
             Problem::TypeInvalid(_) => "FieldValueTypeInvalid",
             Problem::NotSupported(_) => "FieldValueNotSupported",
-            Problem::Duplicate(_) => "FieldValueDuplicate",
+            Problem::Duplicate(_) | Problem::DuplicateAsShown(_) => "FieldValueDuplicate",
             Problem::NotFound(_) => "FieldValueNotFound",
             Problem::Forbidden => "FieldValueForbidden",
             Problem::TooLong => "FieldValueTooLong",
@@ -135,14 +148,13 @@ impl FieldError {
     pub fn message(&self) -> String {
         let (title, value) = match &self.problem {
             Problem::Required => ("Required value", None),
-            Problem::Invalid(value) | Problem::TypeInvalid(value) => {
-                ("Invalid value", Some(value.to_string()))
-            }
+            Problem::Invalid(value) | Problem::TypeInvalid(value) => ("Invalid value", Some(shown(value))),
             Problem::InvalidAsShown(shown) => ("Invalid value", Some(shown.clone())),
             Problem::InvalidUnquoted => ("Invalid value", None),
-            Problem::NotSupported(value) => ("Unsupported value", Some(value.to_string())),
-            Problem::Duplicate(value) => ("Duplicate value", Some(value.to_string())),
-            Problem::NotFound(value) => ("Not found", Some(value.to_string())),
+            Problem::NotSupported(value) => ("Unsupported value", Some(shown(value))),
+            Problem::Duplicate(value) => ("Duplicate value", Some(shown(value))),
+            Problem::DuplicateAsShown(shown) => ("Duplicate value", Some(shown.clone())),
+            Problem::NotFound(value) => ("Not found", Some(shown(value))),
             Problem::Forbidden => ("Forbidden", None),
             Problem::TooLong => ("Too long", None),
             Problem::TooMany(count) => ("Too many", Some(count.to_string())),
@@ -156,6 +168,11 @@ impl FieldError {
         }
         message
     }
+}
+
+/// A value as Go quotes it.
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), go_quote)
 }
 
 impl std::fmt::Display for FieldError {

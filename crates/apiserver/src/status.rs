@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::field::FieldError;
 use crate::object;
 use crate::schema::apply::Conflict;
+use crate::schema::json::go_quote;
 
 /// An answer other than the object that was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -215,7 +216,7 @@ impl Status {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        let status = Status::new(422, "Invalid", format!("{kind} \"{name}\" is invalid: {list}"));
+        let status = Status::new(422, "Invalid", format!("{kind} {} is invalid: {list}", go_quote(name)));
         status.with(Details { causes, ..Details::of(kind, name) })
     }
 

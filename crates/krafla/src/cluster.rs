@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use krafla_apiserver::admit::{Admission, Volcano};
+use krafla_apiserver::admit::{Admission, StorageProtection, Volcano};
 use krafla_apiserver::gc::Collector;
 use krafla_apiserver::http::write_private;
 use krafla_apiserver::store::Store;
@@ -52,13 +52,15 @@ impl Cluster {
         std::fs::create_dir_all(&config.data_dir)
             .with_context(|| format!("the data directory {} can not be made", config.data_dir.display()))?;
         let store = if config.in_memory { Store::in_memory() } else { Store::open(&config.data_dir)? };
-        let api = Api::new(store.clone(), Arc::new(SystemEnv), Admission::default().with(Volcano::default()));
+        let admission = Admission::default().with(Volcano::default()).with(StorageProtection);
+        let api = Api::new(store.clone(), Arc::new(SystemEnv), admission);
         api.bootstrap().await.context("the cluster's own objects can not be made")?;
         let client: Arc<dyn Client> = Arc::new(LocalClient::new(api.clone()));
 
         let mut tasks = JoinSet::new();
         tasks.spawn(api.clone().run_namespaces());
         tasks.spawn(api.clone().run_quotas());
+        tasks.spawn(api.clone().run_storage_protection());
         tasks.spawn(Collector::new(api.clone()).run());
         tasks.spawn(run_controllers(client.clone(), krafla_plan::controllers()));
         tasks.spawn(run_controllers(client.clone(), vec![Box::new(Scheduler::default())]));

@@ -1,9 +1,10 @@
 //! Claims of storage that a pod makes for itself.
 
 use krafla_api::Quantity;
+use serde_json::Value;
 
 use crate::json::At;
-use crate::{Verdict, names};
+use crate::{Finding, Path, Verdict, names};
 
 use super::check;
 
@@ -24,6 +25,13 @@ pub(super) fn ephemeral(source: &At<'_>, verdict: &mut Verdict) {
         }
     }
     validate_spec(&template.get("spec"), verdict);
+}
+
+/// Says everything that is wrong with a claim that stands by itself.
+pub fn validate_claim(claim: &Value) -> Vec<Finding> {
+    let mut verdict = Verdict::default();
+    validate_spec(&At::new(claim, Path::default()).get("spec"), &mut verdict);
+    verdict.refusals
 }
 
 fn validate_spec(spec: &At<'_>, verdict: &mut Verdict) {

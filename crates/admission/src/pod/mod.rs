@@ -33,6 +33,7 @@ mod update;
 mod volume;
 mod warnings;
 
+pub use claim::validate_claim;
 pub use ephemeral::validate_ephemeral;
 pub use group::{GroupSelector, ResourceGroup};
 pub use object::{validate_new, validate_template};

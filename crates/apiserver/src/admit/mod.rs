@@ -8,6 +8,7 @@ mod limits;
 mod priority;
 mod runtime_class;
 mod service;
+mod storage;
 mod volcano;
 pub mod webhooks;
 
@@ -16,6 +17,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+pub use storage::StorageProtection;
+pub(crate) use storage::{CLAIM_PROTECTION, VOLUME_PROTECTION};
 pub use volcano::Volcano;
 pub use webhooks::Caller;
 

@@ -3,45 +3,43 @@
 //! There are two forms. The old one has a document per group and version; the new one ("aggregated") says everything in
 //! two answers, and `kubectl` prefers it.
 
+use aws_lc_rs::digest;
+use http::header::{ETAG, HeaderValue};
 use serde_json::{Value, json};
 
 use super::body::{self, Reply};
 use crate::object::set;
 use crate::registry::{Resource, Subresource, Table, Version};
 
-/// The form of aggregated discovery that a client wants: its content type, and the version of the group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Aggregated {
-    content_type: &'static str,
-    version: &'static str,
-}
+/// The media type of the new form.
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Whether a client wants the new form.
-pub(super) fn aggregated(accept: Option<&str>) -> Option<Aggregated> {
+pub(super) fn is_aggregated(accept: Option<&str>) -> bool {
     let wishes = accept.unwrap_or_default().split(',');
-    wishes.map(|wish| wish.replace(' ', "")).find_map(|wish| {
+    wishes.map(|wish| wish.replace(' ', "")).any(|wish| {
         let has = |part: &str| wish.split(';').any(|candidate| candidate == part);
-        if !has("application/json") || !has("g=apidiscovery.k8s.io") || !has("as=APIGroupDiscoveryList") {
-            return None;
-        }
-        if has("v=v2") {
-            let content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-            return Some(Aggregated { content_type, version: "v2" });
-        }
-        let content_type = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-        has("v=v2beta1").then_some(Aggregated { content_type, version: "v2beta1" })
+        AGGREGATED.split(';').all(has)
     })
 }
 
 /// `/api` and `/apis` in the new form.
-pub(super) fn groups_in_full(table: &Table, is_core: bool, form: Aggregated) -> Reply {
+pub(super) fn groups_in_full(table: &Table, is_core: bool) -> Reply {
     let groups = table.groups().filter(|(name, _)| name.is_empty() == is_core);
     let items: Vec<Value> = groups.map(|(name, versions)| group_in_full(name, versions)).collect();
     let list = json!({
-        "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{}", form.version),
+        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
         "metadata": {}, "items": items,
     });
-    body::full(200, form.content_type, list.to_string())
+    let list = list.to_string();
+    let tag = digest::digest(&digest::SHA256, list.as_bytes());
+    let tag: String = tag.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+    let mut reply = body::full(200, AGGREGATED, list);
+    // With it a client can ask whether anything has changed.
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{tag}\"")) {
+        reply.headers_mut().insert(ETAG, tag);
+    }
+    reply
 }
 
 fn group_in_full(name: &str, versions: &[Version]) -> Value {
@@ -157,7 +155,7 @@ fn one_resource(resource: &Resource) -> Value {
         "namespaced": resource.is_namespaced(), "kind": names.kind.as_ref(), "verbs": resource.verbs,
     });
     add_names(&mut shown, resource);
-    if resource.verbs.contains(&"get") {
+    if resource.verbs.contains(&"get") && resource.verbs.contains(&"create") {
         set(&mut shown, "storageVersionHash", storage_hash(resource));
     }
     shown

@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-
 use super::accept::Accept;
 use super::body::Reply;
 use super::path::ResourcePath;
 use super::query::Query;
-use super::{Context, delete_options, show, watches};
-use crate::ops::{ListOptions, Match};
+use super::{Context, delete_options, list_options, show, watches};
 use crate::registry::Resource;
 use crate::selector::{FieldSelector, Filter, LabelSelector};
 use crate::status::Status;
@@ -26,7 +23,7 @@ pub(super) fn list_or_watch(
     if path.is_watch || query.flag("watch") {
         return watches::watch(context, resource, filter, accept, query);
     }
-    let listing = context.api.list(resource, &options(filter, query)?)?;
+    let listing = context.api.list(resource, &list_options::list(filter, query)?)?;
     show::listing(resource, listing, accept, query, context.env.now())
 }
 
@@ -40,7 +37,7 @@ pub(super) async fn delete(
     query: &Query,
 ) -> Result<Reply, Status> {
     let filter = filter(resource, path, query)?;
-    let options = options(filter, query)?;
+    let options = list_options::list(filter, query)?;
     let how = delete_options::decode(content_type, body, query)?;
     let deleted = context.api.delete_collection(resource, &options, &how).await?;
     show::listing(resource, deleted, &Accept::PLAIN, query, context.env.now())
@@ -57,30 +54,4 @@ fn filter(resource: &Resource, path: &ResourcePath, query: &Query) -> Result<Fil
         labels: LabelSelector::parse(query.text("labelSelector"))?,
         fields,
     })
-}
-
-fn options(filter: Filter, query: &Query) -> Result<ListOptions, Status> {
-    let limit = query.number("limit")?.unwrap_or(0);
-    let exact = query.text("resourceVersionMatch") == "Exact";
-    Ok(ListOptions {
-        filter,
-        limit: usize::try_from(limit).unwrap_or(0),
-        continue_token: query.get("continue").filter(|token| !token.is_empty()).map(str::to_owned),
-        revision: revision(query)?,
-        revision_match: if exact { Match::Exact } else { Match::NotOlderThan },
-    })
-}
-
-/// The revision of a request.
-pub(super) fn revision(query: &Query) -> Result<Option<u64>, Status> {
-    let text = query.text("resourceVersion");
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let bad = |_| {
-        let value = json!(text);
-        let why = format!("strconv.ParseUint: parsing {value}: invalid syntax");
-        Status::plain(format!("resourceVersion: Invalid value: {value}: {why}"))
-    };
-    text.parse().map(Some).map_err(bad)
 }

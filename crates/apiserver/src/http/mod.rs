@@ -16,6 +16,7 @@ mod body;
 mod certificates;
 mod delete_options;
 mod discovery;
+mod list_options;
 mod lists;
 mod metrics;
 mod objects;
@@ -126,12 +127,12 @@ impl Context {
 
     fn discovery(&self, method: &Method, route: Route, accept: Option<&str>) -> Result<Reply, Status> {
         let table = self.api.registry().table();
-        let aggregated = discovery::aggregated(accept);
-        let document = match (&route, aggregated) {
-            (Route::CoreVersions, Some(form)) => return Ok(discovery::groups_in_full(&table, true, form)),
-            (Route::Groups, Some(form)) => return Ok(discovery::groups_in_full(&table, false, form)),
-            (Route::CoreVersions, None) => Some(discovery::core_versions(&table, &self.address)),
-            (Route::Groups, None) => Some(discovery::groups(&table)),
+        let is_aggregated = discovery::is_aggregated(accept);
+        let document = match (&route, is_aggregated) {
+            (Route::CoreVersions, true) => return Ok(discovery::groups_in_full(&table, true)),
+            (Route::Groups, true) => return Ok(discovery::groups_in_full(&table, false)),
+            (Route::CoreVersions, false) => Some(discovery::core_versions(&table, &self.address)),
+            (Route::Groups, false) => Some(discovery::groups(&table)),
             (Route::Group(name), _) => discovery::one_group(&table, name),
             (Route::Resources(group, version), _) => discovery::resources(&table, group, version),
             _ => None,

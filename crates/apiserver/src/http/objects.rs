@@ -13,7 +13,7 @@ use super::body::{self, Reply};
 use super::path::ResourcePath;
 use super::query::Query;
 use super::write_options::{self, WriteKind};
-use super::{Context, delete_options, show};
+use super::{Context, delete_options, list_options, show};
 use crate::codec;
 use crate::ops::{Answer, Applied, Deleted, Part, WriteOptions};
 use crate::patch::Patch;
@@ -75,23 +75,22 @@ impl ObjectRequest<'_> {
     /// The object in the body, and what its author should know about it.
     fn object(&self) -> Result<(Value, Vec<String>), Status> {
         let decoded = codec::decode(&self.resource, &self.content_type, &self.body)?;
-        let findings = decoded.findings;
-        match self.query.get("fieldValidation") {
-            Some("Strict") if !findings.is_empty() => {
+        let findings = decoded.findings.iter().map(ToString::to_string).collect();
+        match write_options::strictness(&self.query).judge(findings) {
+            Ok(warnings) => Ok((decoded.object, warnings)),
+            Err(why) => {
                 let names = &self.resource.names;
                 let (kind, version) = (&names.kind, &names.version);
-                let why = codec::strict_message(&findings);
                 Err(Status::bad_request(format!(
                     "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
                 )))
             }
-            Some("Ignore") => Ok((decoded.object, Vec::new())),
-            _ => Ok((decoded.object, findings.iter().map(ToString::to_string).collect())),
         }
     }
 
     /// GET.
     pub(super) fn get(&self) -> Result<Reply, Status> {
+        self.context.api.check_reached(list_options::revision(&self.query)?)?;
         let entry = self.context.api.get(&self.resource, &self.key())?;
         self.show(200, entry.bytes.clone())
     }
@@ -101,7 +100,8 @@ impl ObjectRequest<'_> {
         let options = self.write_options(WriteKind::Create)?;
         let (object, warnings) = self.object()?;
         options.warnings.extend(warnings);
-        let of_kind = self.resource.rules.warnings(&object);
+        let mut of_kind = crate::ops::metadata_warnings(&object);
+        of_kind.extend(self.resource.rules.warnings(&object));
         let created = self.context.api.create(&self.resource, &self.path.namespace, object, &options).await;
         if created.is_ok() {
             options.warnings.extend(of_kind);
@@ -125,8 +125,10 @@ impl ObjectRequest<'_> {
         if media_type == APPLY {
             return self.apply().await;
         }
-        let options = self.write_options(WriteKind::Patch)?;
-        let patch = Patch::decode(&media_type, &self.body).ok_or_else(Status::unsupported_patch_type)??;
+        let mut options = self.write_options(WriteKind::Patch)?;
+        let (patch, findings) =
+            Patch::decode(&media_type, &self.body).ok_or_else(Status::unsupported_patch_type)??;
+        options.field_validation.found = findings;
         let patched =
             self.context.api.patch(&self.resource, &self.key(), self.part(), &patch, &options).await;
         warn(patched.and_then(|patched| self.show_written(patched)), &options.warnings.list())

@@ -43,7 +43,8 @@ impl ObjectRequest<'_> {
     pub(super) async fn patch_scale(&self) -> Result<Reply, Status> {
         let options = self.write_options(WriteKind::Patch)?;
         let media_type = codec::media_type(&self.content_type);
-        let patch = Patch::decode(&media_type, &self.body).ok_or_else(Status::unsupported_patch_type)??;
+        let (patch, _) =
+            Patch::decode(&media_type, &self.body).ok_or_else(Status::unsupported_patch_type)??;
         let [group, version, kind] = SCALE;
         let of = schema::builtin().kind(group, version, kind);
         self.change_scale(&options, |old| patch.apply(old, of)).await

@@ -54,9 +54,8 @@ pub(super) fn one(
             })
         }
         Form::PartialList(_) => {
-            let kind = &resource.names.kind;
             let message = "you requested PartialObjectMetadataList, but the requested object is not a list";
-            return Err(Status::wrong_form(format!("{message} ({kind})")));
+            return Err(Status::wrong_form(format!("{message} (*{})", resource.go_type())));
         }
     };
     Ok(body::value(code, &shown, accept.encoding))

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::accept::{Accept, Encoding, Form};
 use super::body::{self, CHUNK_BYTES, Reply};
 use super::query::Query;
-use super::{Context, lists, show, stopped};
+use super::{Context, list_options, show, stopped};
 use crate::codec;
 use crate::object;
 use crate::ops::{Watch, WatchEvent, WatchOptions};
@@ -41,9 +41,10 @@ pub(super) fn watch(
             "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
         ));
     }
+    list_options::check_watch(query)?;
     let options = WatchOptions {
         filter,
-        revision: lists::revision(query)?,
+        revision: list_options::revision(query)?,
         send_initial: query.flag("sendInitialEvents"),
     };
     let has_bookmarks = query.flag("allowWatchBookmarks");

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::query::Query;
 use crate::field::FieldError;
-use crate::ops::WriteOptions;
+use crate::ops::{FieldValidation, Strictness, WriteOptions};
 use crate::status::{Qualified, Status};
 
 /// The longest name of a field manager.
@@ -38,8 +38,18 @@ pub(super) fn decode(kind: WriteKind, query: &Query, user_agent: &str) -> Result
     Ok(WriteOptions {
         dry_run: query.get("dryRun").is_some(),
         manager: Some(manager),
+        field_validation: FieldValidation { strictness: strictness(query), found: Vec::new() },
         ..WriteOptions::default()
     })
+}
+
+/// What is to be done about fields that nobody knows.
+pub(super) fn strictness(query: &Query) -> Strictness {
+    match query.text("fieldValidation") {
+        "Strict" => Strictness::Refuse,
+        "Ignore" => Strictness::Ignore,
+        _ => Strictness::Warn,
+    }
 }
 
 fn check(kind: WriteKind, query: &Query) -> Vec<FieldError> {

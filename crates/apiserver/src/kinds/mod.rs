@@ -11,6 +11,7 @@ pub mod crd;
 pub mod custom;
 pub mod event;
 pub mod job;
+pub mod lease;
 pub mod limits;
 pub mod namespace;
 pub mod network;

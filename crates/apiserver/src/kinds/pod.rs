@@ -4,7 +4,7 @@ use krafla_admission::pod;
 use krafla_api::Time;
 use serde_json::{Map, Value, json};
 
-use super::workload::default_pod_spec;
+use super::workload::{default_pod_spec, default_requests};
 use super::{Rules, default_to};
 use crate::field::{self, FieldError};
 use crate::object;
@@ -16,6 +16,7 @@ impl Rules for Pod {
     fn default(&self, object: &mut Value) {
         let spec = object::part(object, "spec");
         default_pod_spec(spec);
+        default_requests(spec);
         default_to(spec, "enableServiceLinks", true);
         // A negative period reads as the shortest that still lets the node end the pod in order.
         if let Some(grace) = spec.get_mut("terminationGracePeriodSeconds")

@@ -137,7 +137,6 @@ fn default_container(container: &mut Map<String, Value>) {
     default_to(container, "terminationMessagePath", "/dev/termination-log");
     default_to(container, "terminationMessagePolicy", "File");
     default_to(container, "resources", json!({}));
-    default_requests(container);
     for port in maps(container.get_mut("ports")) {
         default_to(port, "protocol", "TCP");
     }
@@ -163,8 +162,14 @@ fn is_latest(image: &str) -> bool {
     !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest")
 }
 
-/// What is limited and not requested is requested to the limit.
-fn default_requests(container: &mut Map<String, Value>) {
+/// What is limited and not requested is requested to the limit. That is so in pods; templates stay as they are written.
+pub(super) fn default_requests(spec: &mut Map<String, Value>) {
+    for list in ["containers", "initContainers"] {
+        maps(spec.get_mut(list)).for_each(default_requests_of);
+    }
+}
+
+fn default_requests_of(container: &mut Map<String, Value>) {
     let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut) else { return };
     let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else { return };
     let Value::Object(requests) = resources.entry("requests").or_insert_with(|| json!({})) else { return };

@@ -156,7 +156,11 @@ impl Api {
         if resource.is_custom {
             self.release_or_report(resource).await;
         }
-        Ok(Deleted::Gone(Answer { revision: stored.revision, ..shown }))
+        if is_graceful {
+            return Ok(Deleted::Gone(Answer { revision: stored.revision, ..shown }));
+        }
+        // What goes at once is shown as of its deletion.
+        Ok(Deleted::Gone(Answer::stored(&stored)))
     }
 }
 

@@ -1,6 +1,9 @@
 //! The rules of metadata, which are the same for all kinds.
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::iter::repeat_n;
+
+use serde_json::{Map, Value};
 
 use crate::field::FieldError;
 use crate::names;
@@ -9,6 +12,10 @@ use crate::registry::Resource;
 
 /// What all annotations of an object may take together.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+
+/// How often upstream looks at the metadata of a built-in object that changes: once for all kinds, and once more for
+/// its own, each time as a change and as a whole. It lists a finding as often, and clients may count.
+const LOOKS_AT_CHANGES: usize = 2;
 
 /// Leaves out what is empty, as a Go program would in printing it.
 pub(super) fn tidy(object: &mut Value) {
@@ -63,7 +70,7 @@ pub(super) fn check_new(resource: &Resource, object: &Value) -> Vec<FieldError> 
 
 /// Keeps what only the server writes. A client that changes the identity of an object, or marks it deleted, is told; the
 /// rest is put back in silence, as upstream does.
-pub(super) fn keep_servers_own(new: &mut Value, old: &Value) -> Vec<FieldError> {
+pub(super) fn keep_servers_own(resource: &Resource, new: &mut Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for field in ["deletionTimestamp", "uid"] {
         let wanted = object::meta(new, field);
@@ -81,13 +88,16 @@ pub(super) fn keep_servers_own(new: &mut Value, old: &Value) -> Vec<FieldError> 
         "uid",
     ];
     object::copy_meta(new, old, &kept);
-    errors
+    let n_looks = if resource.is_custom { 1 } else { LOOKS_AT_CHANGES };
+    repeat_n(errors, n_looks).flatten().collect()
 }
 
 /// What is wrong with the metadata of a changed object.
 pub(super) fn check_update(resource: &Resource, object: &Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = check_common(resource, object);
-    errors.extend(check_finalizers_of_deleted(object, old));
+    let n_looks = if resource.is_custom { 1 } else { LOOKS_AT_CHANGES };
+    let common = check_common(resource, object);
+    let mut errors: Vec<FieldError> = repeat_n(common, n_looks * n_looks).flatten().collect();
+    errors.extend(repeat_n(check_finalizers_of_deleted(object, old), n_looks).flatten());
     errors
 }
 
@@ -125,8 +135,7 @@ fn check_annotations(metadata: &Value) -> Vec<FieldError> {
 
 fn check_owners(metadata: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let owners = metadata["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
-    for owner in owners {
+    for owner in owners(metadata) {
         let text = |field: &str| owner[field].as_str().unwrap_or_default();
         let version = text("apiVersion");
         if version.is_empty() || version.matches('/').count() > 1 || version.ends_with('/') {
@@ -139,6 +148,13 @@ fn check_owners(metadata: &Value) -> Vec<FieldError> {
                 errors.push(FieldError::invalid(path, "", "must not be empty"));
             }
         }
+        // Events are not kept long enough to own anything.
+        if text("kind") == "Event" && matches!(version, "v1" | "events.k8s.io/v1") {
+            let group_version =
+                if version.contains('/') { version.to_owned() } else { format!("/{version}") };
+            let why = format!("{group_version}, Kind=Event is disallowed from being an owner");
+            errors.push(FieldError::invalid_as_shown("metadata.ownerReferences", shown_owner(owner), why));
+        }
     }
     let name_of = |owner: &Value| {
         format!(
@@ -148,14 +164,44 @@ fn check_owners(metadata: &Value) -> Vec<FieldError> {
         )
     };
     let controllers: Vec<String> =
-        owners.iter().filter(|owner| owner["controller"] == true).map(name_of).collect();
+        owners(metadata).iter().filter(|owner| owner["controller"] == true).map(name_of).collect();
     if let [first, second, ..] = controllers.as_slice() {
         let why = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
         );
-        errors.push(FieldError::invalid("metadata.ownerReferences", json!(owners), why));
+        let shown: Vec<String> = owners(metadata).iter().map(shown_owner).collect();
+        let shown = format!("[{}]", shown.join(","));
+        errors.push(FieldError::invalid_as_shown("metadata.ownerReferences", shown, why));
     }
     errors
+}
+
+fn owners(metadata: &Value) -> &[Value] {
+    metadata["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// An owner as messages quote it: with its fields in upstream's order.
+fn shown_owner(owner: &Value) -> String {
+    let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let fields = fields.iter().filter_map(|name| Some((name, owner.get(*name)?)));
+    let fields: Vec<String> = fields.map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    format!("{{{}}}", fields.join(","))
+}
+
+/// What the author of an object's metadata should know, though it is allowed.
+pub(crate) fn warnings(object: &Value) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let owners = object.get("metadata").map_or(&[][..], owners);
+    let uids = owners.iter().filter_map(|owner| owner["uid"].as_str());
+    let repeated: BTreeSet<&str> = uids.filter(|uid| !seen.insert(*uid)).collect();
+    if repeated.is_empty() {
+        return Vec::new();
+    }
+    let uids = repeated.into_iter().collect::<Vec<_>>().join(", ");
+    vec![format!(
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+         reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+    )]
 }
 
 /// Of kinds that are built in, a finalizer says whose it is; those of definitions and of what they define need not.

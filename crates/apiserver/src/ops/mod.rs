@@ -17,13 +17,16 @@ mod create;
 mod definitions;
 mod delete;
 mod meta;
+mod namespace_report;
 mod namespaces;
 mod ownership;
+mod patch;
 mod pods;
 mod prepare;
 mod quota;
 mod read;
 mod scale;
+mod storage;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -38,6 +41,8 @@ use serde_json::Value;
 
 pub use apply::Applied;
 pub use delete::{DeleteOptions, Deleted};
+pub(crate) use meta::warnings as metadata_warnings;
+pub use patch::{FieldValidation, Strictness};
 pub use read::{ListOptions, Listing, Match};
 pub use update::Part;
 pub(crate) use watch::too_old;
@@ -73,6 +78,8 @@ pub struct WriteOptions {
     pub manager: Option<String>,
     /// Where what the client should know is gathered.
     pub warnings: Warnings,
+    /// What is to be done about fields that nobody knows.
+    pub field_validation: FieldValidation,
 }
 
 /// An object after a write, or as it would be.

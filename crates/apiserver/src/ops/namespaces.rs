@@ -6,9 +6,11 @@ use futures_util::future::select_all;
 use krafla_api::Key;
 use serde_json::json;
 
+use super::namespace_report::Remaining;
 use super::ownership::Ownership;
 use super::{Api, DeleteOptions, Part, WriteOptions};
 use crate::object;
+use crate::registry::Resource;
 use crate::status::Status;
 use crate::store::ResourceId;
 
@@ -20,26 +22,38 @@ impl Api {
     pub async fn run_namespaces(self) {
         loop {
             let since = self.store().revision();
-            let left = self.empty_namespaces().await.unwrap_or_else(|error| {
+            let mut left = self.empty_namespaces().await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "a namespace could not be emptied; the next change is a reason to try again");
                 BTreeSet::new()
             });
-            self.changed_after(since, left.into_iter().chain([NAMESPACES.into()]).collect()).await;
+            left.insert(NAMESPACES.into());
+            self.changed_after(since, left, |key| self.concerns_going_namespace(key)).await;
         }
     }
 
-    /// Waits until something happens to one of these resources.
-    pub(super) async fn changed_after(&self, revision: u64, resources: BTreeSet<ResourceId>) {
+    /// Waits until something happens to one of these resources that is a reason to look again.
+    pub(super) async fn changed_after(
+        &self,
+        revision: u64,
+        resources: BTreeSet<ResourceId>,
+        is_reason: impl Fn(&Key) -> bool,
+    ) {
         let watchers = resources.into_iter().map(|resource| self.store().watch(&resource, revision));
         let changes = watchers.map(|watcher| {
-            Box::pin(async move {
+            Box::pin(async {
+                let Ok(mut watcher) = watcher else { return };
                 // A forgotten history is a reason to look again as well.
-                if let Ok(mut watcher) = watcher {
-                    let _ = watcher.next().await;
-                }
+                while watcher.next().await.is_ok_and(|event| !is_reason(&event.entry.key)) {}
             })
         });
         select_all(changes).await;
+    }
+
+    /// Whether a change to this object can let a namespace go: to the namespace itself, or to something in one that is
+    /// going away.
+    fn concerns_going_namespace(&self, key: &Key) -> bool {
+        let namespace = || self.store().get(&NAMESPACES.into(), &Key::new("", &key.namespace));
+        key.namespace.is_empty() || namespace().is_none_or(|namespace| namespace.meta.is_deleting)
     }
 
     /// Deletes what is in namespaces that are going away, and lets go of those that are empty. Returns the resources of
@@ -55,25 +69,70 @@ impl Api {
     }
 
     async fn empty_namespace(&self, namespace: &str) -> Result<BTreeSet<ResourceId>, Status> {
+        let mut remaining = Remaining::default();
         let mut left = BTreeSet::new();
-        for resource in self.registry().table().resources().filter(|resource| resource.is_namespaced()) {
-            for entry in self.store().snapshot(&resource.storage).range(Some(namespace), None) {
-                if entry.meta.is_deleting {
-                    continue;
-                }
-                match self.delete(resource, &entry.key, &DeleteOptions::default()).await {
-                    Err(status) if status.code != 404 => return Err(status),
-                    _ => {}
-                }
-            }
-            if self.store().snapshot(&resource.storage).range(Some(namespace), None).next().is_some() {
+        let table = self.registry().table();
+        let namespaced: Vec<_> = table.resources().filter(|resource| resource.is_namespaced()).collect();
+        // Pods go first: until they have ended they need what is mounted into them.
+        let (pods, others) = namespaced.into_iter().partition::<Vec<_>, _>(|resource| is_pods(resource));
+        for resource in pods {
+            if self.delete_all_of(resource, namespace, &mut Remaining::default()).await? {
                 left.insert(resource.storage.clone());
             }
         }
         if left.is_empty() {
+            for resource in others {
+                if self.delete_all_of(resource, namespace, &mut remaining).await? {
+                    left.insert(resource.storage.clone());
+                }
+            }
+        }
+        if left.is_empty() {
             self.let_go(namespace).await?;
+        } else {
+            self.report_remaining(namespace, &remaining).await?;
         }
         Ok(left)
+    }
+
+    /// Deletes the objects of one resource in a namespace, counts those that stay for now, and returns whether any do.
+    async fn delete_all_of(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        remaining: &mut Remaining,
+    ) -> Result<bool, Status> {
+        for entry in self.store().snapshot(&resource.storage).range(Some(namespace), None) {
+            if entry.meta.is_deleting {
+                continue;
+            }
+            match self.delete(resource, &entry.key, &DeleteOptions::default()).await {
+                Err(status) if status.code != 404 => return Err(status),
+                _ => {}
+            }
+        }
+        let mut is_any_left = false;
+        for entry in self.store().snapshot(&resource.storage).range(Some(namespace), None) {
+            is_any_left = true;
+            remaining.count(resource, &object::finalizers(&super::parse(entry)?));
+        }
+        Ok(is_any_left)
+    }
+
+    /// Tells who waits for a namespace to go what keeps it.
+    async fn report_remaining(&self, namespace: &str, remaining: &Remaining) -> Result<(), Status> {
+        let Some(namespaces) = self.registry().find("", "v1", NAMESPACES) else { return Ok(()) };
+        let (key, options) = (Key::new("", namespace), WriteOptions::default());
+        let now = self.env().now();
+        let reported = self.change(&namespaces, &key, Part::Status, Ownership::Kept, &options, |old| {
+            let mut new = old.clone();
+            remaining.report(&mut new, now);
+            Ok(new)
+        });
+        match reported.await {
+            Err(status) if status.code != 404 => Err(status),
+            _ => Ok(()),
+        }
     }
 
     /// Takes the finalizer away that keeps a namespace while it has content.
@@ -93,4 +152,8 @@ impl Api {
             _ => Ok(()),
         }
     }
+}
+
+fn is_pods(resource: &Resource) -> bool {
+    resource.storage.as_str() == "pods"
 }

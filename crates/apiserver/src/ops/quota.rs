@@ -67,7 +67,7 @@ impl Api {
                 tracing::warn!(%error, "a quota could not be counted; the next change is a reason to try again");
                 BTreeSet::new()
             });
-            self.changed_after(since, limited.into_iter().chain([QUOTAS.into()]).collect()).await;
+            self.changed_after(since, limited.into_iter().chain([QUOTAS.into()]).collect(), |_| true).await;
             tokio::time::sleep(GATHERING).await;
         }
     }

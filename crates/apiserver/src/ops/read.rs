@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use base64::engine::{DecodePaddingMode, Engine};
 use krafla_api::Key;
 use serde::{Deserialize, Serialize};
 
 use super::Api;
 use crate::registry::Resource;
+use crate::schema::json::Node;
 use crate::selector::Filter;
 use crate::status::Status;
 use crate::store::{Entry, Snapshot};
@@ -54,10 +56,13 @@ pub struct Listing {
 /// Where a page ended. Clients hand it back as they got it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Continue {
-    #[serde(rename = "rv")]
+    /// In which form this is written.
+    #[serde(rename = "v", default)]
+    version: String,
+    #[serde(rename = "rv", default)]
     revision: u64,
     /// `namespace/name` of the last object shown.
-    #[serde(rename = "start")]
+    #[serde(rename = "start", default)]
     last: String,
 }
 
@@ -113,7 +118,7 @@ impl Api {
     }
 
     /// A client can know a revision that this server has not reached, if it talked to another one before.
-    pub(super) fn check_reached(&self, asked: Option<u64>) -> Result<(), Status> {
+    pub(crate) fn check_reached(&self, asked: Option<u64>) -> Result<(), Status> {
         let current = self.store().revision();
         match asked {
             Some(asked) if asked > current => Err(Status::revision_too_large(asked, current)),
@@ -125,9 +130,24 @@ impl Api {
 const PAGE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can \
     start a new list without the continue parameter.";
 
+/// Tokens are read even if their last character holds bits of nothing: what they say is checked anyway.
+const TOKEN: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_encode_padding(false)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
 impl Continue {
+    const VERSION: &str = "meta.k8s.io/v1";
+
     fn after(revision: u64, last: &Key) -> Continue {
-        Continue { revision, last: format!("{}/{}", last.namespace, last.name) }
+        Continue {
+            version: Continue::VERSION.to_owned(),
+            revision,
+            last: format!("{}/{}", last.namespace, last.name),
+        }
     }
 
     fn key(&self) -> Key {
@@ -136,13 +156,19 @@ impl Continue {
     }
 
     fn encode(&self) -> String {
-        URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
+        TOKEN.encode(serde_json::to_vec(self).unwrap_or_default())
     }
 
     fn decode(token: &str) -> Result<Continue, Status> {
-        let bad = |why: String| Status::bad_request(format!("continue key is not valid: {why}"));
-        let bytes =
-            URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|error| bad(error.to_string()))?;
-        serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))
+        let bad = |why: String| {
+            Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+        };
+        let bytes = TOKEN.decode(token).map_err(|error| bad(error.to_string()))?;
+        let token = Node::parse(&bytes).map_err(bad)?.into_value();
+        let token: Continue = serde_json::from_value(token).map_err(|error| bad(error.to_string()))?;
+        if token.version != Continue::VERSION {
+            return Err(bad(format!("server does not recognize this encoded version {}", token.version)));
+        }
+        Ok(token)
     }
 }

@@ -13,9 +13,8 @@ use crate::codec;
 use crate::field::FieldError;
 use crate::kinds::keep_all_but;
 use crate::object;
-use crate::patch::Patch;
 use crate::registry::Resource;
-use crate::status::{Qualified, Status};
+use crate::status::Status;
 use crate::store::{Change, CommitError, Entry, Expect, Write};
 
 /// How often a write that met another one is computed anew.
@@ -74,24 +73,6 @@ impl Api {
         self.change(resource, key, part, Ownership::Tracked, options, |_| Ok(object.clone())).await
     }
 
-    /// Changes what a patch says, and no more.
-    pub async fn patch(
-        &self,
-        resource: &Resource,
-        key: &Key,
-        part: Part,
-        patch: &Patch,
-        options: &WriteOptions,
-    ) -> Result<Answer, Status> {
-        let patched = |old: &Value| {
-            let patched = patch.apply(old, resource.schema)?;
-            let new = codec::normalise(resource, &patched).map_err(|why| unreadable(&patched, &why))?;
-            check_name(&new, key)?;
-            Ok(new)
-        };
-        self.change(resource, key, part, Ownership::Tracked, options, patched).await
-    }
-
     /// Computes a new state from the stored one until no other writer comes in between.
     pub(super) async fn change(
         &self,
@@ -127,7 +108,7 @@ impl Api {
         (new, old): (&mut Value, &Value),
     ) -> Result<(), Status> {
         self.stamp_type(resource, new);
-        let mut errors = meta::keep_servers_own(new, old);
+        let mut errors = meta::keep_servers_own(resource, new, old);
         resource.rules.default(new);
         codec::complete(resource, new);
         let managers = self.managers(resource, part, ownership, (Some(old), new), options);
@@ -137,7 +118,7 @@ impl Api {
             self.admission().mutate(self, resource, Operation::Update, new, Some(old))?;
         }
         if part.is_asked_about() && self.mutate_by_webhooks(resource, part, options, new, Some(old)).await? {
-            errors = meta::keep_servers_own(new, old);
+            errors = meta::keep_servers_own(resource, new, old);
             keep_unchangeable(resource, part, new, old);
         }
         errors.extend(find_faults(resource, part, new, old));
@@ -264,12 +245,6 @@ fn keep_field(new: &mut Value, old: &Value, name: &str) {
             object::remove(new, name);
         }
     }
-}
-
-/// A patch made something of the object that its kind cannot be.
-fn unreadable(patched: &Value, why: &str) -> Status {
-    let error = FieldError::invalid("patch", patched.to_string(), why);
-    Status::invalid(&Qualified { group: "", what: "" }, "", &[error])
 }
 
 /// The body must be about the object of the path.

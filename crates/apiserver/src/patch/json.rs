@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use super::{parse, wrong_type};
+use super::{Decoded, Patch, undecodable, wrong_type};
+use crate::schema::json::{Node, go_quote};
 use crate::status::Status;
 
 /// How many operations one patch may have.
@@ -29,11 +30,11 @@ enum What {
 }
 
 /// Reads a list of operations.
-pub(super) fn decode(body: &[u8]) -> Result<Vec<Operation>, Status> {
-    let operations = match parse(body)? {
-        Value::Array(operations) => operations,
-        Value::Null => Vec::new(),
-        other => return Err(wrong_type(&other, "[]handlers.jsonPatchOp")),
+pub(super) fn decode(body: &[u8]) -> Result<Decoded, Status> {
+    let operations = match Node::parse(body).map_err(|why| undecodable(&why))? {
+        Node::Array(operations) => operations,
+        Node::Null => Vec::new(),
+        other => return Err(undecodable(&wrong_type(&other, "[]handlers.jsonPatchOp"))),
     };
     if operations.len() > OPERATIONS_MAX {
         let allowed = format!(
@@ -46,14 +47,33 @@ pub(super) fn decode(body: &[u8]) -> Result<Vec<Operation>, Status> {
             ..Status::bad_request(allowed)
         });
     }
-    operations.into_iter().map(Operation::decode).collect()
+    let mut findings = Vec::new();
+    for (index, operation) in operations.iter().enumerate() {
+        findings.extend(
+            unknown_fields(operation)
+                .map(|name| format!("json patch unknown field {}", go_quote(&format!("[{index}].{name}")))),
+        );
+    }
+    let operations: Result<_, Status> = operations.into_iter().map(Operation::decode).collect();
+    Ok((Patch::Json(operations?), findings))
+}
+
+/// What an operation has beyond what operations have.
+fn unknown_fields<'a>(operation: &'a Node<'_>) -> impl Iterator<Item = &'a str> {
+    let fields = match operation {
+        Node::Object(fields) => fields.as_slice(),
+        _ => &[],
+    };
+    let names = fields.iter().map(|(name, _)| name.as_ref());
+    names.filter(|name| !matches!(*name, "op" | "path" | "from" | "value"))
 }
 
 impl Operation {
-    fn decode(value: Value) -> Result<Operation, Status> {
-        if !value.is_object() && !value.is_null() {
-            return Err(wrong_type(&value, "handlers.jsonPatchOp"));
+    fn decode(node: Node<'_>) -> Result<Operation, Status> {
+        if !matches!(node, Node::Object(_) | Node::Null) {
+            return Err(undecodable(&wrong_type(&node, "handlers.jsonPatchOp")));
         }
+        let value = node.into_value();
         let text = |field: &str| value.get(field).and_then(Value::as_str);
         let argument = || value.get("value").cloned().unwrap_or_default();
         let from = || text("from").map(places);
@@ -208,8 +228,8 @@ mod tests {
 
     fn patched(operations: Value) -> Result<Value, u16> {
         let object = json!({"data": {"x": "1"}, "list": ["a", "b"]});
-        let operations = decode(operations.to_string().as_bytes()).map_err(|status| status.code)?;
-        apply(object, &operations).map_err(|status| status.code)
+        let (patch, _) = decode(operations.to_string().as_bytes()).map_err(|status| status.code)?;
+        patch.apply(&object, None).map_err(|status| status.code)
     }
 
     #[test]

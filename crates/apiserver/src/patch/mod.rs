@@ -12,6 +12,7 @@ mod merge;
 
 use serde_json::Value;
 
+use crate::schema::decode;
 use crate::schema::json::Node;
 use crate::schema::strategic;
 use crate::schema::table::TypeId;
@@ -30,13 +31,16 @@ pub enum Patch {
     Strategic(Value),
 }
 
+/// A patch, and what strict field validation says about its text.
+pub type Decoded = (Patch, Vec<String>);
+
 impl Patch {
     /// Reads a patch of a media type; `None` if no patch has that type.
-    pub fn decode(media_type: &str, body: &[u8]) -> Option<Result<Patch, Status>> {
+    pub fn decode(media_type: &str, body: &[u8]) -> Option<Result<Decoded, Status>> {
         match media_type {
-            "application/merge-patch+json" => Some(decode_object(body).map(Patch::Merge)),
-            "application/json-patch+json" => Some(json::decode(body).map(Patch::Json)),
-            "application/strategic-merge-patch+json" => Some(decode_object(body).map(Patch::Strategic)),
+            "application/merge-patch+json" => Some(decode_merge(body)),
+            "application/json-patch+json" => Some(json::decode(body)),
+            "application/strategic-merge-patch+json" => Some(decode_strategic(body)),
             _ => None,
         }
     }
@@ -52,7 +56,8 @@ impl Patch {
             Patch::Json(operations) => json::apply(old.clone(), operations),
             Patch::Strategic(patch) => {
                 let of = of.ok_or_else(strategic_unsupported)?;
-                strategic::merge(old.clone(), patch.clone(), of).map_err(Status::bad_request)
+                // Upstream takes such a patch for its own fault.
+                strategic::merge(old.clone(), patch.clone(), of).map_err(Status::plain)
             }
         }
     }
@@ -65,25 +70,36 @@ fn strategic_unsupported() -> Status {
     )
 }
 
-fn decode_object(body: &[u8]) -> Result<Value, Status> {
-    let patch = parse(body)?;
-    match &patch {
-        Value::Object(_) => Ok(patch),
-        Value::Null => Err(Status::bad_request("Invalid JSON Patch")),
-        other => Err(wrong_type(other, "map[string]interface {}")),
+fn decode_merge(body: &[u8]) -> Result<Decoded, Status> {
+    let node = Node::parse(body).map_err(|why| undecodable(&why))?;
+    match &node {
+        Node::Object(_) => Ok(with_findings(node, Patch::Merge)),
+        Node::Null => Err(Status::bad_request("Invalid JSON Patch")),
+        other => Err(undecodable(&wrong_type(other, FIELDS))),
     }
 }
 
-fn parse(body: &[u8]) -> Result<Value, Status> {
-    let node =
-        Node::parse(body).map_err(|why| Status::bad_request(format!("error decoding patch: {why}")))?;
-    Ok(node.into_value())
+/// A strategic merge patch of null changes nothing.
+fn decode_strategic(body: &[u8]) -> Result<Decoded, Status> {
+    let node = Node::parse(body).map_err(Status::bad_request)?;
+    match &node {
+        Node::Object(_) | Node::Null => Ok(with_findings(node, Patch::Strategic)),
+        other => Err(Status::bad_request(wrong_type(other, FIELDS))),
+    }
+}
+
+const FIELDS: &str = "map[string]interface {}";
+
+fn with_findings(node: Node<'_>, patch: fn(Value) -> Patch) -> Decoded {
+    let findings = decode::duplicates(&node).iter().map(ToString::to_string).collect();
+    (patch(node.into_value()), findings)
+}
+
+fn undecodable(why: &str) -> Status {
+    Status::bad_request(format!("error decoding patch: {why}"))
 }
 
 /// A value of another JSON type than is read here, in Go's words.
-fn wrong_type(value: &Value, expected: &str) -> Status {
-    let found = Node::from(value).go_kind();
-    Status::bad_request(format!(
-        "error decoding patch: json: cannot unmarshal {found} into Go value of type {expected}"
-    ))
+fn wrong_type(node: &Node<'_>, expected: &str) -> String {
+    format!("json: cannot unmarshal {} into Go value of type {expected}", node.go_kind())
 }

@@ -18,6 +18,7 @@ use crate::table::{self, Columns};
 const ALL: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 const NO_COLLECTION_DELETE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 const CREATE: &[&str] = &["create"];
+const READ: &[&str] = &["get", "list"];
 const READ_WRITE: &[&str] = &["get", "patch", "update"];
 const CONNECT: &[&str] = &["create", "get"];
 const PROXY: &[&str] = &["create", "delete", "get", "patch", "update"];
@@ -41,6 +42,11 @@ fn core() -> Vec<Row> {
     let v1 = |kind, plural| Row::new("", "v1", kind, plural);
     vec![
         v1("Binding", "bindings").verbs(CREATE),
+        v1("ComponentStatus", "componentstatuses")
+            .singular("componentstatus")
+            .cluster()
+            .short("cs")
+            .verbs(READ),
         v1("ConfigMap", "configmaps").short("cm").columns(table::CONFIG_MAP).rules(kinds::config::ConfigMap),
         v1("Endpoints", "endpoints")
             .singular("endpoints")
@@ -84,6 +90,7 @@ fn core() -> Vec<Row> {
             .cluster()
             .short("pv")
             .status()
+            .columns(table::PERSISTENT_VOLUME)
             .rules(kinds::volume::PersistentVolume),
         v1("Pod", "pods")
             .returns_deleted()
@@ -116,6 +123,7 @@ fn core() -> Vec<Row> {
             .returns_deleted()
             .short("quota")
             .status()
+            .columns(table::RESOURCE_QUOTA)
             .rules(kinds::limits::ResourceQuota),
         v1("Secret", "secrets").selectable(&["type"]).columns(table::SECRET).rules(kinds::config::Secret),
         v1("ServiceAccount", "serviceaccounts")
@@ -175,6 +183,7 @@ fn workloads() -> Vec<Row> {
             .counted()
             .status()
             .scale()
+            .columns(table::DEPLOYMENT)
             .rules(Replicated::Deployment),
         apps("ReplicaSet", "replicasets")
             .short("rs")
@@ -183,6 +192,7 @@ fn workloads() -> Vec<Row> {
             .status()
             .scale()
             .selectable(&["status.replicas"])
+            .columns(table::REPLICA_SET)
             .rules(Replicated::ReplicaSet),
         apps("StatefulSet", "statefulsets")
             .short("sts")
@@ -212,9 +222,11 @@ fn workloads() -> Vec<Row> {
         Row::new("coordination.k8s.io", "v1", "Lease", "leases")
             .needs_version()
             .create_on_update()
-            .columns(table::LEASE),
+            .columns(table::LEASE)
+            .rules(kinds::lease::Lease),
         Row::new("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
             .counted()
+            .columns(table::ENDPOINT_SLICE)
             .rules(kinds::network::EndpointSlice),
         Row::new("networking.k8s.io", "v1", "Ingress", "ingresses")
             .singular("ingress")
@@ -243,7 +255,8 @@ fn cluster() -> Vec<Row> {
         row.named(NameRule::PathSegment).create_on_update()
     };
     let admission = |kind, plural| {
-        Row::new("admissionregistration.k8s.io", "v1", kind, plural).cluster().counted().needs_version()
+        let row = Row::new("admissionregistration.k8s.io", "v1", kind, plural);
+        row.cluster().counted().needs_version().category("api-extensions")
     };
     let storage = |kind, plural| Row::new("storage.k8s.io", "v1", kind, plural);
     vec![

@@ -147,6 +147,15 @@ impl Resource {
         Qualified { group: &self.names.group, what: &self.names.kind }
     }
 
+    /// The type that upstream's program has for the kind: `core.ConfigMap`.
+    pub fn go_type(&self) -> String {
+        let package = match self.names.group.split('.').next() {
+            Some("") | None => "core",
+            Some(group) => group,
+        };
+        format!("{package}.{}", self.names.kind)
+    }
+
     /// Whether objects live in namespaces.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced

@@ -82,6 +82,14 @@ pub fn decode_custom(document: &Node<'_>) -> Result<Decoded, String> {
     Ok(Decoded { object, ..decoded })
 }
 
+/// Fields that come twice in a document of no type.
+pub fn duplicates(document: &Node<'_>) -> Vec<Finding> {
+    let mut decoder = Decoder::default();
+    // A number that is too large for Go is found again when the document is used.
+    let _ = decoder.untyped(document);
+    decoder.findings
+}
+
 impl Finding {
     /// The finding as seen from one field further up.
     fn below(self, field: &str) -> Finding {

@@ -7,8 +7,8 @@ use super::human::{age, human};
 use super::{Builtin, pod};
 use crate::object::{self, text_at, time_at};
 
-const NAME: (&str, &str, i32, &str) = ("Name", "string", 0, "Name of the object");
-const AGE: (&str, &str, i32, &str) = ("Age", "string", 0, "Time since creation");
+pub(super) const NAME: (&str, &str, i32, &str) = ("Name", "string", 0, "Name of the object");
+pub(super) const AGE: (&str, &str, i32, &str) = ("Age", "string", 0, "Time since creation");
 
 /// A kind that has no columns of its own.
 pub const NAME_AND_TIME: Builtin = Builtin {
@@ -307,7 +307,7 @@ fn claim_cells(claim: &Value, now: Time) -> Vec<Value> {
     ]
 }
 
-fn access_modes(modes: Option<&Value>) -> String {
+pub(super) fn access_modes(modes: Option<&Value>) -> String {
     let short = |mode: &&str| match *mode {
         "ReadWriteOnce" => "RWO",
         "ReadOnlyMany" => "ROX",
@@ -399,7 +399,7 @@ fn cron_job_cells(cron: &Value, now: Time) -> Vec<Value> {
 }
 
 /// Names and images of containers.
-fn template(containers: Option<&Value>) -> [String; 2] {
+pub(super) fn template(containers: Option<&Value>) -> [String; 2] {
     let containers = containers.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     ["name", "image"].map(|field| {
         let texts: Vec<&str> = containers.iter().filter_map(|container| container[field].as_str()).collect();
@@ -408,7 +408,7 @@ fn template(containers: Option<&Value>) -> [String; 2] {
 }
 
 /// A label selector in `kubectl`'s notation.
-fn selector(selector: Option<&Value>) -> String {
+pub(super) fn selector(selector: Option<&Value>) -> String {
     labels(selector.and_then(|selector| selector.get("matchLabels")))
 }
 
@@ -427,10 +427,10 @@ fn count(object: &Value, field: &str) -> usize {
     object.get(field).and_then(Value::as_object).map_or(0, Map::len)
 }
 
-fn name(object: &Value) -> Value {
+pub(super) fn name(object: &Value) -> Value {
     object::name(object).into()
 }
 
-fn created(object: &Value, now: Time) -> Value {
+pub(super) fn created(object: &Value, now: Time) -> Value {
     age(time_at(object, "/metadata/creationTimestamp"), now).into()
 }

@@ -4,6 +4,7 @@
 //! cells; kinds of a CRD have paths into the object.
 
 mod builtin;
+mod cluster;
 mod human;
 mod path;
 mod pod;
@@ -14,6 +15,7 @@ use krafla_api::Time;
 use serde_json::{Map, Value, json};
 
 pub use builtin::*;
+pub use cluster::*;
 pub use human::age;
 pub use path::Path;
 

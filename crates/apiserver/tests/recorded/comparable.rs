@@ -217,10 +217,15 @@ fn hide_versions(value: &mut Value) {
 }
 
 fn hide_ages(shown: &mut Map<String, Value>, table: &Map<String, Value>) {
-    let Some(columns) = table.get("columnDefinitions").and_then(Value::as_array) else { return };
     let Some(rows) = shown.get_mut("rows").and_then(Value::as_array_mut) else { return };
-    for row in rows {
-        let Some(cells) = row["cells"].as_array_mut() else { continue };
+    let cells = rows.iter_mut().filter_map(|row| row["cells"].as_array_mut());
+    let Some(columns) = table.get("columnDefinitions").and_then(Value::as_array) else {
+        // Later tables of a watch do not name their columns; what was recorded of them happened within a second.
+        let is_age = |cell: &&mut Value| cell.as_str().is_some_and(|text| AGE.is_match(text));
+        cells.flatten().filter(is_age).for_each(|cell| *cell = json!("0s"));
+        return;
+    };
+    for cells in cells {
         for (cell, column) in cells.iter_mut().zip(columns) {
             let Some(text) = cell.as_str() else { continue };
             let name = column["name"].as_str().unwrap_or_default();

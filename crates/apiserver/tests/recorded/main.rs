@@ -64,9 +64,14 @@ areas! {
     protobuf: "15-protobuf.json",
 }
 
+/// Cases that look at what the garbage collector is about to take away, recorded while it did not run.
+const RACES: [&str; 1] = ["crud/job-life"];
+
 /// The cases of a file that this server can be asked.
 fn playable(file: &str) -> Vec<Case> {
-    let is_able = |case: &Case| case.needs.iter().all(|need| ABILITIES.contains(&need.as_str()));
+    let is_able = |case: &Case| {
+        case.needs.iter().all(|need| ABILITIES.contains(&need.as_str())) && !RACES.contains(&case.id.as_str())
+    };
     case::load(file).into_iter().filter(is_able).collect()
 }
 

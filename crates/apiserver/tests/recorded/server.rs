@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use krafla_apiserver::admit::Admission;
+use krafla_apiserver::admit::{Admission, StorageProtection};
 use krafla_apiserver::store::Store;
 use krafla_apiserver::{Api, Collector, RunningServer, ServerConfig, SystemEnv, serve};
 use tokio::runtime::Runtime;
@@ -23,10 +23,12 @@ pub(crate) fn shared() -> &'static RunningServer {
     SERVER.get_or_init(|| RUNTIME.block_on(start()))
 }
 
-/// The records were made without Volcano's webhooks: its kinds are stored as their schemas allow.
+/// The records were made without Volcano's webhooks: its kinds are stored as their schemas allow. Nobody took the
+/// protection of storage away either.
 async fn start() -> RunningServer {
     let env = Arc::new(SystemEnv);
-    let api = Api::new(Store::in_memory(), env.clone(), Admission::default());
+    let admission = Admission::default().with(StorageProtection);
+    let api = Api::new(Store::in_memory(), env.clone(), admission);
     api.bootstrap().await.expect("the first objects are made");
     tokio::spawn(api.clone().run_namespaces());
     tokio::spawn(Collector::new(api.clone()).run());

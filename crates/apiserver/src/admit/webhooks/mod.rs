@@ -130,7 +130,7 @@ impl Call<'_> {
         let patch = STANDARD.decode(patch).map_err(|error| error.to_string())?;
         let patch = Patch::decode("application/json-patch+json", &patch).ok_or("it is no JSON patch")?;
         let patched = patch
-            .and_then(|patch| patch.apply(object, self.resource.schema))
+            .and_then(|(patch, _)| patch.apply(object, self.resource.schema))
             .map_err(|status| status.message)?;
         let mut patched = codec::normalise(self.resource, &patched)?;
         // What an object is and where it is stays.

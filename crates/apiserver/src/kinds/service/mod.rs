@@ -1,9 +1,12 @@
 //! Services.
 
+mod check;
+
 use krafla_api::Time;
 use serde_json::Value;
 
 use super::{Rules, default_to};
+use crate::field::FieldError;
 use crate::object;
 
 /// Services.
@@ -11,11 +14,11 @@ pub struct Service;
 
 impl Rules for Service {
     fn default(&self, service: &mut Value) {
+        let is_exposed = is_exposed(service);
         let spec = object::part(service, "spec");
         default_to(spec, "sessionAffinity", "None");
         default_to(spec, "type", "ClusterIP");
         let is_external = spec.get("type").is_some_and(|kind| kind == "ExternalName");
-        let is_exposed = spec.get("type").is_some_and(|kind| kind == "NodePort" || kind == "LoadBalancer");
         if !is_external {
             default_to(spec, "internalTrafficPolicy", "Cluster");
         }
@@ -41,10 +44,31 @@ impl Rules for Service {
         if is_external {
             return;
         }
+        if is_exposed(old) && !is_exposed(service) {
+            drop_node_ports(service);
+        }
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             if let Some(value) = old.get("spec").and_then(|spec| spec.get(field)).cloned() {
                 default_to(object::part(service, "spec"), field, value);
             }
         }
+    }
+
+    fn validate(&self, service: &Value) -> Vec<FieldError> {
+        check::check(service)
+    }
+}
+
+/// Whether the service can be reached at the nodes.
+fn is_exposed(service: &Value) -> bool {
+    service.pointer("/spec/type").is_some_and(|kind| kind == "NodePort" || kind == "LoadBalancer")
+}
+
+/// What is no longer to be reached at the nodes gives their ports back.
+fn drop_node_ports(service: &mut Value) {
+    let spec = object::part(service, "spec");
+    spec.remove("externalTrafficPolicy");
+    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        object::remove(port, "nodePort");
     }
 }

@@ -1,9 +1,12 @@
 //! Nodes.
 
+mod check;
+
 use krafla_api::Time;
 use serde_json::{Value, json};
 
 use super::{Rules, default_to};
+use crate::field::FieldError;
 use crate::object;
 
 /// Nodes.
@@ -14,6 +17,14 @@ impl Rules for Node {
         let status = object::part(node, "status");
         if let Some(capacity) = status.get("capacity").cloned() {
             default_to(status, "allocatable", capacity);
+        }
+        // The old field for one network and the new one for several say the same.
+        let spec = object::part(node, "spec");
+        if let Some(network) = spec.get("podCIDR").filter(|network| !network.is_null()).cloned() {
+            let networks = spec.entry("podCIDRs").or_insert_with(|| json!([]));
+            if networks.get(0) != Some(&network) {
+                *networks = json!([network]);
+            }
         }
     }
 
@@ -33,6 +44,16 @@ impl Rules for Node {
         if taints.is_empty() {
             object::part(node, "spec").remove("taints");
         }
+    }
+
+    fn validate(&self, node: &Value) -> Vec<FieldError> {
+        check::check(node)
+    }
+
+    fn validate_update(&self, node: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = check::check(node);
+        errors.extend(check::check_kept(node, old));
+        errors
     }
 
     fn selectable(&self, node: &Value, field: &str) -> String {

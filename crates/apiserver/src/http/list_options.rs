@@ -1,0 +1,136 @@
+//! How lists and watches are wanted, as query parameters say it.
+
+use serde_json::json;
+
+use super::query::Query;
+use crate::field::FieldError;
+use crate::ops::{ListOptions, Match};
+use crate::selector::Filter;
+use crate::status::{Qualified, Status};
+
+/// Reads the options of a list.
+pub(super) fn list(filter: Filter, query: &Query) -> Result<ListOptions, Status> {
+    refuse(check(query, query.text("resourceVersionMatch")))?;
+    query.number("timeoutSeconds")?;
+    let limit = query.number("limit")?.unwrap_or(0);
+    let is_exact = query.text("resourceVersionMatch") == "Exact";
+    let continue_token = query.get("continue").filter(|token| !token.is_empty()).map(str::to_owned);
+    let mut options = ListOptions {
+        filter,
+        limit: usize::try_from(limit).unwrap_or(0),
+        continue_token,
+        revision: revision(query).map_err(bad_revision)?,
+        revision_match: if is_exact { Match::Exact } else { Match::NotOlderThan },
+    };
+    match (&options.continue_token, options.revision) {
+        // Who asks for any revision is answered from memory, where nothing is gained by pages.
+        (Some(_), Some(0)) => options.limit = 0,
+        (Some(_), Some(_)) => {
+            let message = "specifying resource version is not allowed when using continue";
+            return Err(Status::bad_request(message));
+        }
+        (_, _) => {}
+    }
+    Ok(options)
+}
+
+/// Checks what a watch shares with lists. One that does not say from when on begins with what there is, as if it had
+/// asked for a revision that is not older.
+pub(super) fn check_watch(query: &Query) -> Result<(), Status> {
+    let begins_with_all = matches!(query.text("resourceVersion"), "" | "0");
+    let is_said = query.get("sendInitialEvents").is_some();
+    let meant = if begins_with_all && !is_said { "NotOlderThan" } else { "" };
+    if !meant.is_empty() && !query.text("continue").is_empty() {
+        return refuse(vec![with_continue()]);
+    }
+    Ok(())
+}
+
+/// The revision of a request.
+pub(super) fn revision(query: &Query) -> Result<Option<u64>, Status> {
+    let text = query.text("resourceVersion");
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let bad = |_| {
+        let value = json!(text);
+        let why = format!("strconv.ParseUint: parsing {value}: invalid syntax");
+        Status::plain(format!("resourceVersion: Invalid value: {value}: {why}"))
+    };
+    text.parse().map(Some).map_err(bad)
+}
+
+/// Lists, unlike single objects and watches, say whose fault it is.
+fn bad_revision(status: Status) -> Status {
+    Status::bad_request(format!("invalid resource version: {}", status.message))
+}
+
+fn check(query: &Query, wanted: &str) -> Vec<FieldError> {
+    const FIELD: &str = "resourceVersionMatch";
+    let mut errors = Vec::new();
+    if wanted.is_empty() {
+        return errors;
+    }
+    if query.text("resourceVersion").is_empty() {
+        let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+        errors.push(FieldError::forbidden(FIELD, why));
+    }
+    if !query.text("continue").is_empty() {
+        errors.push(with_continue());
+    }
+    match wanted {
+        "Exact" if query.text("resourceVersion") == "0" => {
+            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            errors.push(FieldError::forbidden(FIELD, why));
+        }
+        "Exact" | "NotOlderThan" => {}
+        other => errors.push(FieldError::not_supported(FIELD, other, &["Exact", "NotOlderThan", ""])),
+    }
+    errors
+}
+
+fn with_continue() -> FieldError {
+    FieldError::forbidden(
+        "resourceVersionMatch",
+        "resourceVersionMatch is forbidden when continue is provided",
+    )
+}
+
+fn refuse(errors: Vec<FieldError>) -> Result<(), Status> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid(&Qualified { group: "meta.k8s.io", what: "ListOptions" }, "", &errors))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    fn check(query: &str, expected: Expect) {
+        let said = match list(Filter::default(), &Query::parse(query)) {
+            Ok(options) => format!("{:?} {:?} {}", options.revision, options.revision_match, options.limit),
+            Err(status) => format!("{} {}", status.code, status.message),
+        };
+        expected.assert_eq(&said);
+    }
+
+    #[test]
+    fn a_revision_is_taken_or_refused() {
+        check("resourceVersion=7&limit=2", expect!["Some(7) NotOlderThan 2"]);
+        check("resourceVersion=7&resourceVersionMatch=Exact", expect!["Some(7) Exact 0"]);
+        check("resourceVersion=0&continue=x&limit=1", expect!["Some(0) NotOlderThan 0"]);
+        check("timeoutSeconds=x", expect![[r#"400 strconv.ParseInt: parsing "x": invalid syntax"#]]);
+        check(
+            "resourceVersion=x",
+            expect![[
+                r#"400 invalid resource version: resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax"#
+            ]],
+        );
+        check(
+            "resourceVersion=7&continue=x",
+            expect!["400 specifying resource version is not allowed when using continue"],
+        );
+    }
+}
