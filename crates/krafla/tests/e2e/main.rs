@@ -7,9 +7,11 @@
     reason = "a test fails by panicking"
 )]
 
+mod clients;
 mod controllers;
 mod kubectl;
 mod run;
 mod simulate;
 mod support;
 mod survival;
+mod verbs;

@@ -1,0 +1,123 @@
+//! The verbs of kubectl, one after the other.
+
+use crate::support::{Up, text};
+
+fn config(value: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata: {{key: {value}}}\n")
+}
+
+/// The words of a line, so that padding does not count.
+fn squeezed(output: &str) -> Vec<String> {
+    output.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn objects_are_created_in_many_forms() {
+    let up = Up::start();
+    up.kubectl_ok(&["create", "namespace", "n"]);
+    for (arguments, made) in [
+        ("configmap c --from-literal=key=one", "configmap/c"),
+        ("secret generic s --from-literal=password=x", "secret/s"),
+        ("serviceaccount robot", "serviceaccount/robot"),
+        ("quota q --hard=pods=9", "resourcequota/q"),
+        ("role r --verb=get --resource=pods", "role.rbac.authorization.k8s.io/r"),
+        ("rolebinding b --role=r --serviceaccount=n:robot", "rolebinding.rbac.authorization.k8s.io/b"),
+        ("service clusterip web --tcp=80", "service/web"),
+        ("deployment d --image=any", "deployment.apps/d"),
+        ("cronjob cj --image=any --schedule=@yearly", "cronjob.batch/cj"),
+        ("pdb p --selector=a=b --min-available=1", "poddisruptionbudget.policy/p"),
+        ("priorityclass high --value=5", "priorityclass.scheduling.k8s.io/high"),
+    ] {
+        let words: Vec<&str> = ["create", "-n", "n"].into_iter().chain(arguments.split(' ')).collect();
+        assert_eq!(up.kubectl_ok(&words), format!("{made} created\n"));
+    }
+    let shown = up.kubectl_ok(&["get", "quota,role,svc,deploy,cj,pdb", "-n", "n", "-o", "name"]);
+    assert_eq!(shown.lines().count(), 6, "{shown}");
+}
+
+#[test]
+fn objects_are_labelled_annotated_patched_and_shown() {
+    let up = Up::start();
+    up.apply(&config("one"));
+    assert_eq!(up.kubectl_ok(&["label", "cm/c", "a=b"]), "configmap/c labeled\n");
+    assert_eq!(up.kubectl_ok(&["label", "cm/c", "a-"]), "configmap/c unlabeled\n");
+    assert_eq!(up.kubectl_ok(&["annotate", "cm/c", "x=y"]), "configmap/c annotated\n");
+    for (kind, patch, value) in [
+        ("merge", r#"{"data":{"key":"two"}}"#, "two"),
+        ("strategic", r#"{"data":{"key":"three"}}"#, "three"),
+        ("json", r#"[{"op":"replace","path":"/data/key","value":"four"}]"#, "four"),
+    ] {
+        up.kubectl_ok(&["patch", "cm/c", "--type", kind, "-p", patch]);
+        assert_eq!(up.field("cm/c", "{.data.key}"), value);
+    }
+    assert_eq!(
+        up.kubectl_ok(&["get", "cm/c", "-o", "go-template={{.data.key}} {{.metadata.annotations.x}}"]),
+        "four y"
+    );
+    let wide = squeezed(&up.kubectl_ok(&["get", "cm", "c", "-o", "wide"]));
+    assert_eq!(wide.first().map(String::as_str), Some("NAME DATA AGE"));
+    assert!(up.kubectl_ok(&["get", "cm/c", "-o", "yaml"]).contains("\n  key: four\n"));
+    assert!(up.kubectl_ok(&["get", "cm/c", "-o", "json"]).contains(r#""key": "four""#));
+    let description = up.kubectl_ok(&["describe", "cm/c"]);
+    assert!(description.contains("key:\n----\nfour\n"), "{description}");
+}
+
+#[test]
+fn both_sides_apply_and_differences_are_told() {
+    let up = Up::start();
+    up.apply(&config("one"));
+    let diff = up.kubectl_with_input(&["diff", "-f", "-"], &config("two"));
+    assert_eq!(diff.status.code(), Some(1), "{}", text(&diff.stderr));
+    assert!(text(&diff.stdout).contains("+  key: two"), "{}", text(&diff.stdout));
+    let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: s}\ndata: {key: one}\n";
+    let args = ["apply", "--server-side", "-f", "-"];
+    let applied = up.kubectl_with_input(&args, manifest);
+    assert_eq!(text(&applied.stdout), "configmap/s serverside-applied\n");
+    up.kubectl_ok(&["patch", "cm/s", "--field-manager=other", "-p", r#"{"data":{"key":"theirs"}}"#]);
+    let conflict = up.kubectl_with_input(&args, manifest);
+    assert!(text(&conflict.stderr).contains("conflict with \"other\""), "{}", text(&conflict.stderr));
+    let forced = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+    up.kubectl_with_input(&forced, manifest);
+    assert_eq!(up.field("cm/s", "{.data.key}"), "one");
+}
+
+#[test]
+fn what_a_quota_and_a_limit_range_say_holds() {
+    let up = Up::start();
+    up.kubectl_ok(&["create", "namespace", "n"]);
+    up.kubectl_ok(&["create", "quota", "q", "-n", "n", "--hard=count/configmaps=1"]);
+    up.kubectl_ok(&[
+        "wait",
+        "quota/q",
+        "-n",
+        "n",
+        "--for=jsonpath={.status.used['count/configmaps']}=0",
+        "--timeout=60s",
+    ]);
+    up.kubectl_ok(&["create", "configmap", "one", "-n", "n"]);
+    let refused = up.kubectl(&["create", "configmap", "two", "-n", "n"]);
+    let why = "exceeded quota: q, requested: count/configmaps=1, used: count/configmaps=1, limited: count/configmaps=1";
+    assert!(text(&refused.stderr).contains(why), "{}", text(&refused.stderr));
+    up.kubectl_ok(&["delete", "configmap", "one", "-n", "n"]);
+    up.kubectl_ok(&[
+        "wait",
+        "quota/q",
+        "-n",
+        "n",
+        "--for=jsonpath={.status.used['count/configmaps']}=0",
+        "--timeout=60s",
+    ]);
+    up.kubectl_ok(&["create", "configmap", "two", "-n", "n"]);
+}
+
+#[test]
+fn what_there_is_is_told_and_explained() {
+    let up = Up::start();
+    let resources = squeezed(&up.kubectl_ok(&["api-resources"]));
+    for row in ["pods po v1 true Pod", "jobs vcjob,vj batch.volcano.sh/v1alpha1 true Job"] {
+        assert!(resources.iter().any(|line| line == row), "{row} is missing in:\n{}", resources.join("\n"));
+    }
+    let explained = up.kubectl_ok(&["explain", "pod.spec.containers"]);
+    assert!(explained.contains("KIND:       Pod"), "{explained}");
+    assert!(up.kubectl_ok(&["explain", "vcjob.spec"]).contains("minAvailable"));
+}
