@@ -133,7 +133,7 @@ fn inherited(workloads: &[&Object]) -> Entries {
 /// What the pod says about scheduling.
 fn of_pod(pod: &Object) -> Entries {
     let budgets = [labels::JDB_MIN_AVAILABLE, labels::JDB_MAX_UNAVAILABLE];
-    let budget = budgets.into_iter().find(|key| pod.meta.annotations.contains_key(*key));
+    let budget = budgets.into_iter().find(|key| pod.meta.annotations.contains_key(key));
     let mut entries = picked(&pod.meta.annotations, &OF_POD);
     entries.extend(picked(&pod.meta.annotations, budget.as_slice()));
     entries
