@@ -5,6 +5,7 @@
 //! a write that may wait for the network.
 
 mod limits;
+pub(crate) mod policy;
 mod priority;
 mod runtime_class;
 mod service;
@@ -99,6 +100,7 @@ impl Default for Admission {
                 Arc::new(priority::PodPriority),
                 Arc::new(service::Addresses),
                 Arc::new(limits::LimitRanges),
+                Arc::new(policy::Policies),
             ],
             caller: Arc::new(webhooks::Https),
         }

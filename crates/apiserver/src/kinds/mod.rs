@@ -6,6 +6,7 @@
 //!   status:  default -> on_status_update -> validate_update
 //! ```
 
+pub mod admission_policy;
 pub mod config;
 pub mod crd;
 pub mod custom;

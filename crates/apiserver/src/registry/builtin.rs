@@ -264,7 +264,8 @@ fn cluster() -> Vec<Row> {
             .rules(kinds::webhook::Configuration { is_mutating: true }),
         admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
             .singular("validatingadmissionpolicy")
-            .status(),
+            .status()
+            .rules(kinds::admission_policy::ValidatingAdmissionPolicy),
         admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
         admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
             .rules(kinds::webhook::Configuration { is_mutating: false }),
