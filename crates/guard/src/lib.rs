@@ -74,7 +74,9 @@ pub fn check(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Violation> {
             plan.writes().try_for_each(|step| touches_only_its_own(snapshot, step))?;
             jobflow::check(snapshot, plan)
         }
-        Kind::VcCronJob => plan.writes().try_for_each(|step| touches_only_its_own(snapshot, step)),
+        Kind::VcCronJob | Kind::CronJob => {
+            plan.writes().try_for_each(|step| touches_only_its_own(snapshot, step))
+        }
         Kind::Job => job::check(snapshot, plan),
         // The scheduler binds and marks what others own; its writes carry UIDs and revisions, and create or delete nothing.
         _ => Ok(()),

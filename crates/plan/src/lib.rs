@@ -17,6 +17,7 @@ pub mod cron;
 pub mod cronjob;
 pub mod jobflow;
 pub mod jobtemplate;
+pub mod k8scron;
 pub mod k8sjob;
 mod merge_patch;
 pub mod object;
@@ -68,6 +69,7 @@ pub fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(k8sjob::JobController),
         Box::new(k8sjob::ReleaseController),
         Box::new(k8sjob::TtlController),
+        Box::new(k8scron::CronJobController),
     ]
 }
 

@@ -196,8 +196,8 @@ spec:
     up.kubectl_ok(&["patch", "job/batch", "-p", r#"{"spec":{"parallelism":1}}"#]);
     up.wait_for("job/batch", "{.status.active}", "1");
     assert_eq!(up.field("job/batch", "{.status.failed}"), "", "who is not needed has not failed");
-    up.kubectl_ok(&["delete", "job/batch"]);
-    up.kubectl_ok(&["wait", "pods", "--all", "--for=delete", "--timeout=60s"]);
+    up.kubectl_ok(&["delete", "job/batch", "--cascade=foreground", "--timeout=60s"]);
+    assert_eq!(up.kubectl_ok(&["get", "pods", "-o", "name"]), "", "nothing holds the pods");
 }
 
 #[test]

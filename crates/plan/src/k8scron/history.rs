@@ -1,0 +1,47 @@
+//! Removing finished Jobs beyond those that the CronJob keeps.
+
+use std::sync::Arc;
+
+use super::CronJob;
+use crate::{Note, Object, Plan, Propagation, Severity, Step};
+
+const SUCCESSFUL_KEPT: i32 = 3;
+const FAILED_KEPT: i32 = 1;
+
+/// Removes the oldest finished Jobs that are too many.
+pub(super) fn remove(cron_job: &CronJob<'_>, jobs: &[&Arc<Object>], plan: &mut Plan) {
+    let (spec, ended_as) = (cron_job.spec, |condition: &'static str| {
+        jobs.iter().copied().filter(move |job| {
+            let end = job.as_job().and_then(|job| job.status.finished());
+            !job.meta.is_deleting() && end.is_some_and(|end| end.condition_type == condition)
+        })
+    });
+    let limits = [
+        ("Complete", spec.successful_jobs_history_limit.unwrap_or(SUCCESSFUL_KEPT)),
+        ("Failed", spec.failed_jobs_history_limit.unwrap_or(FAILED_KEPT)),
+    ];
+    for (condition, limit) in limits {
+        let mut ended: Vec<&Arc<Object>> = ended_as(condition).collect();
+        // One that never started counts as the newest.
+        ended.sort_by_key(|job| {
+            let started_at = job.as_job().and_then(|job| job.status.start_time);
+            (started_at.is_none(), started_at, job.meta.key.clone())
+        });
+        let surplus = ended.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
+        ended.into_iter().take(surplus).for_each(|job| delete(job, plan));
+    }
+}
+
+/// Removes a Job and its pods.
+pub(super) fn delete(job: &Object, plan: &mut Plan) {
+    plan.steps.push(Step::Delete {
+        kind: job.kind,
+        key: job.meta.key.clone(),
+        uid: job.meta.uid.clone(),
+        revision: None,
+        propagation: Propagation::Background,
+        grace_seconds: None,
+    });
+    let message = format!("Deleted job {}", job.meta.key.name);
+    plan.notes.push(Note { severity: Severity::Normal, reason: "SuccessfulDelete", message });
+}
