@@ -18,7 +18,7 @@ use krafla_scheduler::Scheduler;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::pod_access::NodeLogs;
+use crate::pod_access::NodeAccess;
 
 /// How many plans are carried out at once.
 const WORKERS: usize = 8;
@@ -86,7 +86,7 @@ impl Cluster {
         let config = ServerConfig {
             listen,
             data_dir: Some(data_dir.to_owned()),
-            pod_access: Some(Arc::new(NodeLogs(self.node.clone()))),
+            pod_access: Some(Arc::new(NodeAccess(self.node.clone()))),
         };
         Ok(serve(self.api.clone(), Arc::new(SystemEnv), config).await?)
     }

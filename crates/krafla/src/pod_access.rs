@@ -1,4 +1,4 @@
-//! The node's logs, as the API server passes them on.
+//! What runs on the node, as the API server passes it on: logs, and commands in containers.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use krafla_api::Key;
-use krafla_apiserver::http::LogOptions;
+use krafla_apiserver::http::{ExecOptions, LogOptions, Output, Session};
 use krafla_apiserver::{PodAccess, Status};
 use krafla_node::Node;
 
-/// The logs of one node's pods.
-pub(crate) struct NodeLogs(pub(crate) Arc<Node>);
+/// Access to one node's pods.
+pub(crate) struct NodeAccess(pub(crate) Arc<Node>);
 
-impl PodAccess for NodeLogs {
+impl PodAccess for NodeAccess {
     fn logs<'a>(
         &'a self,
         pod: &'a Key,
@@ -39,5 +39,50 @@ impl PodAccess for NodeLogs {
                 .filter_map(|chunk| std::future::ready(chunk.ok()))
                 .boxed())
         })
+    }
+
+    fn exec<'a>(
+        &'a self,
+        pod: &'a Key,
+        container: &'a str,
+        options: ExecOptions,
+    ) -> BoxFuture<'a, Result<Session, Status>> {
+        Box::pin(async move {
+            if options.command.is_empty() {
+                return self.attach(pod, container).await;
+            }
+            let options =
+                krafla_node::ExecOptions { command: options.command, stdin: options.stdin, tty: options.tty };
+            let session = self.0.exec(&pod.namespace, &pod.name, container, options).await;
+            let session = session.map_err(|error| Status::bad_request(error.to_string()))?;
+            let output = session.output.map(|output| match output {
+                krafla_node::Output::Stdout(data) => Output::Stdout(data),
+                krafla_node::Output::Stderr(data) => Output::Stderr(data),
+            });
+            Ok(Session {
+                stdin: session.stdin,
+                output: output.boxed(),
+                resize: session.resize,
+                end: session.end,
+            })
+        })
+    }
+}
+
+impl NodeAccess {
+    /// What a container writes from now on. Containers have nothing to read from: what a client writes is
+    /// dropped.
+    async fn attach(&self, pod: &Key, container: &str) -> Result<Session, Status> {
+        let options = LogOptions { follow: true, tail_lines: Some(0), ..LogOptions::default() };
+        let log = self.logs(pod, container, options).await?;
+        // The session is over when the log is, which is when the container has ended.
+        let (ended, end) = tokio::sync::oneshot::channel();
+        let output = log.map(Output::Stdout).chain(futures_util::stream::once(async move {
+            // Nobody is interested any more if this can not be sent.
+            let _ = ended.send(0);
+            Output::Stdout(Bytes::new())
+        }));
+        let end = Box::pin(async move { Ok(end.await.unwrap_or(0)) });
+        Ok(Session { stdin: None, output: output.boxed(), resize: None, end })
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //!   agent        the node: takes pods from the server, one worker each
 //!   decide       what should happen to a pod now: pure
+//!   exec         commands that run beside a container's own
 //!   health       probes, and hooks around a container's life
 //!   simulated    nodes that only pretend
 //!   materials    environment and volumes: pure, but for writing files
@@ -15,6 +16,7 @@
 mod agent;
 pub mod container;
 pub mod decide;
+mod exec;
 pub mod health;
 mod logs;
 pub mod materials;
@@ -24,5 +26,6 @@ pub mod status;
 pub mod supervisor;
 
 pub use agent::{Node, NodeConfig};
+pub use exec::{ExecError, ExecOptions, Output, Session};
 pub use logs::{LogError, LogOptions, LogStream};
 pub use supervisor::Mode;

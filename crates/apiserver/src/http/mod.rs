@@ -8,14 +8,17 @@
 //!      +-- discovery.rs openapi.rs plain.rs       what there is
 //!      +-- objects.rs lists.rs watches.rs         resources
 //!      +-- pods.rs reviews.rs                     what only some resources have
+//!      +-- exec.rs channels.rs                    commands in pods, over WebSocket
 //! ```
 
 mod accept;
 mod auth;
 mod body;
 mod certificates;
+mod channels;
 mod delete_options;
 mod discovery;
+mod exec;
 mod list_options;
 mod lists;
 mod metrics;
@@ -39,9 +42,12 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, Method, Request};
 use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
 use krafla_api::Key;
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
+pub use exec::{ExecOptions, Output, Session};
 pub use pods::{LogOptions, PodAccess};
 pub use server::{RunningServer, ServeError, ServerConfig, serve, write_private};
 
@@ -53,6 +59,7 @@ use crate::status::Status;
 use accept::Accept;
 use auth::User;
 use body::Reply;
+use exec::Connect;
 use metrics::{Counted, Metrics};
 use objects::ObjectRequest;
 use path::{ResourcePath, Route};
@@ -92,7 +99,7 @@ impl Context {
         let Ok(_permit) = self.in_flight.try_acquire() else {
             return body::refusal(&Status::too_many_requests("too many requests, please try again later", 1));
         };
-        let (head, incoming) = request.into_parts();
+        let (mut head, incoming) = request.into_parts();
         let query = Query::parse(head.uri.query().unwrap_or_default());
         let accept = header(&head.headers, ACCEPT.as_str());
         let started = Instant::now();
@@ -102,7 +109,8 @@ impl Context {
             Route::Other(parts) => Ok(plain::answer(self, &head.method, &parts, accept.as_deref(), &query)),
             Route::Unknown => Err(Status::unknown_resource()),
             Route::Resource(path) => {
-                let asked = Asked { method: head.method, headers: head.headers, path, query, user };
+                let upgrade = head.extensions.remove();
+                let asked = Asked { method: head.method, headers: head.headers, path, query, user, upgrade };
                 self.resource(asked, incoming).await
             }
             route => self.discovery(&head.method, route, accept.as_deref()),
@@ -179,6 +187,9 @@ impl Context {
         if action == Action::List {
             return lists::list_or_watch(self, &resource, path, &accept, &asked.query);
         }
+        if action == Action::Exec {
+            return self.exec(&resource, asked);
+        }
         let body = if asked.method == Method::GET { Bytes::new() } else { body::read(incoming).await? };
         let content_type = header(&asked.headers, CONTENT_TYPE.as_str()).unwrap_or_default();
         let user_agent = header(&asked.headers, USER_AGENT.as_str()).unwrap_or_default();
@@ -208,11 +219,13 @@ impl Context {
             Action::Evict => request.evict().await,
             Action::Log => self.log(&request).await,
             Action::Connect => self.connect(&request),
-            Action::List | Action::DeleteCollection | Action::Review => Err(Status::method_not_allowed()),
+            Action::List | Action::DeleteCollection | Action::Review | Action::Exec => {
+                Err(Status::method_not_allowed())
+            }
         }
     }
 
-    /// Streams into pods, which only a node could open.
+    /// Connections into pods that nobody opens here.
     fn connect(&self, request: &ObjectRequest<'_>) -> Result<Reply, Status> {
         let key = Key::new(&request.path.namespace, &request.path.name);
         let entry = self.api.get(&request.resource, &key)?;
@@ -222,17 +235,31 @@ impl Context {
             return Err(Status::bad_request(format!("pod {} does not have a host assigned", key.name)));
         }
         Err(Status::not_implemented(&format!(
-            "{} is not served here; `kubectl logs` is",
+            "{} is not served here; `kubectl exec` and `kubectl logs` are",
             request.path.subresource
         )))
     }
 
     async fn log(&self, request: &ObjectRequest<'_>) -> Result<Reply, Status> {
-        let key = Key::new(&request.path.namespace, &request.path.name);
-        let entry = self.api.get(&request.resource, &key)?;
+        let (key, pod) = self.pod(&request.resource, &request.path)?;
+        pods::log(self.pod_access.as_ref(), &key, &pod, &request.query).await
+    }
+
+    /// Makes the connection one to a command in a pod.
+    fn exec(&self, resource: &Resource, asked: Asked) -> Result<Reply, Status> {
+        let Asked { headers, path, query, upgrade, .. } = asked;
+        let (key, pod) = self.pod(resource, &path)?;
+        let is_exec = path.subresource == "exec";
+        let connect = Connect { pod: &key, object: &pod, query: &query, headers: &headers, upgrade, is_exec };
+        connect.answer(self.pod_access.as_ref(), self.stopping.clone())
+    }
+
+    fn pod(&self, resource: &Resource, path: &ResourcePath) -> Result<(Key, Value), Status> {
+        let key = Key::new(&path.namespace, &path.name);
+        let entry = self.api.get(resource, &key)?;
         let pod =
             serde_json::from_slice(&entry.bytes).map_err(|error| Status::internal(&error.to_string()))?;
-        pods::log(self.pod_access.as_ref(), &key, &pod, &request.query).await
+        Ok((key, pod))
     }
 }
 
@@ -243,6 +270,8 @@ struct Asked {
     path: ResourcePath,
     query: Query,
     user: User,
+    /// The connection itself, for what is more than a request and an answer.
+    upgrade: Option<OnUpgrade>,
 }
 
 /// What is to be done.
@@ -258,6 +287,7 @@ enum Action {
     Bind,
     Evict,
     Log,
+    Exec,
     Connect,
     Review,
 }
@@ -283,8 +313,10 @@ fn action(resource: &Resource, asked: &Asked) -> Result<Action, Status> {
     };
     let (verb, action) = match (&asked.method, path.subresource.as_str(), is_collection) {
         (&Method::GET, "log", _) => ("get", Action::Log),
-        (&Method::GET, "exec" | "attach" | "portforward" | "proxy", _) => ("get", Action::Connect),
-        (&Method::POST, "exec" | "attach" | "portforward" | "proxy", _) => ("create", Action::Connect),
+        (&Method::GET, "exec" | "attach", _) => ("get", Action::Exec),
+        (&Method::POST, "exec" | "attach", _) => ("create", Action::Exec),
+        (&Method::GET, "portforward" | "proxy", _) => ("get", Action::Connect),
+        (&Method::POST, "portforward" | "proxy", _) => ("create", Action::Connect),
         (&Method::POST, "binding", _) => ("create", Action::Bind),
         (&Method::POST, "eviction", _) => ("create", Action::Evict),
         (&Method::GET, _, true) => ("list", Action::List),

@@ -1,4 +1,4 @@
-//! What runs in pods, over HTTP: logs, and later more.
+//! What runs in pods, over HTTP: access to it, and logs.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use krafla_api::{Key, Time};
 use serde_json::Value;
 
 use super::body::{self, Reply};
+use super::exec::{ExecOptions, Session};
 use super::query::Query;
 use crate::field::FieldError;
 use crate::object;
@@ -23,6 +24,14 @@ pub trait PodAccess: Send + Sync {
         container: &'a str,
         options: LogOptions,
     ) -> BoxFuture<'a, Result<BoxStream<'static, Bytes>, Status>>;
+
+    /// Runs a command in a container or, without one, connects to what runs there already.
+    fn exec<'a>(
+        &'a self,
+        pod: &'a Key,
+        container: &'a str,
+        options: ExecOptions,
+    ) -> BoxFuture<'a, Result<Session, Status>>;
 }
 
 /// Which part of a log, and how.
@@ -101,7 +110,7 @@ fn no_content() -> Reply {
 }
 
 /// The container that is meant: the one named, or the only one.
-fn container(key: &Key, pod: &Value, named: &str) -> Result<String, Status> {
+pub(super) fn container(key: &Key, pod: &Value, named: &str) -> Result<String, Status> {
     let names = |list: &str| {
         let containers =
             pod.pointer(&format!("/spec/{list}")).and_then(Value::as_array).into_iter().flatten();

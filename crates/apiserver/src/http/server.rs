@@ -218,7 +218,7 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, context: Arc<Conte
         .timer(TokioTimer::new())
         .max_concurrent_streams(1000)
         .keep_alive_interval(Duration::from_secs(30));
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,

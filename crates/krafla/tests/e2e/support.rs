@@ -87,10 +87,8 @@ impl Up {
 
     /// Runs kubectl with something on its standard input.
     pub(crate) fn kubectl_with_input(&self, args: &[&str], input: &str) -> Output {
-        let mut child = Command::new(kubectl_path())
-            .args(args)
-            .env("KUBECONFIG", self.dir.path().join("kubeconfig"))
-            .env("HOME", self.dir.path())
+        let mut child = self
+            .kubectl_command(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -98,6 +96,13 @@ impl Up {
             .unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         child.wait_with_output().unwrap()
+    }
+
+    /// kubectl, pointed at this cluster.
+    pub(crate) fn kubectl_command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(kubectl_path());
+        command.args(args).env("KUBECONFIG", self.dir.path().join("kubeconfig")).env("HOME", self.dir.path());
+        command
     }
 
     /// One field of one object, by JSONPath; empty if it is not set.

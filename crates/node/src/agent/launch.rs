@@ -10,6 +10,7 @@ use krafla_runtime::ClientError;
 
 use super::Shared;
 use super::addresses::HOST;
+use super::pods::View;
 use crate::container::ContainerId;
 use crate::materials::environment::{command_line, variables};
 use crate::materials::fields::Facts;
@@ -44,6 +45,15 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    pub(crate) fn of(shared: Arc<Shared>, view: &View) -> Context {
+        Context {
+            shared,
+            pod: view.pod.clone(),
+            address: view.address,
+            volumes_version: view.volumes_version,
+        }
+    }
+
     /// Makes all volumes of the pod. Doing it again changes nothing.
     pub(crate) async fn make_volumes(&self) -> Result<(), Problem> {
         if self.pod.spec.volumes.is_empty() {

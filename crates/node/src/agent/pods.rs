@@ -179,6 +179,16 @@ impl Pods {
         }
     }
 
+    /// Resolves when a container has ended or, if it is followed, has written something; none if it does not
+    /// run any more.
+    ///
+    /// It takes in news from the moment of the call, not only from the first poll.
+    pub(crate) fn change_of(&self, id: &ContainerId) -> Option<impl Future<Output = ()> + use<>> {
+        let change = self.view(&id.pod)?.log_grew.notified_owned();
+        let is_running = self.view(&id.pod)?.attempts.get(&id.name, id.attempt)?.is_running();
+        is_running.then_some(change)
+    }
+
     /// All that is known of a pod.
     pub(crate) fn view(&self, uid: &Uid) -> Option<View> {
         let state = self.state.lock();

@@ -74,7 +74,7 @@ impl Worker {
     pub(super) async fn run(mut self) {
         while let Some(mut view) = self.shared.pods.view(&self.uid) {
             self.take_in(&mut view);
-            let context = self.context(&view);
+            let context = Context::of(self.shared.clone(), &view);
             self.refresh_volumes(&context).await;
             let running =
                 view.attempts.all_running().map(|record| (record.id.name.as_str(), record)).collect();
@@ -113,15 +113,6 @@ impl Worker {
         }
         self.asked.retain(|id| view.attempts.get(&id.name, id.attempt).is_none());
         view.attempts.recover(&view.pod, &self.status, self.shared.clock.now().0);
-    }
-
-    fn context(&self, view: &View) -> Context {
-        Context {
-            shared: self.shared.clone(),
-            pod: view.pod.clone(),
-            address: view.address,
-            volumes_version: view.volumes_version,
-        }
     }
 
     fn decide(&self, view: &View, now: Time) -> Decision {

@@ -1,19 +1,16 @@
 //! Carries out what a probe or a hook asks for.
 
-use std::ffi::OsString;
 use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::process::Command;
 
 use crate::agent::Context;
 use crate::container::ContainerId;
+use crate::exec::{self, GroupGuard};
 use crate::pod::{Container, Handler, HttpGetAction, PortRef};
 
 /// How much of an answer is looked at.
@@ -51,24 +48,11 @@ pub(super) async fn carry_out(
 
 /// Runs a command with the environment and in the directory of a container.
 async fn run(context: &Context, id: &ContainerId, command: &[String]) -> Result<(), String> {
-    let launch = context.launch(id.clone(), 0).await.map_err(|problem| problem.message)?;
-    let argv = match &launch.sandbox {
-        None => command.iter().map(OsString::from).collect(),
-        Some(_) => inside(context, id, &launch.working_dir, command)?,
-    };
-    let Some((program, arguments)) = argv.split_first() else { return Err("it names no command".to_owned()) };
-    let mut child = Command::new(program)
-        .args(arguments)
-        .env_clear()
-        .envs(launch.env)
-        .current_dir(&launch.working_dir)
-        .process_group(0)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| format!("command {program:?} could not be started: {error}"))?;
-    let group = GroupGuard(child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)));
+    let prepared = exec::prepare(context, id, command).await?;
+    let mut command = prepared.command();
+    let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut child = spawned.map_err(|error| prepared.not_started(&error))?;
+    let group = GroupGuard::of(&child);
     let mut output = Vec::new();
     if let Some(stdout) = child.stdout.take() {
         // What comes after that is of no interest, but the command shall not fail because nobody reads it.
@@ -83,34 +67,6 @@ async fn run(context: &Context, id: &ContainerId, command: &[String]) -> Result<
         Some(0) => Ok(()),
         code => {
             Err(format!("exit code {}: {}", code.unwrap_or(1), String::from_utf8_lossy(&output).trim_end()))
-        }
-    }
-}
-
-/// The command that runs a command where a container sees what the rest of the machine does not.
-fn inside(
-    context: &Context,
-    id: &ContainerId,
-    working_dir: &Path,
-    command: &[String],
-) -> Result<Vec<OsString>, String> {
-    let view = context.shared.pods.view(&id.pod);
-    let pid = view.and_then(|view| view.attempts.get(&id.name, id.attempt)?.pid);
-    let pid = pid.ok_or("the container does not run")?;
-    let mut argv = context.shared.config.supervisor.clone();
-    argv.extend(["enter".into(), pid.to_string().into(), working_dir.into()]);
-    argv.extend(command.iter().map(OsString::from));
-    Ok(argv)
-}
-
-/// Kills a command that takes too long, with all that it has started.
-struct GroupGuard(Option<Pid>);
-
-impl Drop for GroupGuard {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            // It is gone already, unless it took too long.
-            let _ = kill_process_group(group, Signal::KILL);
         }
     }
 }

@@ -222,15 +222,8 @@ impl Following {
         Following { shared, id }
     }
 
-    /// Resolves when the container has written something or has ended; none if it can not write any more.
-    ///
-    /// It takes in news from the moment of the call, not only from the first poll.
     fn change(&self) -> Option<impl Future<Output = ()> + use<>> {
-        let view = self.shared.pods.view(&self.id.pod)?;
-        let grew = view.log_grew.clone().notified_owned();
-        let view = self.shared.pods.view(&self.id.pod)?;
-        let is_running = view.attempts.get(&self.id.name, self.id.attempt)?.is_running();
-        is_running.then_some(grew)
+        self.shared.pods.change_of(&self.id)
     }
 }
 

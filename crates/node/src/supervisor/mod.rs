@@ -19,7 +19,7 @@ mod outbox;
 mod output;
 pub mod protocol;
 mod records;
-mod spawn;
+pub(crate) mod spawn;
 pub mod stage;
 mod strays;
 

@@ -26,7 +26,7 @@ pub(super) struct Spawned {
 
 /// Why a container could not be started. The messages name the field of the manifest.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SpawnError {
+pub(crate) enum SpawnError {
     #[error(
         "command {0:?} was not found in PATH ({1}): containers run on this machine itself, so install it here, or name it by its full path"
     )]
@@ -100,7 +100,7 @@ fn staged(launch: &Launch, sandbox: &Sandbox, stage: &[OsString]) -> Result<Comm
 }
 
 /// The absolute path of a command, by the rules of a shell.
-pub(super) fn find_program(
+pub(crate) fn find_program(
     name: &str,
     path: Option<&str>,
     working_dir: &Path,

@@ -1,0 +1,236 @@
+//! Runs a command beside a container's own: for `kubectl exec`, probes and hooks.
+//!
+//! The command sees what the container sees: its environment, its working directory, its volumes and its peers'
+//! names. It is a child of this process, not of the supervisor: somebody waits for its answer, and when nobody
+//! does any more it is killed, with everything that it has started in its process group.
+
+mod terminal;
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use krafla_api::Key;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::process::{Child, Command};
+
+use crate::agent::{Context, Node, Shared};
+use crate::container::{CONTAINER_VARIABLE, ContainerId};
+use crate::supervisor::spawn::find_program;
+
+/// How much output is passed on at once.
+const CHUNK_BYTES: usize = 32 << 10;
+
+/// What to run, and with which streams.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExecOptions {
+    /// The command and its arguments.
+    pub command: Vec<String>,
+    /// Whether it can be written to.
+    pub stdin: bool,
+    /// Whether it has a terminal, on which standard output and standard error are one.
+    pub tty: bool,
+}
+
+/// A command that runs. Dropping `end` kills it.
+pub struct Session {
+    /// Where its standard input is written to, if it was asked for. Dropping it closes it.
+    pub stdin: Option<Box<dyn AsyncWrite + Send + Unpin>>,
+    /// What it writes, until it and all that it started have closed their ends.
+    pub output: BoxStream<'static, Output>,
+    /// Changes the size of its terminal, if it has one: columns and rows.
+    pub resize: Option<Box<dyn Fn(u16, u16) + Send + Sync>>,
+    /// Its exit code, or what went wrong.
+    pub end: BoxFuture<'static, Result<i32, String>>,
+}
+
+/// Something that a command wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// To its standard output.
+    Stdout(Bytes),
+    /// To its standard error.
+    Stderr(Bytes),
+}
+
+/// Why a command was not run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExecError {
+    /// No such pod runs here.
+    #[error("pods {0:?} not found")]
+    NoPod(String),
+    /// It has not started yet, or has ended.
+    #[error("container {container:?} of pod {pod:?} does not run, so no command can run in it")]
+    NotRunning {
+        /// The pod's name.
+        pod: String,
+        /// The container's name.
+        container: String,
+    },
+    /// It could not be started.
+    #[error("{0}")]
+    NotStarted(String),
+}
+
+impl Node {
+    /// Runs a command where a container runs. It ends with the container at the latest.
+    pub async fn exec(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+        options: ExecOptions,
+    ) -> Result<Session, ExecError> {
+        let view = self.find(&Key::new(namespace, pod)).ok_or_else(|| ExecError::NoPod(pod.to_owned()))?;
+        let running = view.attempts.latest(container).filter(|record| record.is_running());
+        let id = running
+            .map(|record| record.id.clone())
+            .ok_or_else(|| ExecError::NotRunning { pod: pod.to_owned(), container: container.to_owned() })?;
+        let context = Context::of(self.shared.clone(), &view);
+        let prepared = prepare(&context, &id, &options.command).await.map_err(ExecError::NotStarted)?;
+        let started = if options.tty { prepared.start_on_terminal() } else { prepared.start(options.stdin) };
+        let mut session = started.map_err(ExecError::NotStarted)?;
+        let (end, shared) = (session.end, self.shared.clone());
+        session.end = Box::pin(async move {
+            tokio::select! {
+                end = end => end,
+                () = ended(&shared, &id) => Err(format!("container {:?} has ended", id.name)),
+            }
+        });
+        Ok(session)
+    }
+}
+
+/// Returns when a container has ended.
+async fn ended(shared: &Shared, id: &ContainerId) {
+    while let Some(change) = shared.pods.change_of(id) {
+        change.await;
+    }
+}
+
+/// A command with all that it needs.
+pub(crate) struct Prepared {
+    /// As it was written.
+    name: String,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    env: Vec<(String, OsString)>,
+    working_dir: PathBuf,
+}
+
+/// Finds out how to run a command where a container runs. An error says what is wrong, for people.
+pub(crate) async fn prepare(
+    context: &Context,
+    id: &ContainerId,
+    command: &[String],
+) -> Result<Prepared, String> {
+    let launch = context.launch(id.clone(), 0).await.map_err(|problem| problem.message)?;
+    let (name, arguments) = command.split_first().ok_or("it names no command")?;
+    let (program, arguments) = match &launch.sandbox {
+        None => {
+            let path =
+                launch.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+            let program = find_program(name, path, &launch.working_dir).map_err(|error| error.to_string())?;
+            (program, arguments.iter().map(OsString::from).collect())
+        }
+        Some(_) => enter(context, id, &launch.working_dir, command)?,
+    };
+    let place = id.place(&context.shared.config.pods());
+    let own = (CONTAINER_VARIABLE.to_owned(), place.into_os_string());
+    let env = launch.env.into_iter().map(|(name, value)| (name, value.into())).chain([own]);
+    let working_dir = launch.working_dir;
+    Ok(Prepared { name: name.clone(), program, arguments, env: env.collect(), working_dir })
+}
+
+/// The program and arguments that run a command where a container sees what the rest of the machine does not.
+fn enter(
+    context: &Context,
+    id: &ContainerId,
+    working_dir: &Path,
+    command: &[String],
+) -> Result<(PathBuf, Vec<OsString>), String> {
+    let view = context.shared.pods.view(&id.pod);
+    let pid = view.and_then(|view| view.attempts.get(&id.name, id.attempt)?.pid);
+    let pid = pid.ok_or("the container has no process, so nothing can run beside it")?;
+    let (program, own) = context.shared.config.supervisor.split_first().ok_or("there is no supervisor")?;
+    let mut arguments = own.to_vec();
+    arguments.extend(["enter".into(), pid.to_string().into(), working_dir.into()]);
+    arguments.extend(command.iter().map(OsString::from));
+    Ok((program.into(), arguments))
+}
+
+impl Prepared {
+    /// The command, in a process group of its own, with its streams still to be chosen.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .env_clear()
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(&self.working_dir)
+            .process_group(0);
+        command
+    }
+
+    pub(crate) fn not_started(&self, error: &std::io::Error) -> String {
+        format!("command {:?} could not be started: {error}", self.name)
+    }
+
+    /// Starts the command with pipes.
+    fn start(&self, has_stdin: bool) -> Result<Session, String> {
+        let stdin = if has_stdin { Stdio::piped() } else { Stdio::null() };
+        let mut command = self.command();
+        let spawned = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = spawned.map_err(|error| self.not_started(&error))?;
+        let stdin = child.stdin.take().map(|stdin| -> Box<dyn AsyncWrite + Send + Unpin> { Box::new(stdin) });
+        let stdout = chunks(child.stdout.take()).map(Output::Stdout);
+        let stderr = chunks(child.stderr.take()).map(Output::Stderr);
+        let output = stream::select(stdout, stderr).boxed();
+        Ok(Session { stdin, output, resize: None, end: end_of(child) })
+    }
+}
+
+/// What can be read, piece by piece. A terminal whose other side is gone can not be read: that is its end.
+fn chunks(source: Option<impl AsyncRead + Send + Unpin + 'static>) -> BoxStream<'static, Bytes> {
+    let next = async |mut source| {
+        let mut chunk = BytesMut::with_capacity(CHUNK_BYTES);
+        match AsyncReadExt::read_buf(&mut source, &mut chunk).await {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some((chunk.freeze(), source)),
+        }
+    };
+    stream::iter(source).flat_map(move |source| stream::unfold(source, next).boxed()).boxed()
+}
+
+/// Waits for the end of a command, and ends what it leaves behind.
+fn end_of(mut child: Child) -> BoxFuture<'static, Result<i32, String>> {
+    let group = GroupGuard::of(&child);
+    Box::pin(async move {
+        let status = child.wait().await.map_err(|error| error.to_string())?;
+        drop(group);
+        Ok(status.code().or_else(|| Some(status.signal()?.saturating_add(128))).unwrap_or(1))
+    })
+}
+
+/// Kills a command when nobody waits for it any more, with all that it has started.
+pub(crate) struct GroupGuard(Option<Pid>);
+
+impl GroupGuard {
+    pub(crate) fn of(child: &Child) -> GroupGuard {
+        GroupGuard(child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)))
+    }
+}
+
+impl Drop for GroupGuard {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // It is gone already, unless it took too long or left something behind.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
