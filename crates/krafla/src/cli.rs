@@ -8,7 +8,7 @@ use krafla_node::simulated::ClusterSize;
 
 /// Volcano batch jobs on any cluster, or on this machine with no cluster at all.
 #[derive(Debug, Parser)]
-#[command(name = "krafla", version, about, max_term_width = 110)]
+#[command(name = "krafla", version, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -27,6 +27,10 @@ pub(crate) enum Command {
     /// Prints where its kubeconfig is; use it with kubectl. Stops on Ctrl-C; running jobs go on after the next start
     /// with the same data directory.
     Up(Up),
+    /// Say what this machine offers to pods, and what to do about what it lacks
+    ///
+    /// Exit code 0: pods can run here, perhaps with limitations; 1: they can not.
+    Doctor(Doctor),
     /// Print Volcano's CustomResourceDefinitions as YAML
     Crds,
     /// The parent process of all containers; started by krafla itself.
@@ -73,6 +77,16 @@ pub(crate) struct Up {
     /// Where containers without a workingDir start
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) workdir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Where `krafla up` would keep its state
+    #[arg(long, value_name = "DIR", default_value = ".krafla")]
+    pub(crate) data_dir: PathBuf,
+    /// Print what was found for a program to read
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) output: Option<Output>,
 }
 
 #[derive(Debug, Args)]

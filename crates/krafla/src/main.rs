@@ -1,13 +1,17 @@
 //! The krafla program: command line and wiring.
 
+mod bars;
 mod cli;
 mod cluster;
+mod doctor;
 mod manifest;
 mod pod_access;
 mod pod_logs;
 mod progress;
 mod run;
+mod screen;
 mod up;
+mod waits;
 
 use std::process::ExitCode;
 
@@ -31,8 +35,10 @@ fn main() -> ExitCode {
         // The supervisor is the parent of all containers: it stays small and single-threaded.
         Command::Supervise(args) => return krafla_node::supervisor::main(args.args),
         Command::Crds => crds(),
-        Command::Run(args) => block_on(run::run(args)),
-        Command::Up(args) => block_on(up::up(args)).map_err(|error| BadInput(error).into()),
+        Command::Doctor(args) => doctor::doctor(&args),
+        // It says itself what people have to know; more would tear its picture apart.
+        Command::Run(args) => block_on("error", run::run(args)),
+        Command::Up(args) => block_on("warn", up::up(args)).map_err(|error| BadInput(error).into()),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("krafla: {error:#}");
@@ -41,9 +47,10 @@ fn main() -> ExitCode {
     })
 }
 
-fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+/// Runs the program. `level` is what is logged unless `KRAFLA_LOG` says otherwise.
+fn block_on(level: &str, work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("KRAFLA_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(work)

@@ -23,7 +23,8 @@ pub(crate) struct Manifest {
 pub(crate) fn read_all(files: &[impl AsRef<Path>]) -> Result<Vec<Manifest>> {
     let mut manifests = Vec::new();
     for file in files.iter().map(|file| expand(file.as_ref())).collect::<Result<Vec<_>>>()?.iter().flatten() {
-        let name = file.display().to_string();
+        let name =
+            if is_standard_input(file) { "standard input".to_owned() } else { file.display().to_string() };
         let text = read_text(file).with_context(|| format!("{name}: can not be read"))?;
         let documents = documents(&text);
         for (index, document) in documents.iter().enumerate() {
@@ -73,9 +74,13 @@ fn documents(text: &str) -> Vec<String> {
     documents.into_iter().filter(says_something).collect()
 }
 
+fn is_standard_input(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
 fn read_text(file: &Path) -> Result<String> {
     let mut text = String::new();
-    let reader: Box<dyn Read> = if file.as_os_str() == "-" {
+    let reader: Box<dyn Read> = if is_standard_input(file) {
         Box::new(std::io::stdin())
     } else {
         Box::new(std::fs::File::open(file)?)

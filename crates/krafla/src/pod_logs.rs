@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use futures_util::StreamExt;
+use krafla_api::labels::TASK_SPEC;
 use krafla_api::{Key, Kind, Uid};
 use krafla_node::{LogOptions, Node};
 use krafla_plan::Object;
@@ -15,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::task::JoinSet;
 
 use crate::cluster::Cluster;
+use crate::screen::{Screen, wants_colour};
 
 /// How many of a failed pod's last lines are shown.
 const LAST_LINES: u64 = 10;
@@ -28,11 +30,16 @@ pub(crate) struct Follower(Option<JoinHandle<JoinSet<()>>>, tokio::sync::watch::
 
 impl Follower {
     /// Begins to print what the pods of these jobs write.
-    pub(crate) fn start(cluster: &Cluster, jobs: Option<Vec<Key>>, revision: u64) -> Follower {
+    pub(crate) fn start(
+        cluster: &Cluster,
+        jobs: Option<Vec<Key>>,
+        revision: u64,
+        screen: Arc<Screen>,
+    ) -> Follower {
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let task = jobs.map(|jobs| {
-            tokio::spawn(follow(cluster.client.clone(), cluster.node.clone(), jobs, revision, stopped))
-        });
+        let client = cluster.client.clone();
+        let printer = Printer { node: cluster.node.clone(), screen };
+        let task = jobs.map(|jobs| tokio::spawn(follow(client, printer, jobs, revision, stopped)));
         Follower(task, stop)
     }
 
@@ -48,13 +55,14 @@ impl Follower {
 
 async fn follow(
     client: Arc<dyn Client>,
-    node: Arc<Node>,
+    printer: Printer,
     jobs: Vec<Key>,
     revision: u64,
     mut stopped: tokio::sync::watch::Receiver<bool>,
 ) -> JoinSet<()> {
     let mut printing = JoinSet::new();
     let mut known: BTreeSet<Uid> = BTreeSet::new();
+    let mut colours = Colours::default();
     let mut events = client.watch(Kind::Pod, revision);
     loop {
         let event = tokio::select! {
@@ -80,40 +88,55 @@ async fn follow(
                 } else {
                     format!("{}/{container}", pod.meta.key.name)
                 };
-                printing.spawn(print(
-                    node.clone(),
-                    pod.meta.key.clone(),
-                    container,
-                    coloured(&prefix, known.len()),
-                ));
+                let prefix = colours.paint(&pod, &prefix);
+                printing.spawn(printer.clone().print(pod.meta.key.clone(), container, prefix));
             }
         }
     }
 }
 
-/// Prints a container's lines until it ends.
-async fn print(node: Arc<Node>, pod: Key, container: String, prefix: String) {
-    let options = LogOptions { follow: true, ..LogOptions::default() };
-    let Ok(mut log) = node.logs(&pod.namespace, &pod.name, Some(&container), options).await else { return };
-    let mut rest = Vec::new();
-    while let Some(Ok(chunk)) = log.next().await {
-        rest.extend_from_slice(&chunk);
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = rest.drain(..=end).collect();
-            println!("{prefix} {}", String::from_utf8_lossy(&line).trim_end());
+#[derive(Clone)]
+struct Printer {
+    node: Arc<Node>,
+    screen: Arc<Screen>,
+}
+
+impl Printer {
+    /// Prints a container's lines until it ends.
+    async fn print(self, pod: Key, container: String, prefix: String) {
+        let options = LogOptions { follow: true, ..LogOptions::default() };
+        let log = self.node.logs(&pod.namespace, &pod.name, Some(&container), options).await;
+        let Ok(mut log) = log else { return };
+        let mut rest = Vec::new();
+        while let Some(Ok(chunk)) = log.next().await {
+            rest.extend_from_slice(&chunk);
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = rest.drain(..=end).collect();
+                self.screen.log(&format!("{prefix} {}", String::from_utf8_lossy(&line).trim_end()));
+            }
         }
-    }
-    if !rest.is_empty() {
-        println!("{prefix} {}", String::from_utf8_lossy(&rest));
+        if !rest.is_empty() {
+            self.screen.log(&format!("{prefix} {}", String::from_utf8_lossy(&rest)));
+        }
     }
 }
 
-/// The prefix in a colour of its own, where a person looks at a terminal and did not ask for none.
-fn coloured(prefix: &str, n_known: usize) -> String {
-    let wants_colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    match COLOURS.get(n_known % COLOURS.len()) {
-        Some(colour) if wants_colour => format!("\u{1b}[{colour}m[{prefix}]\u{1b}[0m"),
-        _ => format!("[{prefix}]"),
+/// One colour for all pods of a task, where a person looks at a terminal and did not ask for none.
+#[derive(Default)]
+struct Colours(Vec<String>);
+
+impl Colours {
+    fn paint(&mut self, pod: &Object, prefix: &str) -> String {
+        let task = pod.meta.labels.get(TASK_SPEC).unwrap_or_default().to_owned();
+        let index = self.0.iter().position(|known| *known == task).unwrap_or_else(|| {
+            self.0.push(task);
+            self.0.len().saturating_sub(1)
+        });
+        let wants_colour = std::io::stdout().is_terminal() && wants_colour();
+        match COLOURS.get(index % COLOURS.len()) {
+            Some(colour) if wants_colour => format!("\u{1b}[{colour}m[{prefix}]\u{1b}[0m"),
+            _ => format!("[{prefix}]"),
+        }
     }
 }
 

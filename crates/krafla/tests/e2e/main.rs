@@ -9,6 +9,8 @@
 
 mod clients;
 mod controllers;
+mod doctor;
+mod exec;
 mod kubectl;
 mod run;
 mod simulate;

@@ -68,6 +68,33 @@ fn a_command_that_does_not_exist_fails_the_job_and_is_named() {
     assert!(stderr.contains("no-such-command"), "{stderr}");
 }
 
+/// Runs a job that can not start, until it says why, and interrupts it.
+fn why_it_waits(manifest: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("job.yaml"), manifest).unwrap();
+    let mut run =
+        krafla().current_dir(dir.path()).args(["run", "job.yaml"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let reason = lines.find(|line| line.contains("waiting: ")).expect("it says why it waits");
+    let interrupt = Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    lines.for_each(drop);
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    reason
+}
+
+#[test]
+fn a_job_that_can_not_start_says_why() {
+    let greedy = job("true", "").replace("name: main, ", "name: main, resources: {requests: {cpu: 1000}}, ");
+    let why = why_it_waits(&greedy);
+    assert!(why.starts_with("a: waiting: ") && why.contains("cpu"), "{why}");
+
+    let volume = "volumes: [{name: data, configMap: {name: nowhere}}]\n          containers:";
+    let lost = job("true", "").replace("containers:", volume);
+    let why = why_it_waits(&lost);
+    assert!(why.contains("a-work-0") && why.contains("nowhere"), "{why}");
+}
+
 #[test]
 fn bad_input_exits_with_2_and_names_file_field_and_remedy() {
     let (code, _, stderr) = run_text("apiVersion: batch/v1\nkind: Sparkle\nmetadata: {name: a}\n");
@@ -77,6 +104,11 @@ fn bad_input_exits_with_2_and_names_file_field_and_remedy() {
     let (code, _, stderr) = run_text(&job("true", "  maxRetry: -1"));
     assert_eq!(code, Some(2));
     assert!(stderr.contains("job.yaml") && stderr.contains("spec.maxRetry"), "{stderr}");
+
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}]}\n";
+    let (code, stdout, stderr) = run_text(pod);
+    assert_eq!((code, stdout.as_str()), (Some(2), ""), "nothing has been done");
+    assert!(stderr.contains("there is no Job and no JobFlow") && stderr.contains("krafla up"), "{stderr}");
 
     let (code, _, stderr) = run_text("a: [");
     assert_eq!(code, Some(2));
@@ -151,6 +183,20 @@ fn a_flow_is_followed_step_by_step() {
         "ml-pipeline: Succeed, data-preprocess Completed, model-training Completed, model-evaluation Completed",
     ] {
         assert!(stdout.contains(line), "{line} is missing in:\n{stdout}");
+    }
+}
+
+#[test]
+fn processes_of_one_job_find_each_other_and_agree() {
+    for (example, line) in [
+        ("mpi-style", "[mpi-style-launcher-0] pi is about 3.141593"),
+        ("all-reduce", "[all-reduce-worker-2] rank 3 of 4: the sum of all is 10"),
+    ] {
+        let file = repository_file(&format!("examples/{example}.yaml"));
+        let output = krafla().args(["run", "--logs"]).arg(file).output().unwrap();
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+        assert!(stdout.contains(line), "{stdout}{stderr}");
     }
 }
 

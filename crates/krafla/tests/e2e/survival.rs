@@ -1,5 +1,9 @@
 //! What happens when krafla is killed, stopped, or started twice.
 
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+
 use crate::support::{Up, krafla, text};
 
 /// A pod that ends once the test says so, by making a file.
@@ -51,6 +55,59 @@ fn a_job_that_ends_while_krafla_is_dead_is_found_ended() {
     up.wait_for("vcjob/a", "{.status.state.phase}", "Completed");
 }
 
+/// Pods that write down when they start and when they end, and wait in between for the lock of a file.
+fn job_of_100_pods(starts: &Path, gate: &Path, ends: &Path) -> String {
+    let (starts, gate, ends) = (starts.display(), gate.display(), ends.display());
+    format!(
+        r#"
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {{name: a}}
+spec:
+  minAvailable: 1
+  tasks:
+    - name: work
+      replicas: 100
+      template:
+        spec:
+          restartPolicy: Never
+          containers:
+            - name: main
+              image: any
+              command: [sh, -c, "echo $HOSTNAME >> {starts}; flock -s {gate} true; echo $HOSTNAME >> {ends}"]
+"#
+    )
+}
+
+#[test]
+fn each_of_100_pods_runs_exactly_once_though_krafla_is_killed_twice() {
+    let mut up = Up::start();
+    let (starts, gate, ends) = (up.file("starts"), up.file("gate"), up.file("ends"));
+    let lock = File::create(&gate).unwrap();
+    lock.lock().unwrap();
+    up.apply(&job_of_100_pods(&starts, &gate, &ends));
+    up.wait_for("vcjob/a", "{.status.state.phase}", "Running");
+    // Once while most of them are still to be started, and once while all of them run.
+    up.kill_and_restart();
+    up.wait_for("vcjob/a", "{.status.running}", "100");
+    up.kill_and_restart();
+    drop(lock);
+    up.wait_for("vcjob/a", "{.status.state.phase}", "Completed");
+
+    let mut all: Vec<String> = (0..100).map(|index| format!("a-work-{index}")).collect();
+    all.sort();
+    for file in [&starts, &ends] {
+        let text = std::fs::read_to_string(file).unwrap();
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, all, "{} has each pod once", file.display());
+    }
+    assert_eq!(up.field("vcjob/a", "{.status.succeeded}"), "100");
+    assert_eq!(up.field("vcjob/a", "{.status.retryCount}"), "");
+    let left = Command::new("pgrep").arg("-f").arg(&gate).output().unwrap();
+    assert_eq!(text(&left.stdout), "", "no process is left");
+}
+
 #[test]
 fn a_second_start_on_the_same_data_directory_is_refused() {
     let up = Up::start();
@@ -64,6 +121,6 @@ fn a_second_start_on_the_same_data_directory_is_refused() {
 fn sigterm_stops_krafla_in_order() {
     let mut up = Up::start();
     let pid = up.child().id().to_string();
-    assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());
+    assert!(Command::new("kill").arg(pid).status().unwrap().success());
     assert_eq!(up.child().wait().unwrap().code(), Some(0));
 }

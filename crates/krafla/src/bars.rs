@@ -1,0 +1,200 @@
+//! How a run looks on a terminal: one line for each job or flow, one bar for each task. Pure.
+
+use std::time::Duration;
+
+use krafla_api::volcano::TaskSpec;
+use krafla_plan::Object;
+use krafla_plan::object::VcJob;
+
+use crate::progress;
+
+/// How wide a bar is on a terminal that has the room.
+const BAR_WIDTH_MAX: usize = 40;
+
+/// A job or flow as it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct View {
+    /// Its name and phase.
+    pub(crate) title: String,
+    /// None for a flow.
+    pub(crate) tasks: Vec<TaskView>,
+    /// What it waits for, in a sentence.
+    pub(crate) waits_for: Option<String>,
+}
+
+/// A task as it is shown: how many pods it wants, and how they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TaskView {
+    pub(crate) name: String,
+    pub(crate) wanted: usize,
+    pub(crate) running: usize,
+    pub(crate) succeeded: usize,
+    pub(crate) failed: usize,
+}
+
+impl View {
+    /// A job or flow as it was last seen; `None` before it was seen at all.
+    pub(crate) fn of(name: &str, object: Option<&Object>, waits_for: Option<&str>) -> View {
+        let title = match (object, object.and_then(Object::as_vcjob)) {
+            (Some(object), None) => progress::line(object),
+            (_, Some(job)) if !job.status.state.phase.is_unset() => {
+                format!("{name}: {}", job.status.state.phase)
+            }
+            (_, _) => format!("{name}: Pending"),
+        };
+        let tasks = object.and_then(Object::as_vcjob).map(tasks).unwrap_or_default();
+        View { title, tasks, waits_for: waits_for.map(str::to_owned) }
+    }
+}
+
+fn tasks(job: &VcJob) -> Vec<TaskView> {
+    let view = |task: &TaskSpec| {
+        let counts = job.status.task_status_count.get(&task.name).map(|state| &state.phase);
+        let count =
+            |phase: &str| counts.and_then(|counts| usize::try_from(*counts.get(phase)?).ok()).unwrap_or(0);
+        TaskView {
+            name: task.name.clone(),
+            wanted: usize::try_from(task.replicas).unwrap_or(0),
+            running: count("Running"),
+            succeeded: count("Succeeded"),
+            failed: count("Failed"),
+        }
+    };
+    job.spec.tasks.iter().map(view).collect()
+}
+
+/// The lines of one picture, none of them wider than the terminal.
+pub(crate) fn render(views: &[View], elapsed: Duration, width: usize) -> Vec<String> {
+    let name_width = views.iter().flat_map(|view| &view.tasks).map(|task| task.name.chars().count()).max();
+    let mut lines = Vec::new();
+    for view in views {
+        lines.push(format!("{} ({})", view.title, time(elapsed)));
+        lines.extend(view.tasks.iter().map(|task| task_line(task, name_width.unwrap_or(0), width)));
+        lines.extend(view.waits_for.iter().map(|reason| format!("  waiting: {reason}")));
+    }
+    lines.into_iter().map(|line| cut(&line, width)).collect()
+}
+
+/// `  worker  ████████▒▒▒▒░░░░  2 of 4 succeeded, 1 running`
+fn task_line(task: &TaskView, name_width: usize, width: usize) -> String {
+    let mut counts = format!("{} of {} succeeded", task.succeeded, task.wanted);
+    for (n, what) in [(task.running, "running"), (task.failed, "failed")] {
+        if n > 0 {
+            counts += &format!(", {n} {what}");
+        }
+    }
+    // Two spaces before each of the three columns.
+    let taken = name_width.saturating_add(counts.chars().count()).saturating_add(6);
+    let bar = bar(task, width.saturating_sub(taken).min(BAR_WIDTH_MAX));
+    format!("  {:name_width$}  {bar}  {counts}", task.name)
+}
+
+/// Full for what succeeded, crossed for what failed, shaded for what runs, light for what is still to come.
+fn bar(task: &TaskView, width: usize) -> String {
+    let total =
+        task.wanted.max(task.succeeded.saturating_add(task.failed).saturating_add(task.running)).max(1);
+    let mut bar = String::new();
+    let (mut n_pods, mut n_cells) = (0_usize, 0_usize);
+    for (n, cell) in [(task.succeeded, '█'), (task.failed, 'x'), (task.running, '▒'), (total, '░')] {
+        n_pods = n_pods.saturating_add(n).min(total);
+        // Rounded down, so that a bar is full only when everything is done.
+        let until = n_pods.saturating_mul(width) / total;
+        bar.extend(std::iter::repeat_n(cell, until.saturating_sub(n_cells)));
+        n_cells = until;
+    }
+    bar
+}
+
+/// `4.2 s`, `3:07`, `1:03:07`.
+fn time(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs();
+    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{:.1} s", elapsed.as_secs_f64()),
+        (0, _) => format!("{minutes}:{rest:02}"),
+        _ => format!("{hours}:{minutes:02}:{rest:02}"),
+    }
+}
+
+/// A line that wraps would be counted as one and leave its rest behind when it is drawn over.
+fn cut(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn task(name: &str, wanted: usize, [running, succeeded, failed]: [usize; 3]) -> TaskView {
+        TaskView { name: name.to_owned(), wanted, running, succeeded, failed }
+    }
+
+    fn check(view: View, seconds: f64, width: usize, expected: Expect) {
+        let lines = render(&[view], Duration::from_secs_f64(seconds), width);
+        assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:#?}");
+        expected.assert_eq(&lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+    }
+
+    #[test]
+    fn a_job_is_a_line_and_a_bar_for_each_task() {
+        let tasks = vec![task("leader", 1, [1, 0, 0]), task("worker", 8, [3, 2, 1])];
+        let job = View { title: "train: Running".to_owned(), tasks, waits_for: None };
+        check(
+            job.clone(),
+            4.25,
+            80,
+            expect![[r#"
+                train: Running (4.2 s)
+                  leader  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒  0 of 1 succeeded, 1 running
+                  worker  ███████xxxx▒▒▒▒▒▒▒▒▒▒▒▒░░░░░░░░  2 of 8 succeeded, 3 running, 1 failed
+            "#]],
+        );
+        check(
+            job,
+            187.0,
+            40,
+            expect![[r#"
+                train: Running (3:07)
+                  leader  ▒  0 of 1 succeeded, 1 running
+                  worker    2 of 8 succeeded, 3 running…
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_a_job_waits_for_stands_below_it() {
+        let job = View {
+            title: "greedy: Pending".to_owned(),
+            tasks: vec![task("work", 3, [0, 0, 0])],
+            waits_for: Some("there is not enough cpu".to_owned()),
+        };
+        check(
+            job,
+            3787.0,
+            60,
+            expect![[r#"
+                greedy: Pending (1:03:07)
+                  work  ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░  0 of 3 succeeded
+                  waiting: there is not enough cpu
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_bar_is_full_only_when_everything_is_done() {
+        for (task, expected) in [
+            (task("a", 1000, [1, 999, 0]), "█████████▒"),
+            (task("a", 3, [0, 3, 0]), "██████████"),
+            (task("a", 0, [0, 0, 0]), "░░░░░░░░░░"),
+            // After a scale-down there are more than are wanted.
+            (task("a", 1, [1, 1, 0]), "█████▒▒▒▒▒"),
+        ] {
+            assert_eq!(bar(&task, 10), expected, "{task:?}");
+        }
+    }
+}

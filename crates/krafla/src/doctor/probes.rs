@@ -1,0 +1,205 @@
+//! Looks at the machine. Nothing stays behind but what was there before.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Access, access, statvfs};
+use rustix::process::{Resource, getrlimit};
+
+use super::Finding;
+
+/// What each container needs: two pipes and a log file.
+const FILES_PER_POD: u64 = 3;
+/// As many pods as a node takes by default.
+const PODS_WANTED: u64 = 1000;
+/// Below this a write that must be durable holds up everything.
+const SYNC_MAX: Duration = Duration::from_millis(20);
+/// Below this logs may soon have no room.
+const SPACE_WANTED: u64 = 1 << 30;
+/// Below this the cluster's own state may have no room.
+const SPACE_NEEDED: u64 = 32 << 20;
+
+/// Everything that is looked at, in the order in which it is told.
+pub(super) fn all(data_dir: &Path) -> Vec<Finding> {
+    // What is not there yet will be made where its nearest ancestor is.
+    let place = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
+    let place = place.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/")).to_owned();
+    vec![
+        data_directory(data_dir, &place),
+        own_view(),
+        limits(),
+        addresses(),
+        open_files(),
+        processes(),
+        free_space(&place),
+        sync_time(&place),
+    ]
+}
+
+fn data_directory(data_dir: &Path, place: &Path) -> Finding {
+    let what = "data directory";
+    let shown = data_dir.display();
+    if let Err(error) = trial_directory(place) {
+        let meaning = format!("{shown} can not be written to: {error}");
+        return Finding::missing(
+            what,
+            meaning,
+            "name another one with --data-dir, or change its permissions",
+        );
+    }
+    if !data_dir.is_dir() {
+        return Finding::ok(what, format!("{shown} is not there yet; krafla up makes it"));
+    }
+    Finding::ok(what, format!("{shown} can be written to"))
+}
+
+/// A directory to try things in, which goes when it is dropped.
+fn trial_directory(place: &Path) -> std::io::Result<tempfile::TempDir> {
+    tempfile::Builder::new().prefix(".krafla-doctor-").tempdir_in(place)
+}
+
+/// Whether containers can have a view of the file system of their own: tried by this program itself.
+fn own_view() -> Finding {
+    let what = "mounts and host names";
+    let tried = (|| {
+        let scratch = tempfile::tempdir()?;
+        let program = std::env::current_exe()?;
+        let mut check = Command::new(program);
+        check.args(["supervise", "check"]).arg(scratch.path()).stdin(Stdio::null()).output()
+    })();
+    let why = match tried {
+        Ok(output) if output.status.success() => {
+            return Finding::ok(what, "volumes are at their mountPath, and pods know their peers by name");
+        }
+        Ok(output) => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Finding::limited(
+        what,
+        format!("volumes are only in $KRAFLA_VOLUME_NAME, and pods do not know their peers by name: {why}"),
+        "allow user name spaces (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0), or run krafla as root",
+    )
+}
+
+fn limits() -> Finding {
+    let what = "limits of cpu and memory";
+    match group_for_limits() {
+        Ok(_) => Finding::ok(what, "containers are held to them"),
+        Err(why) => Finding::limited(
+            what,
+            format!("containers are not held to them: {why}"),
+            "start krafla by systemd-run --user --scope -p Delegate=yes, or as root",
+        ),
+    }
+}
+
+/// The control group beside which ours would be made.
+fn group_for_limits() -> Result<PathBuf, String> {
+    let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+    let mounts = read("/proc/self/mounts")?;
+    let tree = mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let place = fields.next()?;
+        (fields.next()? == "cgroup2").then(|| PathBuf::from(place))
+    });
+    let tree = tree.ok_or("no control groups of version 2 are mounted")?;
+    let own = read("/proc/self/cgroup")?;
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let parent = Path::new(own).parent().map_or(tree.clone(), |parent| tree.join(parent));
+    let controllers = fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
+    let has = |name| controllers.split_whitespace().any(|controller| controller == name);
+    if !has("cpu") || !has("memory") {
+        return Err(format!("{} does not limit cpu and memory", parent.display()));
+    }
+    if access(&parent, Access::WRITE_OK).is_err() {
+        return Err(format!("{} is not ours to change", parent.display()));
+    }
+    Ok(parent)
+}
+
+fn addresses() -> Finding {
+    let what = "pod addresses";
+    match TcpListener::bind("127.64.0.1:0") {
+        Ok(_) => Finding::ok(what, "each pod has its own, in 127.64.0.0/10"),
+        Err(error) => Finding::limited(
+            what,
+            format!("pods can not use addresses of their own: 127.64.0.1: {error}"),
+            "ip address add 127.0.0.1/8 dev lo",
+        ),
+    }
+}
+
+fn open_files() -> Finding {
+    let what = "open files";
+    let n_pods = getrlimit(Resource::Nofile).maximum.map_or(u64::MAX, |max| max / FILES_PER_POD);
+    if n_pods >= PODS_WANTED {
+        return Finding::ok(what, "enough for all pods that a node takes");
+    }
+    Finding::limited(
+        what,
+        format!("room for about {n_pods} pods at once"),
+        format!("raise the hard limit: ulimit -Hn {}", PODS_WANTED.saturating_mul(FILES_PER_POD + 1)),
+    )
+}
+
+fn processes() -> Finding {
+    let what = "processes";
+    let max = getrlimit(Resource::Nproc).maximum.unwrap_or(u64::MAX);
+    if max >= PODS_WANTED.saturating_mul(2) {
+        return Finding::ok(what, "enough for all pods that a node takes");
+    }
+    Finding::limited(
+        what,
+        format!("this user may have {max} at once, and each pod needs at least one"),
+        format!("raise the limit: ulimit -u {}", PODS_WANTED.saturating_mul(4)),
+    )
+}
+
+fn free_space(place: &Path) -> Finding {
+    let what = "free space";
+    let free = match statvfs(place) {
+        Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
+        Err(error) => return Finding::limited(what, format!("unknown: {error}"), "look with df"),
+    };
+    let meaning = format!("{} MiB for state, logs and volumes", free >> 20);
+    match free {
+        SPACE_WANTED.. => Finding::ok(what, meaning),
+        SPACE_NEEDED.. => Finding::limited(what, meaning, "remove something, or name another --data-dir"),
+        _ => Finding::missing(what, meaning, "remove something, or name another --data-dir"),
+    }
+}
+
+/// How long it takes until a write is on disk: every change of an object waits for that.
+fn sync_time(place: &Path) -> Finding {
+    let what = "disk";
+    let tried = (|| {
+        let dir = trial_directory(place)?;
+        let mut file = File::create(dir.path().join("trial"))?;
+        let mut times = Vec::new();
+        for _ in 0..9 {
+            let begin = Instant::now();
+            file.write_all(&[0; 4096])?;
+            file.sync_data()?;
+            times.push(begin.elapsed());
+        }
+        times.sort_unstable();
+        Ok::<_, std::io::Error>(times.get(times.len() / 2).copied().unwrap_or_default())
+    })();
+    match tried {
+        Ok(time) => {
+            let meaning = format!("a write is on disk after {:.1} ms", time.as_secs_f64() * 1e3);
+            if time <= SYNC_MAX {
+                return Finding::ok(what, meaning);
+            }
+            let remedy = "put --data-dir on a faster disk, or use krafla up --in-memory";
+            Finding::limited(what, format!("{meaning}, so jobs start slowly"), remedy)
+        }
+        Err(error) => {
+            Finding::limited(what, format!("it can not be tried: {error}"), "name another --data-dir")
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Why jobs wait, in the words of whoever holds them up: the scheduler, or the node.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use krafla_api::{Key, Kind};
+use krafla_node::pod::Pod;
+use krafla_plan::Object;
+use tokio::time::Instant;
+
+/// How long a reason must last before it is worth telling: every job waits for a moment at its start.
+const TOLD_AFTER: Duration = Duration::from_secs(1);
+
+/// Why each job waits.
+#[derive(Default)]
+pub(crate) struct Waits {
+    /// By job, then by what waits.
+    reasons: BTreeMap<Key, BTreeMap<Key, Reason>>,
+    told: BTreeMap<Key, String>,
+}
+
+struct Reason {
+    text: String,
+    since: Instant,
+}
+
+impl Waits {
+    /// Takes in a PodGroup or a pod, as it is now or was last.
+    pub(crate) fn observe(&mut self, kind: Kind, json: &[u8], is_deleted: bool, now: Instant) {
+        let object = Object::decode(kind, json);
+        let Some(owner) = object.meta.owners.first() else { return };
+        let job = Key::new(&object.meta.key.namespace, &owner.name);
+        let text = if is_deleted {
+            None
+        } else if kind == Kind::PodGroup {
+            of_podgroup(&object)
+        } else {
+            of_pod(json)
+        };
+        let reasons = self.reasons.entry(job).or_default();
+        match text {
+            None => drop(reasons.remove(&object.meta.key)),
+            Some(text) => {
+                let reason =
+                    reasons.entry(object.meta.key).or_insert(Reason { text: String::new(), since: now });
+                reason.text = text;
+            }
+        }
+    }
+
+    /// Why a job waits, if it has done so for a while.
+    pub(crate) fn reason(&self, job: &Key, now: Instant) -> Option<&str> {
+        let reasons = self.reasons.get(job)?.values();
+        let lasting = reasons.filter(|reason| now.duration_since(reason.since) >= TOLD_AFTER);
+        lasting.min_by_key(|reason| reason.since).map(|reason| reason.text.as_str())
+    }
+
+    /// What has not been told yet: a job and its reason.
+    pub(crate) fn news(&mut self, now: Instant) -> Vec<(Key, String)> {
+        let mut news = Vec::new();
+        for job in self.reasons.keys() {
+            let Some(reason) = self.reason(job, now) else { continue };
+            if self.told.get(job).is_none_or(|told| told != reason) {
+                news.push((job.clone(), reason.to_owned()));
+            }
+        }
+        self.told.extend(news.iter().cloned());
+        news
+    }
+}
+
+/// What the scheduler says of a gang that finds no place.
+fn of_podgroup(object: &Object) -> Option<String> {
+    let conditions = &object.as_podgroup()?.status.conditions;
+    let waiting = conditions.iter().find(|it| it.condition_type == "Unschedulable" && it.status == "True")?;
+    Some(if waiting.message.is_empty() { waiting.reason.clone() } else { waiting.message.clone() })
+}
+
+/// What the node says of a container that does not start.
+fn of_pod(json: &[u8]) -> Option<String> {
+    let pod: Pod = serde_json::from_slice(json).ok()?;
+    let status = &pod.status;
+    let containers = status.init_container_statuses.iter().chain(&status.container_statuses);
+    let mut waiting =
+        containers.filter_map(|container| Some((&container.name, container.state.waiting.as_ref()?)));
+    // A word alone (ContainerCreating, PodInitializing) is the way of all pods.
+    let (name, waiting) = waiting.find(|(_, waiting)| !waiting.message.is_empty())?;
+    Some(format!("pod {}, container {name}: {}", pod.metadata.name, waiting.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn owned(name: &str, status: Value) -> Vec<u8> {
+        let owner = json!({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "a", "uid": "1", "controller": true});
+        let metadata = json!({"name": name, "namespace": "default", "uid": name, "ownerReferences": [owner]});
+        json!({"metadata": metadata, "spec": {}, "status": status}).to_string().into_bytes()
+    }
+
+    fn check(waits: &mut Waits, now: Instant, expected: Expect) {
+        let news = waits.news(now).into_iter().map(|(job, reason)| format!("{}: {reason}\n", job.name));
+        expected.assert_eq(&news.collect::<String>());
+    }
+
+    #[tokio::test]
+    async fn a_reason_is_told_once_and_only_if_it_lasts() {
+        let (mut waits, start) = (Waits::default(), Instant::now());
+        let condition = json!({"type": "Unschedulable", "status": "True", "message": "not enough cpu"});
+        let podgroup = owned("a-1", json!({"conditions": [condition]}));
+        waits.observe(Kind::PodGroup, &podgroup, false, start);
+        check(&mut waits, start, expect![[""]]);
+        check(
+            &mut waits,
+            start + TOLD_AFTER,
+            expect![[r#"
+            a: not enough cpu
+        "#]],
+        );
+        waits.observe(Kind::PodGroup, &podgroup, false, start + TOLD_AFTER);
+        check(&mut waits, start + 2 * TOLD_AFTER, expect![[""]]);
+        waits.observe(Kind::PodGroup, &owned("a-1", json!({})), false, start);
+        assert_eq!(waits.reason(&Key::new("default", "a"), start + 3 * TOLD_AFTER), None);
+    }
+
+    #[tokio::test]
+    async fn a_container_that_can_not_start_says_why() {
+        let (mut waits, start) = (Waits::default(), Instant::now());
+        let container =
+            |waiting: Value| json!({"containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]});
+        let usual = container(json!({"reason": "ContainerCreating"}));
+        waits.observe(Kind::Pod, &owned("a-work-0", usual), false, start);
+        check(&mut waits, start + TOLD_AFTER, expect![[""]]);
+        let stuck =
+            container(json!({"reason": "ContainerCreating", "message": "volume \"data\" can not be made"}));
+        let stuck = owned("a-work-0", stuck);
+        waits.observe(Kind::Pod, &stuck, false, start);
+        check(
+            &mut waits,
+            start + TOLD_AFTER,
+            expect![[r#"
+            a: pod a-work-0, container main: volume "data" can not be made
+        "#]],
+        );
+        waits.observe(Kind::Pod, &stuck, true, start);
+        assert_eq!(waits.reason(&Key::new("default", "a"), start + TOLD_AFTER), None);
+    }
+}
