@@ -12,8 +12,8 @@ use krafla_plan::{Object, Objects};
 use crate::scenario::Scenario;
 use crate::server::resource;
 
-/// What belongs to a job, or is one.
-const KINDS: [Kind; 7] = [
+/// What belongs to a job, is one, or makes jobs.
+const KINDS: [Kind; 9] = [
     Kind::VcJob,
     Kind::PodGroup,
     Kind::Pod,
@@ -21,6 +21,8 @@ const KINDS: [Kind; 7] = [
     Kind::ConfigMap,
     Kind::Secret,
     Kind::NetworkPolicy,
+    Kind::JobFlow,
+    Kind::VcCronJob,
 ];
 
 /// What must hold at the end of every run, one function per property.
@@ -100,14 +102,16 @@ fn errors_were_no_verdicts(scenario: &Scenario, objects: &Objects) -> Option<Vio
     Some(Violation::new(Property::P8, message))
 }
 
-/// P12: nothing of a job that is gone remains, and a job has one PodGroup at most.
+/// P12: nothing of a job or flow that is gone remains, and a job has one PodGroup at most.
 fn nothing_is_left(_: &Scenario, objects: &Objects) -> Option<Violation> {
-    let jobs: BTreeSet<&Uid> = objects.all(Kind::VcJob).map(|job| &job.meta.uid).collect();
+    let owners = [Kind::VcJob, Kind::JobFlow, Kind::VcCronJob];
+    let owners = owners.into_iter().flat_map(|kind| objects.all(kind));
+    let owners: BTreeSet<&Uid> = owners.map(|owner| &owner.meta.uid).collect();
     let mut groups: BTreeMap<&Uid, usize> = BTreeMap::new();
     for object in KINDS.into_iter().flat_map(|kind| objects.all(kind)) {
         let Some(owner) = object.meta.controller_uid() else { continue };
-        if !jobs.contains(owner) {
-            let message = format!("{} {} outlived its job", object.kind.info().singular, object.meta.key);
+        if !owners.contains(owner) {
+            let message = format!("{} {} outlived its owner", object.kind.info().singular, object.meta.key);
             return Some(Violation::new(Property::P12, message));
         }
         if object.kind == Kind::PodGroup {
@@ -157,6 +161,9 @@ fn describe_one(text: &mut String, object: &Object) -> std::fmt::Result {
         write!(text, " {}", if counts.is_empty() { "no pods".to_owned() } else { counts.join(", ") })?;
     } else if let Some(pod) = object.as_pod() {
         write!(text, " {}", pod.status.phase.as_str())?;
+    } else if let Some(flow) = object.as_jobflow() {
+        let jobs = flow.status.job_status_list.iter().map(|job| format!("{} {}", job.name, job.state));
+        write!(text, " {}: {}", flow.status.state.phase, jobs.collect::<Vec<_>>().join(", "))?;
     } else if let Some(group) = object.as_podgroup() {
         write!(text, " {}", group.status.phase)?;
     }
@@ -215,7 +222,7 @@ mod tests {
         let group = owned(Kind::PodGroup, "a-u1", "u1", &json!({}));
         assert_eq!(nothing_is_left(scenario(), &objects(&[job(&json!({})), group.clone()])), None);
         let found = nothing_is_left(scenario(), &objects(&[group])).unwrap();
-        assert_eq!(found.to_string(), "P12: podgroup n/a-u1 outlived its job");
+        assert_eq!(found.to_string(), "P12: podgroup n/a-u1 outlived its owner");
     }
 
     #[test]

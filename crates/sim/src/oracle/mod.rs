@@ -29,7 +29,7 @@ use crate::server::resource;
 use crate::trace::Trace;
 
 /// The kinds that controllers, scheduler, node and users write to.
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 12] = [
     Kind::VcJob,
     Kind::PodGroup,
     Kind::Pod,
@@ -39,6 +39,9 @@ const KINDS: [Kind; 9] = [
     Kind::ConfigMap,
     Kind::Secret,
     Kind::NetworkPolicy,
+    Kind::JobFlow,
+    Kind::JobTemplate,
+    Kind::VcCronJob,
 ];
 
 /// One run reports at most so many findings: what follows the first is seldom news.

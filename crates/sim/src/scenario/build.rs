@@ -1,8 +1,8 @@
 //! Manifests that read like a sentence.
 
 use krafla_api::ObjectMeta;
-use krafla_api::volcano::{Action, Event, Job, JobSpec, LifecyclePolicy, Resource, TaskSpec};
-use serde_json::json;
+use krafla_api::volcano::{Action, Event, Job, JobSpec, JobTemplate, LifecyclePolicy, Resource, TaskSpec};
+use serde_json::{Value, json};
 
 use super::{Act, Deed, NAMESPACE, When};
 use krafla_api::Kind;
@@ -13,6 +13,24 @@ pub(super) fn create_job(when: When, name: &str, spec: JobSpec) -> Act {
         ObjectMeta { name: name.to_owned(), namespace: NAMESPACE.to_owned(), ..ObjectMeta::default() };
     let job = Job { metadata, spec, ..Job::default() };
     Act { when, deed: Deed::Create(Kind::VcJob, job.to_manifest()) }
+}
+
+/// A user stores a template of jobs.
+pub(super) fn create_template(name: &str, spec: JobSpec) -> Act {
+    let metadata =
+        ObjectMeta { name: name.to_owned(), namespace: NAMESPACE.to_owned(), ..ObjectMeta::default() };
+    let template = JobTemplate { metadata, spec, ..JobTemplate::default() };
+    Act { when: When::Now, deed: Deed::Create(Kind::JobTemplate, template.to_manifest()) }
+}
+
+/// A user stores a flow.
+pub(super) fn create_flow(when: When, name: &str, spec: Value) -> Act {
+    let info = Kind::JobFlow.info();
+    let flow = json!({
+        "apiVersion": info.api_version(), "kind": info.kind,
+        "metadata": { "name": name, "namespace": NAMESPACE }, "spec": spec,
+    });
+    Act { when, deed: Deed::Create(Kind::JobFlow, flow) }
 }
 
 /// A job of these tasks, all of whose pods must be able to run at once.

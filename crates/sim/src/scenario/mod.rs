@@ -9,6 +9,9 @@ mod depends;
 mod enough;
 mod evicted;
 mod exhausted;
+mod flow;
+mod flow_cleared;
+mod flow_failed;
 mod pair;
 mod partial;
 mod replaced;
@@ -47,6 +50,9 @@ pub static ALL: &[&Scenario] = &[
     &single::SCENARIO,
     &suspended::SCENARIO,
     &served::SCENARIO,
+    &flow::SCENARIO,
+    &flow_cleared::SCENARIO,
+    &flow_failed::SCENARIO,
 ];
 
 /// The scenario of a name.
