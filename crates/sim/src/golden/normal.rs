@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use krafla_api::Kind;
 use krafla_api::volcano::Action;
+use krafla_api::{Kind, labels};
 use serde_json::{Map, Value, json};
 
 use super::play::all;
 use super::stage::{NAMESPACE, Stage};
 
 /// The kinds of which a state has a section.
-const SECTIONS: [(&str, Kind); 9] = [
+const SECTIONS: [(&str, Kind); 13] = [
     ("jobs", Kind::VcJob),
     ("pods", Kind::Pod),
     ("podgroups", Kind::PodGroup),
@@ -20,6 +20,10 @@ const SECTIONS: [(&str, Kind); 9] = [
     ("networkpolicies", Kind::NetworkPolicy),
     ("persistentvolumeclaims", Kind::PersistentVolumeClaim),
     ("commands", Kind::Command),
+    ("jobflows", Kind::JobFlow),
+    ("jobtemplates", Kind::JobTemplate),
+    ("cronjobs", Kind::VcCronJob),
+    ("queues", Kind::Queue),
 ];
 
 /// Everything that is there now, in the form of the records.
@@ -33,13 +37,41 @@ pub(super) fn state(stage: &Stage) -> Value {
             state.insert(section.to_owned(), Value::Object(objects));
         }
     }
-    let events: Map<String, Value> =
-        all(stage, Kind::Event).iter().map(|event| (line(event), json!(1))).collect();
+    let events: Map<String, Value> = events(stage).iter().map(|event| (line(event), json!(1))).collect();
     if !events.is_empty() {
         state.insert("events".to_owned(), Value::Object(events));
     }
     let text = Value::Object(state).to_string().replace(NAMESPACE, "{ns}");
     serde_json::from_str(&text).unwrap()
+}
+
+/// The jobs of CronJobs are named after a minute; of these only the distance to the first stays: `c-{minute+60}`.
+pub(super) fn name_minutes(states: &[Value]) -> Vec<Value> {
+    let text = json!(states).to_string();
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let mut minutes: Vec<u64> =
+        words.filter_map(|word| word.parse().ok()).filter(|minute| MINUTES.contains(minute)).collect();
+    minutes.sort_unstable();
+    minutes.dedup();
+    let first = minutes.first().copied().unwrap_or(0);
+    let named = minutes.iter().fold(text, |text, minute| {
+        text.replace(&format!("-{minute}"), &format!("-{{minute+{}}}", minute - first))
+    });
+    serde_json::from_str(&named).unwrap()
+}
+
+/// The minutes since 1970 in which simulations play.
+const MINUTES: std::ops::Range<u64> = 28_000_000..32_000_000;
+
+/// What is said about objects of the namespace, and about those without one that were made for this record.
+fn events(stage: &Stage) -> Vec<Value> {
+    let items = stage.server.list(Kind::Event).unwrap().items;
+    let events = items.iter().map(|bytes| serde_json::from_slice::<Value>(bytes).unwrap());
+    let is_meant = |event: &Value| {
+        let name = event["involvedObject"]["name"].as_str().unwrap_or_default();
+        event["metadata"]["namespace"] == NAMESPACE || name.contains(NAMESPACE)
+    };
+    events.filter(is_meant).collect()
 }
 
 /// What every namespace has.
@@ -84,11 +116,28 @@ fn flat(kind: Kind, mut object: Value) -> Value {
         Kind::Service => service(object),
         Kind::Secret => secret(object),
         Kind::PersistentVolumeClaim => claim(object),
+        Kind::VcCronJob => cronjob(object),
         _ => {}
     }
     let mut object = Value::Object(object.clone());
     without_times(&mut object);
     object
+}
+
+/// Fields that say when.
+const TIMES: [&str; 6] = [
+    "lastTransitionTime",
+    "startTimestamp",
+    "endTimestamp",
+    "createTime",
+    "lastScheduleTime",
+    "lastSuccessfulTime",
+];
+
+/// Of a time with its distance to UTC only that distance stays.
+fn time_on_the_wall(value: &Value) -> Value {
+    let zone = value.as_str().and_then(|text| text.get(19..)).filter(|zone| *zone != "Z").unwrap_or_default();
+    format!("<time{zone}>").into()
 }
 
 fn without_times(value: &mut Value) {
@@ -97,7 +146,8 @@ fn without_times(value: &mut Value) {
             fields.retain(|_, value| !value.is_null());
             for (name, value) in fields {
                 match name.as_str() {
-                    "lastTransitionTime" => *value = "<time>".into(),
+                    _ if TIMES.contains(&name.as_str()) => *value = "<time>".into(),
+                    labels::CRONJOB_SCHEDULED_AT => *value = time_on_the_wall(value),
                     "runningDuration" => *value = "<duration>".into(),
                     _ => without_times(value),
                 }
@@ -170,12 +220,26 @@ fn drop_pod_defaults(spec: &mut Map<String, Value>) {
 
 /// Pods in an order of their own: Volcano runs plugins in any order, and so their variables and volumes are in any order.
 pub(super) fn sort_lists(state: &mut Value) {
+    sort_statuses(state);
     for (_, pod) in state.get_mut("pods").and_then(Value::as_object_mut).into_iter().flatten() {
         let Some(spec) = pod.get_mut("spec") else { continue };
         sort(spec, "volumes");
         for field in ["containers", "initContainers"] {
             for container in spec.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten() {
                 ["env", "ports", "volumeMounts"].iter().for_each(|list| sort(container, list));
+            }
+        }
+    }
+}
+
+/// Volcano lists the jobs of flows and templates in any order.
+fn sort_statuses(state: &mut Value) {
+    for section in ["jobflows", "jobtemplates"] {
+        let objects = state.get_mut(section).and_then(Value::as_object_mut).into_iter().flatten();
+        for (_, object) in objects {
+            let fields = object.get_mut("status").and_then(Value::as_object_mut).into_iter().flatten();
+            for (_, list) in fields.filter_map(|(name, value)| Some((name, value.as_array_mut()?))) {
+                list.sort_by_key(|item| (item["name"].to_string(), item.to_string()));
             }
         }
     }
@@ -240,6 +304,13 @@ fn secret(secret: &mut Map<String, Value>) {
     data.into_iter().flatten().for_each(|(_, value)| *value = "<secret>".into());
 }
 
+fn cronjob(cronjob: &mut Map<String, Value>) {
+    let active = cronjob.get_mut("status").and_then(|status| status.get_mut("active"));
+    for reference in active.and_then(Value::as_array_mut).into_iter().flatten() {
+        reference.as_object_mut().map(|reference| reference.remove("resourceVersion"));
+    }
+}
+
 fn claim(claim: &mut Map<String, Value>) {
     claim.remove("status");
     drop_defaults(claim["spec"].as_object_mut().unwrap(), &json!({ "volumeMode": "Filesystem" }));
@@ -248,12 +319,8 @@ fn claim(claim: &mut Map<String, Value>) {
 /// A recorded state in the form of [`state`]: without what only a process shows, and without the values of secrets.
 pub(super) fn recorded(mut state: Value) -> Value {
     let sections = state.as_object_mut().unwrap();
-    // Metrics are of a process, not of the cluster; queues have records of their own.
+    // Metrics are of a process, not of the cluster.
     sections.remove("metrics");
-    sections.remove("queues");
-    if let Some(phases) = sections.get_mut("phases").and_then(Value::as_object_mut) {
-        phases.retain(|name, _| name.starts_with("jobs/"));
-    }
     let mut all_of = |section: &str, change: fn(&mut Map<String, Value>)| {
         let objects = sections.get_mut(section).and_then(Value::as_object_mut).into_iter().flatten();
         objects.filter_map(|(_, object)| object.as_object_mut()).for_each(change);
@@ -273,7 +340,8 @@ pub(super) fn without_wording(state: &mut Value) {
     for (event, value) in worded {
         let (what, message) = event.split_once(": ").unwrap_or((&event, ""));
         let words = message.split(|letter: char| !letter.is_ascii_alphanumeric());
-        let action = words.map(Action::from).find(|action| !matches!(action, Action::Other(_)));
+        let action =
+            words.map(Action::from).find(|action| !matches!(action, Action::Other(_) | Action::Unset));
         let event = action.map_or(what.to_owned(), |action| format!("{what} {action}"));
         events.entry(event).or_insert(value);
     }

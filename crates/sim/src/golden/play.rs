@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use krafla_api::{Key, Kind, Scope, Uid, labels};
+use krafla_api::{Key, Kind, Scope, Time, Uid, labels};
 use krafla_plan::{Propagation, Step};
 use krafla_runtime::ClientError;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use super::stage::{NAMESPACE, Stage};
 
 /// Plays one step, up to the moment when all is quiet again. If the server refused it: in which words.
 pub(super) fn play(stage: &mut Stage, deed: &Value, n_commands: &mut u32) -> Option<String> {
-    let refusal = act(stage, deed, n_commands).err();
+    let refusal = act(stage, &in_place(stage, deed), n_commands).err();
     stage.settle();
     refusal.map(|refusal| refusal.to_string())
 }
@@ -37,7 +37,7 @@ fn act(stage: &mut Stage, deed: &Value, n_commands: &mut u32) -> Result<(), Clie
         "scale" => scale(stage, deed)?,
         "create" => create(stage, &deed["object"])?,
         "patch" => {
-            let (kind, patch) = (kind_of(deed), in_place(&deed["patch"]));
+            let (kind, patch) = (kind_of(deed), deed["patch"].clone());
             let of_status = text(deed, "subresource") == Some("status");
             patch_object(stage, kind, name(), of_status, patch)?;
         }
@@ -47,6 +47,7 @@ fn act(stage: &mut Stage, deed: &Value, n_commands: &mut u32) -> Result<(), Clie
                 act(stage, deed, n_commands)?;
             }
         }
+        "minute" => stage.pass_to_next_minute(),
         "wait" => stage.pass(Duration::from_secs_f64(deed["seconds"].as_f64().unwrap())),
         "stop_controller" => stage.stop_controllers(),
         "start_controller" | "restart_controller" => stage.start_controllers(),
@@ -62,15 +63,26 @@ fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
 fn kind_of(deed: &Value) -> Kind {
     let kind = text(deed, "kind").unwrap();
     // Both Volcano and Kubernetes have a Job.
-    if kind == "Job" {
-        return Kind::VcJob;
+    match kind {
+        "Job" => return Kind::VcJob,
+        "CronJob" => return Kind::VcCronJob,
+        _ => {}
     }
     Kind::ALL.into_iter().find(|it| it.info().kind == kind).unwrap()
 }
 
-/// With the namespace of this stage.
-fn in_place(value: &Value) -> Value {
-    serde_json::from_str(&value.to_string().replace("{ns}", NAMESPACE)).unwrap()
+/// With the namespace and the time of this stage: `{time-48h}` is so long ago, `{midnight}` the minute of the last midnight.
+fn in_place(stage: &Stage, value: &Value) -> Value {
+    const HOUR: u64 = 3600;
+    const DAY: i64 = 24 * 3600;
+    let now = stage.now().0.as_second();
+    let midnight = now.div_euclid(DAY) * DAY / 60;
+    let mut text = value.to_string().replace("{ns}", NAMESPACE).replace("{midnight}", &midnight.to_string());
+    for hours in [3, 48, 120] {
+        let at = Time::from_seconds(now - i64::try_from(hours * HOUR).unwrap());
+        text = text.replace(&format!("{{time-{hours}h}}"), &at.to_string());
+    }
+    serde_json::from_str(&text).unwrap()
 }
 
 /// All objects of a kind in the namespace.
@@ -86,7 +98,7 @@ pub(super) fn all(stage: &Stage, kind: Kind) -> Vec<Value> {
 }
 
 fn create(stage: &Stage, object: &Value) -> Result<(), ClientError> {
-    let mut object = in_place(object);
+    let mut object = in_place(stage, object);
     let api_version = text(&object, "apiVersion").unwrap().to_owned();
     let Some(kind) = Kind::of_manifest(&api_version, text(&object, "kind").unwrap()) else {
         panic!("{object} can not be created")
@@ -94,7 +106,8 @@ fn create(stage: &Stage, object: &Value) -> Result<(), ClientError> {
     if kind.info().scope == Scope::Namespaced {
         object["metadata"]["namespace"] = NAMESPACE.into();
     }
-    for owner in object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
+    let owners = object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten();
+    for owner in owners.filter(|owner| owner.get("uid").is_none()) {
         let (kind, name) = (kind_of(owner), text(owner, "name").unwrap().to_owned());
         owner["uid"] = find(stage, kind, &name).unwrap()["metadata"]["uid"].clone();
     }
@@ -251,8 +264,9 @@ fn command(stage: &Stage, deed: &Value, n_commands: &mut u32) -> Result<(), Clie
     *n_commands += 1;
     let name = text(deed, "target").unwrap_or_default();
     let kind = text(deed, "kind").unwrap_or("Job");
-    let job = find(stage, Kind::VcJob, name).filter(|_| kind == "Job");
-    let uid = job.map(|job| job["metadata"]["uid"].clone());
+    let target_kind = if kind == "Queue" { Kind::Queue } else { Kind::VcJob };
+    let target = find(stage, target_kind, name).filter(|_| target_kind.info().kind == kind);
+    let uid = target.map(|target| target["metadata"]["uid"].clone());
     let mut command = json!({
         "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command",
         "metadata": { "name": format!("cmd-{n_commands}"), "namespace": NAMESPACE },
@@ -260,7 +274,7 @@ fn command(stage: &Stage, deed: &Value, n_commands: &mut u32) -> Result<(), Clie
     });
     if deed["no_target"] != true {
         command["target"] = json!({
-            "apiVersion": text(deed, "apiVersion").unwrap_or("batch.volcano.sh/v1alpha1"),
+            "apiVersion": text(deed, "apiVersion").map_or_else(|| target_kind.info().api_version(), str::to_owned),
             "kind": kind, "name": name, "controller": true,
             "uid": deed.get("uid").cloned().or(uid).unwrap_or_else(|| "<unknown>".into()),
         });

@@ -13,6 +13,8 @@ pub(super) struct Record {
     pub(super) entries: Vec<Entry>,
     /// From which step on a fault of Volcano's shows, by its tag.
     pub(super) bugs_since: BTreeMap<String, usize>,
+    /// The settings of the controllers.
+    pub(super) profile: String,
     needs: Vec<Value>,
 }
 
@@ -52,8 +54,21 @@ impl Record {
             objects: record["objects"].as_array().unwrap().clone(),
             entries,
             bugs_since: bugs.filter_map(|(bug, steps)| Some((bug.clone(), first(steps)?))).collect(),
+            profile: record.get("profile").and_then(Value::as_str).unwrap_or_default().to_owned(),
             needs: record.get("needs").and_then(Value::as_array).cloned().unwrap_or_default(),
         }
+    }
+
+    /// Whether it is about Kubernetes' own Jobs, which share their name with Volcano's.
+    pub(super) fn is_of_batch(&self) -> bool {
+        self.objects.iter().any(|object| object["apiVersion"] == "batch/v1")
+    }
+
+    /// Whether it is played with the admission that ships. Those of the smaller controllers were made for none: some of their
+    /// objects would be refused.
+    pub(super) fn is_admitted(&self) -> bool {
+        let is_of_jobs = ["job/", "plugins/", "ttl/"].iter().any(|folder| self.name.starts_with(folder));
+        is_of_jobs && !self.needs("no-admission")
     }
 
     /// Whether it takes this from its surroundings.

@@ -15,7 +15,7 @@ pub(super) struct Case<'a> {
 type Rule = fn(&Case<'_>, &Difference) -> bool;
 
 /// What each rule stands for, and whether a difference is one of those.
-const RULES: [(&str, Rule); 12] = [
+const RULES: [(&str, Rule); 18] = [
     ("B33", |_, it| it.is_at("jobs/*/status/state/reason") || it.is_at("jobs/*/status/state/message")),
     ("B33", |_, it| it.is_event("Warning ") && it.recorded.is_none()),
     // Volcano says that it executes whatever it is asked for; here it is said when there is something to do. What was done
@@ -27,6 +27,12 @@ const RULES: [(&str, Rule); 12] = [
     }),
     ("B8", |case, it| it.is_earlier_pending() || (it.is_counter() && case.is_pending_earlier(it))),
     ("B46", |case, it| it.is_version() && (case.shows("B46", it) || case.is_finished())),
+    ("B46", |case, it| it.is_version() && it.found.is_none() && case.is_of_finished_job(it)),
+    ("B5, B8", |case, it| it.is_flows_counter() && case.is_as_the_job_says(it)),
+    ("B9", |_, it| it.is_at("jobflows/*/status/conditions/*/runningDuration") && it.recorded.is_none()),
+    ("B9", |_, it| it.is_at("jobflows/*/status/jobStatusList/*/endTimestamp") && it.recorded.is_none()),
+    ("C16", |case, it| it.is_within("jobtemplates/*/status") && case.lists_what_is_there(it)),
+    ("C26", |_, it| it.is_event("Normal OpenQueue ") && it.recorded.is_none()),
     ("B23", |case, it| it.is_cheaper_retry() && case.was_resumed(it)),
     ("B4", |_, it| it.is_at("pods/*/annotations/volcano.sh/controller-out-of-sync") && it.recorded.is_none()),
     ("B24", |_, it| it.is_within("jobs/*/status/controlledResources") && it.recorded.is_none()),
@@ -54,6 +60,33 @@ impl Case<'_> {
     fn is_finished(&self) -> bool {
         let phase = self.found.pointer("/jobs/a/status/state/phase").and_then(Value::as_str);
         phase.is_some_and(|phase| JobPhase::from(phase).is_finished())
+    }
+
+    /// Whether the difference is about a job that has ended.
+    fn is_of_finished_job(&self, difference: &Difference) -> bool {
+        let path = format!("/jobs/{}/status/state/phase", difference.path[1]);
+        let phase = self.found.pointer(&path).and_then(Value::as_str);
+        phase.is_some_and(|phase| JobPhase::from(phase).is_finished())
+    }
+
+    /// Whether a flow counts the pods of a job as the job itself does.
+    fn is_as_the_job_says(&self, difference: &Difference) -> bool {
+        let (flow, job) = (&difference.path[1], &difference.path[4]);
+        let condition = &self.found["jobflows"][flow]["status"]["conditions"][job];
+        condition["taskStatusCount"] == self.found["jobs"][job]["status"]["taskStatusCount"]
+    }
+
+    /// Whether a template lists exactly the jobs that were made of it and are there.
+    fn lists_what_is_there(&self, difference: &Difference) -> bool {
+        let template = &difference.path[1];
+        let listed = self.found["jobtemplates"][template]["status"]["jobDependsOnList"].as_array();
+        let listed: Vec<&str> = listed.into_iter().flatten().filter_map(Value::as_str).collect();
+        let jobs = self.found["jobs"].as_object().into_iter().flatten();
+        let is_made_of_it =
+            |job: &Value| job["labels"]["volcano.sh/createdByJobTemplate"] == format!("{{ns}}.{template}");
+        let there: Vec<&str> =
+            jobs.filter(|(_, job)| is_made_of_it(job)).map(|(name, _)| name.as_str()).collect();
+        listed == there
     }
 
     /// Whether the job is found Pending where the record still has it Restarting.
@@ -107,6 +140,10 @@ impl Difference {
             let part = part.replace('|', "/");
             names.next().is_some_and(|name| part == "*" || *name == part)
         })
+    }
+
+    fn is_flows_counter(&self) -> bool {
+        self.is_within("jobflows/*/status/conditions/*/taskStatusCount")
     }
 
     fn is_event(&self, start: &str) -> bool {

@@ -7,7 +7,8 @@ use futures_util::future::FutureExt;
 use krafla_api::{Kind, Time};
 use krafla_apiserver::gc::Collector;
 use krafla_apiserver::store::{EventType, Watcher};
-use krafla_plan::{Object, Step};
+use krafla_plan::podgroup::PodGroupController;
+use krafla_plan::{Controller, Object, Step};
 use krafla_runtime::apply::apply;
 use krafla_runtime::{Engine, Outcome, Recorder};
 use serde_json::{Map, Value, json};
@@ -34,7 +35,9 @@ pub(super) struct Stage {
     collector: Collector,
     /// None while the controllers are stopped.
     controllers: Option<Controllers>,
-    jobs: Watcher,
+    /// Whose phases are recorded.
+    phased: Vec<(&'static str, Kind, Watcher)>,
+    profile: String,
 }
 
 /// One life of the controllers.
@@ -45,14 +48,18 @@ struct Controllers {
 }
 
 impl Stage {
-    /// With the admission that ships, or with none.
-    pub(super) fn new(is_admitting: bool) -> Stage {
+    /// With the admission that ships, or with none, and with the settings that the profile names.
+    pub(super) fn new(is_admitting: bool, profile: &str) -> Stage {
         let clock = Clock::default();
+        // Records of CronJobs were made in the course of a day.
+        clock.advance_to(clock.now().after(Duration::from_secs(10 * 3600)));
         let server = if is_admitting { Server::new(&clock) } else { Server::without_admission(&clock) };
         let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } });
         server.create(Kind::Namespace, namespace).unwrap();
-        let jobs = server.watch(Kind::VcJob).unwrap();
-        Stage { collector: server.collector(), controllers: Some(Controllers::new()), server, clock, jobs }
+        let phased = [("jobs", Kind::VcJob), ("jobflows", Kind::JobFlow), ("queues", Kind::Queue)];
+        let phased = phased.map(|(section, kind)| (section, kind, server.watch(kind).unwrap())).into();
+        let (profile, controllers) = (profile.to_owned(), Some(Controllers::new(profile)));
+        Stage { collector: server.collector(), controllers, server, clock, phased, profile }
     }
 
     pub(super) fn stop_controllers(&mut self) {
@@ -60,7 +67,17 @@ impl Stage {
     }
 
     pub(super) fn start_controllers(&mut self) {
-        self.controllers = Some(Controllers::new());
+        self.controllers = Some(Controllers::new(&self.profile));
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Lets time pass until just after the next full minute.
+    pub(super) fn pass_to_next_minute(&mut self) {
+        let into_minute = self.clock.now().0.as_second().rem_euclid(60);
+        self.pass(Duration::from_secs(u64::try_from(61 - into_minute).unwrap()));
     }
 
     /// Lets time pass, and everybody act when it is their turn.
@@ -121,11 +138,22 @@ impl Stage {
     /// The phases that each job went through since this was last asked, from the one before on.
     pub(super) fn phases(&mut self, last: &mut Map<String, Value>) -> Value {
         let mut sequences: Map<String, Value> = Map::new();
-        while let Some(Ok(event)) = self.jobs.try_next() {
-            let object = Object::decode(Kind::VcJob, &event.entry.bytes);
-            let Some(job) = object.as_vcjob() else { continue };
-            let name = format!("jobs/{}", object.meta.key.name);
-            let phase = match (event.event_type, job.status.state.phase.as_str()) {
+        let mut events = Vec::new();
+        for (section, kind, watcher) in &mut self.phased {
+            while let Some(Ok(event)) = watcher.try_next() {
+                events.push((*section, *kind, event));
+            }
+        }
+        for (section, kind, event) in events {
+            let object = Object::decode(kind, &event.entry.bytes);
+            let Some(phase) = phase_of(&object) else { continue };
+            let name = format!("{section}/{}", object.meta.key.name);
+            // The queues of the cluster itself are in no record.
+            if kind == Kind::Queue && !name.contains(NAMESPACE) {
+                continue;
+            }
+            let name = name.replace(NAMESPACE, "{ns}");
+            let phase = match (event.event_type, phase) {
                 (EventType::Deleted, _) => "(gone)",
                 (_, "") => "(none)",
                 (_, phase) => phase,
@@ -145,9 +173,30 @@ impl Stage {
     }
 }
 
+/// The phase of a job or flow, the state of a queue.
+fn phase_of(object: &Object) -> Option<&str> {
+    let of_job = object.as_vcjob().map(|job| job.status.state.phase.as_str());
+    let of_flow = || object.as_jobflow().map(|flow| flow.status.state.phase.as_str());
+    of_job.or_else(of_flow).or_else(|| object.as_queue().map(|queue| queue.status.state.as_str()))
+}
+
+/// The controllers that ship, set as the records' profiles say.
+fn controllers(profile: &str) -> Vec<Box<dyn Controller>> {
+    let mut controllers = krafla_plan::controllers();
+    let mut groups = PodGroupController::default();
+    match profile {
+        "noinherit" => groups.inherits_annotations = false,
+        "schedulers" => groups.scheduler_names.push("other".to_owned()),
+        _ => {}
+    }
+    controllers.retain(|controller| controller.name() != groups.name());
+    controllers.push(Box::new(groups));
+    controllers
+}
+
 impl Controllers {
-    fn new() -> Controllers {
-        let engine = Engine::new(krafla_plan::controllers());
+    fn new(profile: &str) -> Controllers {
+        let engine = Engine::new(controllers(profile));
         let feeds = engine.kinds().map(Feed::new).collect();
         Controllers { engine, feeds, recorder: Recorder::default() }
     }
