@@ -209,3 +209,23 @@ fn kubectl_waits_for_a_job_of_kubernetes_that_goes_when_its_time_is_over() {
     up.kubectl_ok(&["patch", "job/once", "-p", r#"{"spec":{"ttlSecondsAfterFinished":0}}"#]);
     up.kubectl_ok(&["wait", "job/once", "--for=delete", "--timeout=60s"]);
 }
+
+#[test]
+fn a_cron_job_of_kubernetes_makes_jobs_and_remembers_the_last() {
+    let up = Up::start();
+    up.kubectl_ok(&["create", "cronjob", "tick", "--image=any", "--schedule=@every 1s", "--", "true"]);
+    let wait = |field: &str| {
+        up.kubectl_ok(&[
+            "wait",
+            "cronjob/tick",
+            &format!("--for=jsonpath={{.status.{field}}}"),
+            "--timeout=60s",
+        ]);
+    };
+    wait("lastScheduleTime");
+    wait("lastSuccessfulTime");
+    let owner = "{.items[0].metadata.ownerReferences[0].kind}";
+    assert_eq!(up.field("jobs.batch", owner), "CronJob");
+    up.kubectl_ok(&["delete", "cronjob/tick", "--cascade=foreground", "--timeout=60s"]);
+    assert_eq!(up.kubectl_ok(&["get", "jobs.batch", "-o", "name"]), "", "what it made went with it");
+}
