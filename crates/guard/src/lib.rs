@@ -7,6 +7,7 @@
 pub mod history;
 mod job;
 mod jobflow;
+mod queue;
 mod vcjob;
 
 use krafla_api::Kind;
@@ -78,8 +79,25 @@ pub fn check(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Violation> {
             plan.writes().try_for_each(|step| touches_only_its_own(snapshot, step))
         }
         Kind::Job => job::check(snapshot, plan),
-        // The scheduler binds and marks what others own; its writes carry UIDs and revisions, and create or delete nothing.
-        _ => Ok(()),
+        // The scheduler, which is rooted in a queue, touches what jobs own: it has rules of its own.
+        Kind::Queue => plan.writes().try_for_each(|step| queue::check(snapshot, step)),
+        _ => plan.writes().try_for_each(|step| names_what_is_there(snapshot, step)),
+    }
+}
+
+/// P6: a change or a deletion is meant for exactly the object that the decision saw.
+fn names_what_is_there(snapshot: &Snapshot<'_>, step: &Step) -> Result<(), Violation> {
+    let (key, uid) = match step {
+        Step::Create { .. } | Step::CreateGenerated { .. } => return Ok(()),
+        Step::Patch { key, uid, .. } | Step::Delete { key, uid, .. } | Step::Bind { pod: key, uid, .. } => {
+            (key, uid)
+        }
+    };
+    let is_there = snapshot.objects.get(step.kind(), key).is_some_and(|object| object.meta.uid == *uid);
+    if is_there {
+        Ok(())
+    } else {
+        Err(Violation::new(Property::P6, format!("{step}: nobody has seen that object")))
     }
 }
 

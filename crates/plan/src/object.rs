@@ -120,11 +120,23 @@ pub enum Body {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct VcJob {
-    /// What the user wants.
+    /// What the user wants, with admission's defaults filled in: a job that skipped admission behaves the same.
     pub spec: Arc<JobSpec>,
     /// What was last written down.
     pub status: JobStatus,
 }
+
+impl VcJob {
+    /// Defaults are filled in here, once per change of the job, and not at every look at it.
+    fn decode(json: &[u8]) -> serde_json::Result<VcJob> {
+        let mut job: VcJob = serde_json::from_slice(json)?;
+        krafla_admission::job::default_spec(Arc::make_mut(&mut job.spec), DEFAULT_SCHEDULER);
+        Ok(job)
+    }
+}
+
+/// Who schedules the pods of a job that does not say.
+const DEFAULT_SCHEDULER: &str = "volcano";
 
 /// A Job of Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -498,7 +510,7 @@ impl Body {
             value: i32,
         }
         Ok(match kind {
-            Kind::VcJob => Body::VcJob(serde_json::from_slice(json)?),
+            Kind::VcJob => Body::VcJob(Box::new(VcJob::decode(json)?)),
             Kind::Job => Body::Job(serde_json::from_slice(json)?),
             Kind::CronJob => Body::CronJob(serde_json::from_slice(json)?),
             Kind::Pod => {

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
+use krafla_sim::Program;
 use krafla_sim::driver::{Summary, exhaustive, replay, swarm};
-use krafla_sim::{Program, scenario};
+use krafla_sim::scenario::{self, Scenario};
 use parking_lot::Mutex;
 
 /// Plays the controllers in a deterministic world with faults, and says which promises break.
@@ -20,7 +21,11 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Every scenario, with every fault at every write
-    Exhaustive,
+    Exhaustive {
+        /// Only these scenarios
+        #[arg(value_name = "SCENARIO", value_parser = scenario_named)]
+        only: Vec<&'static Scenario>,
+    },
     /// Random orders of events and random faults, one run per seed, each twice
     Swarm {
         /// How many seeds
@@ -44,7 +49,10 @@ fn main() -> ExitCode {
     let progress = Progress::default();
     let told = |done, of| progress.tell(done, of);
     let summary = match arguments.command {
-        Command::Exhaustive => exhaustive(scenario::ALL, &program, &told),
+        Command::Exhaustive { only } => {
+            let scenarios = if only.is_empty() { scenario::ALL } else { &only };
+            exhaustive(scenarios, &program, &told)
+        }
         Command::Swarm { seeds, from } => {
             swarm(scenario::ALL, &program, from..from.saturating_add(seeds), &told)
         }
@@ -59,6 +67,10 @@ fn main() -> ExitCode {
     progress.clear();
     tell(&summary, started.elapsed());
     if summary.n_violations == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+fn scenario_named(name: &str) -> Result<&'static Scenario, String> {
+    scenario::named(name).ok_or_else(|| "there is no such scenario".to_owned())
 }
 
 fn replay_one(word: &str, program: &Program) -> Result<Summary, krafla_sim::NoCase> {

@@ -93,13 +93,25 @@ impl Controller for JobController {
             }),
             // Priorities only weigh the PodGroups of jobs that wait.
             Body::PriorityClass(_) => waiting(&|_, _| true),
-            _ => controlling_keys(Kind::VcJob, changed),
+            _ => {
+                let owners = controlling_keys(Kind::VcJob, changed);
+                if owners.is_empty() { namesakes(changed, objects) } else { owners }
+            }
         }
     }
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
         plan(snapshot)
     }
+}
+
+/// The jobs that something which is not theirs may be in the way of: everything that a job makes is named after it, and a name
+/// is free again when a stranger that has it goes.
+fn namesakes(stranger: &Object, objects: &Objects) -> Vec<Key> {
+    let Key { namespace, name } = &stranger.meta.key;
+    let ends = name.match_indices('-').map(|(end, _)| end).chain([name.len()]);
+    let names = ends.filter_map(|end| name.get(..end)).map(|job| Key::new(namespace, job));
+    names.filter(|key| objects.get(Kind::VcJob, key).is_some()).collect()
 }
 
 /// What should be done for one job now.
@@ -197,7 +209,7 @@ fn decide(
             phase::follow(job, &intent)
         }
         // While a Command that is already carried out is still there, the phase that it led to is not left.
-        None if command.is_some() => phase::stay(job),
+        None if command.is_some() && *job.phase() != JobPhase::Unset => phase::stay(job),
         None => phase::advance(job, pods),
     }
 }
@@ -284,8 +296,7 @@ impl Hold {
 /// One job as all its modules see it.
 struct Job<'a> {
     meta: &'a Meta,
-    /// With admission's defaults filled in, so that a job that skipped admission behaves the same.
-    spec: JobSpec,
+    spec: &'a JobSpec,
     status: &'a JobStatus,
     now: Time,
     /// Whether the queue spans clusters and wants its jobs marked.
@@ -294,8 +305,7 @@ struct Job<'a> {
 
 impl<'a> Job<'a> {
     fn new(meta: &'a Meta, job: &'a VcJob, snapshot: &Snapshot<'_>) -> Job<'a> {
-        let mut spec = JobSpec::clone(&job.spec);
-        krafla_admission::job::default_spec(&mut spec, "volcano");
+        let spec = &job.spec;
         let queue = snapshot.objects.get(Kind::Queue, &Key::new("", &spec.queue));
         let is_forwarded = queue
             .and_then(|queue| queue.as_queue())

@@ -47,15 +47,15 @@ pub(super) fn stay(job: &Job<'_>) -> Next {
     }
 }
 
-/// Whether an intent changes anything in the job's present phase.
+/// Whether an intent changes anything in the job's present phase. A job that nobody has looked at yet is as good as Pending.
 pub(super) fn has_effect(job: &Job<'_>, intent: &Intent) -> bool {
     let is_about_something = intent.is_command || !intent.targets.is_empty() || !intent.evidence.is_empty();
     match (job.phase(), &intent.action) {
         (
-            JobPhase::Pending | JobPhase::Running | JobPhase::Restarting,
+            JobPhase::Unset | JobPhase::Pending | JobPhase::Running | JobPhase::Restarting,
             Action::AbortJob | Action::CompleteJob | Action::TerminateJob,
         ) => true,
-        (JobPhase::Pending | JobPhase::Running, Action::RestartJob) => true,
+        (JobPhase::Unset | JobPhase::Pending | JobPhase::Running, Action::RestartJob) => true,
         // A restart that can not be paid for is not begun: the failed pods of the last try stay, and ask for one for ever.
         (
             JobPhase::Restarting,
@@ -63,7 +63,7 @@ pub(super) fn has_effect(job: &Job<'_>, intent: &Intent) -> bool {
         ) if stay(job).is_last_try(job) => false,
         (JobPhase::Restarting, Action::RestartJob) => is_partial_restart(job),
         (
-            JobPhase::Pending | JobPhase::Running | JobPhase::Restarting,
+            JobPhase::Unset | JobPhase::Pending | JobPhase::Running | JobPhase::Restarting,
             Action::RestartTask | Action::RestartPod | Action::RestartPartition,
         ) => is_about_something,
         (JobPhase::Aborting | JobPhase::Aborted, Action::ResumeJob) => true,

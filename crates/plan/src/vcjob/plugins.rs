@@ -13,7 +13,7 @@ const KINDS: [Kind; 4] = [Kind::Service, Kind::ConfigMap, Kind::Secret, Kind::Ne
 
 /// The plugins of a job.
 pub(super) fn of<'a>(job: &'a Job<'_>) -> Plugins<'a> {
-    Plugins::of(JobView { name: job.name(), namespace: job.namespace(), uid: &job.meta.uid, spec: &job.spec })
+    Plugins::of(JobView { name: job.name(), namespace: job.namespace(), uid: &job.meta.uid, spec: job.spec })
 }
 
 /// Makes sure that everything that the plugins want exists and is up to date, or says why it can not be.

@@ -139,7 +139,7 @@ fn desired_spec(job: &Job<'_>, snapshot: &Snapshot<'_>) -> Map<String, Value> {
     if !job.spec.priority_class_name.is_empty() {
         set("priorityClassName", json!(job.spec.priority_class_name));
     }
-    set("minResources", json!(resources::minimum(&job.spec, snapshot)));
+    set("minResources", json!(resources::minimum(job.spec, snapshot)));
     if let Some(topology) = &job.spec.network_topology {
         set("networkTopology", network_topology(topology));
     }

@@ -25,6 +25,7 @@ pub(super) const DEVIATIONS: &[(&str, &str)] = &[
     ("job/phase-restarting-restarttask", "B5: pods that still end are counted, and their names are not free"),
     ("job/phase-restarting-terminatejob", "B22: a restarting job can be stopped"),
     ("job/pod-default-task-name-raw", "defaults hold whether or not the job went through admission"),
+    ("job/pod-existing-foreign", "B38: a name that a stranger gives up is taken"),
     ("job/pod-passthrough", "the protocol of a port is filled in where the pod is created, not in the job"),
     ("job/podgroup-deleted-running", "B38: a PodGroup that somebody deletes is made again"),
     ("job/podgroup-legacy-name", "B34: a PodGroup that the job does not own is not taken over"),

@@ -13,7 +13,7 @@ use crate::scenario::Scenario;
 use crate::server::resource;
 
 /// What belongs to a job, is one, or makes jobs.
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 10] = [
     Kind::VcJob,
     Kind::PodGroup,
     Kind::Pod,
@@ -23,6 +23,7 @@ const KINDS: [Kind; 9] = [
     Kind::NetworkPolicy,
     Kind::JobFlow,
     Kind::VcCronJob,
+    Kind::PersistentVolumeClaim,
 ];
 
 /// What must hold at the end of every run, one function per property.
@@ -141,7 +142,10 @@ fn describe_one(text: &mut String, object: &Object) -> std::fmt::Result {
     let owner = object.meta.controller_uid().map_or("", |owner| &owner.0);
     let name = match object.meta.key.name.strip_suffix(owner) {
         Some(before) if !owner.is_empty() => format!("{before}<uid>"),
-        _ => object.meta.key.name.to_string(),
+        _ => match object.meta.key.name.split_once("-pvc-") {
+            Some((job, _)) => format!("{job}-pvc-<drawn>"),
+            None => object.meta.key.name.to_string(),
+        },
     };
     write!(text, "{} {name}", object.kind.info().singular)?;
     if let Some(job) = object.as_vcjob() {

@@ -29,7 +29,7 @@ use crate::server::resource;
 use crate::trace::Trace;
 
 /// The kinds that controllers, scheduler, node and users write to.
-const KINDS: [Kind; 12] = [
+const KINDS: [Kind; 13] = [
     Kind::VcJob,
     Kind::PodGroup,
     Kind::Pod,
@@ -42,6 +42,7 @@ const KINDS: [Kind; 12] = [
     Kind::JobFlow,
     Kind::JobTemplate,
     Kind::VcCronJob,
+    Kind::PersistentVolumeClaim,
 ];
 
 /// One run reports at most so many findings: what follows the first is seldom news.

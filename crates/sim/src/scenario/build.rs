@@ -57,6 +57,14 @@ pub(super) fn task(name: &str, replicas: i32) -> TaskSpec {
     TaskSpec { name: name.to_owned(), replicas, template, ..TaskSpec::default() }
 }
 
+/// The same task, each pod of which needs so many cores.
+pub(super) fn needing(cpu: &str, mut task: TaskSpec) -> TaskSpec {
+    if let Some(request) = task.template.pointer_mut("/spec/containers/0/resources/requests/cpu") {
+        *request = cpu.into();
+    }
+    task
+}
+
 /// When this happens, do that.
 pub(super) fn on(event: Event, action: Action) -> LifecyclePolicy {
     LifecyclePolicy { event, action, ..LifecyclePolicy::default() }

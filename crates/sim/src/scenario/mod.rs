@@ -2,27 +2,55 @@
 //!
 //! A scenario is one file here and one line in [`ALL`]; every driver then runs it under every fault.
 
+mod absurd;
 mod again;
+mod alternating;
+mod any;
 mod build;
+mod chain;
+mod claimed;
+mod commanded;
 mod deleted;
 mod depends;
+mod elastic;
 mod enough;
 mod evicted;
 mod exhausted;
+mod exit_code;
+mod expired;
+mod failed;
 mod flow;
 mod flow_cleared;
 mod flow_failed;
+mod interrupted;
+mod led;
+mod minimum;
+mod outvoted;
 mod pair;
 mod partial;
+mod partition;
+mod patient;
+mod queued;
+mod repaired;
 mod replaced;
+mod reserved;
 mod restart;
 mod scaled;
 mod served;
+mod shrunk;
 mod single;
+mod spent;
+mod squatted;
 mod stopped;
 mod straight;
+mod stuck;
 mod suspended;
+mod taken;
+mod terminal;
+mod unclaimed;
 mod waiting;
+mod withdrawn;
+mod zero;
 
 use std::time::Duration;
 
@@ -53,6 +81,34 @@ pub static ALL: &[&Scenario] = &[
     &flow::SCENARIO,
     &flow_cleared::SCENARIO,
     &flow_failed::SCENARIO,
+    &commanded::SCENARIO,
+    &queued::SCENARIO,
+    &interrupted::SCENARIO,
+    &spent::SCENARIO,
+    &partition::SCENARIO,
+    &exit_code::SCENARIO,
+    &outvoted::SCENARIO,
+    &any::SCENARIO,
+    &led::SCENARIO,
+    &patient::SCENARIO,
+    &stuck::SCENARIO,
+    &chain::SCENARIO,
+    &zero::SCENARIO,
+    &claimed::SCENARIO,
+    &unclaimed::SCENARIO,
+    &expired::SCENARIO,
+    &withdrawn::SCENARIO,
+    &terminal::SCENARIO,
+    &alternating::SCENARIO,
+    &elastic::SCENARIO,
+    &failed::SCENARIO,
+    &minimum::SCENARIO,
+    &reserved::SCENARIO,
+    &repaired::SCENARIO,
+    &taken::SCENARIO,
+    &squatted::SCENARIO,
+    &absurd::SCENARIO,
+    &shrunk::SCENARIO,
 ];
 
 /// The scenario of a name.

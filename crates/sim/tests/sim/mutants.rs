@@ -67,7 +67,11 @@ fn status(plan: &mut Plan) -> Option<&mut Value> {
 }
 
 fn is_pod_deletion(step: &Step) -> bool {
-    matches!(step, Step::Delete { kind: Kind::Pod, .. })
+    is_deletion(step, Kind::Pod)
+}
+
+fn is_deletion(step: &Step, kind: Kind) -> bool {
+    matches!(step, Step::Delete { .. }) && step.kind() == kind
 }
 
 #[test]
@@ -172,6 +176,104 @@ fn a_decision_that_panics_is_found() {
         })
     };
     assert_eq!(rule_broken_by("restart", controllers), "panic");
+}
+
+/// Plans without the writes that `is_left_out` names.
+fn without(is_left_out: fn(&Step) -> bool, mut plan: Plan) -> Plan {
+    plan.steps.retain(|step| !is_left_out(step));
+    plan
+}
+
+#[test]
+fn volcano_b5_a_counter_that_is_not_kept_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            if let Some(Value::Object(status)) = status(&mut plan) {
+                status.remove("failed");
+            }
+            plan
+        })
+    };
+    assert_eq!(rule_broken_by("failed", controllers), "P5");
+}
+
+#[test]
+fn volcano_b15_a_clock_that_is_forgotten_is_found() {
+    let controllers = || tampered(|_, plan| Plan { wake_at: None, ..plan });
+    assert_eq!(rule_broken_by("patient", controllers), "P8");
+}
+
+#[test]
+fn volcano_b24_what_plugins_leave_behind_is_found() {
+    let controllers = || tampered(|_, plan| without(|step| is_deletion(step, Kind::Service), plan));
+    assert_ne!(rule_broken_by("queued", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b28_a_command_that_is_never_taken_away_is_found() {
+    let controllers = || tampered(|_, plan| without(|step| is_deletion(step, Kind::Command), plan));
+    assert_ne!(rule_broken_by("suspended", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b38_a_podgroup_that_outlives_its_try_is_found() {
+    let controllers = || tampered(|_, plan| without(|step| is_deletion(step, Kind::PodGroup), plan));
+    assert_ne!(rule_broken_by("straight", controllers), "nothing");
+}
+
+/// Plans in which every new pod has been changed.
+fn with_new_pods(mut plan: Plan, change: fn(&mut Value)) -> Plan {
+    for step in &mut plan.steps {
+        if let Step::Create { kind: Kind::Pod, object } = step {
+            change(object);
+        }
+    }
+    plan
+}
+
+#[test]
+fn volcano_b40_a_pod_that_nobody_owns_is_found() {
+    let controllers = || {
+        tampered(|_, plan| {
+            with_new_pods(plan, |pod| {
+                drop(pod["metadata"].as_object_mut().unwrap().remove("ownerReferences"))
+            })
+        })
+    };
+    assert_eq!(rule_broken_by("straight", controllers), "guard");
+}
+
+#[test]
+fn volcano_b50_a_pod_of_the_last_version_is_found() {
+    let controllers = || {
+        tampered(|_, plan| {
+            with_new_pods(plan, |pod| {
+                pod["metadata"]["annotations"]["volcano.sh/job-version"] = "0".into();
+            })
+        })
+    };
+    assert_ne!(rule_broken_by("restart", controllers), "nothing");
+}
+
+#[test]
+fn two_pods_for_one_index_are_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            let twins: Vec<Step> = plan
+                .steps
+                .iter()
+                .filter(|step| matches!(step, Step::Create { kind: Kind::Pod, .. }))
+                .cloned()
+                .collect();
+            let twins = with_new_pods(Plan { steps: twins, ..Plan::nothing() }, |pod| {
+                let name = format!("{}-twin", pod["metadata"]["name"].as_str().unwrap());
+                pod["metadata"]["name"] = name.into();
+            });
+            plan.steps.extend(twins.steps);
+            plan
+        })
+    };
+    assert_eq!(rule_broken_by("straight", controllers), "P1");
 }
 
 /// A client that does not say at which revision it wrote, so that nobody can wait for it.

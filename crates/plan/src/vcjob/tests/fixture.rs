@@ -49,6 +49,11 @@ pub(super) fn plan(text: &str) -> Plan {
     parse(text).plan()
 }
 
+/// The objects of the world that `text` describes.
+pub(super) fn objects(text: &str) -> Objects {
+    parse(text).objects
+}
+
 /// The plan for the same world once the first plan's status is stored.
 pub(super) fn plan_after_status(text: &str) -> Plan {
     let mut world = parse(text);

@@ -1,9 +1,13 @@
 //! The whole life: partial restarts, evictions, commands, volumes, time-outs.
 
 use expect_test::expect;
+use krafla_api::{Key, Kind};
+use serde_json::json;
 
 use super::check_without_podgroup as check;
 use super::fixture;
+use crate::vcjob::JobController;
+use crate::{Controller, Object};
 
 #[test]
 fn restart_task_charges_once_and_kills_only_its_task() {
@@ -380,6 +384,33 @@ fn a_command_that_is_already_carried_out_is_taken_away_before_the_job_goes_on() 
 }
 
 #[test]
+fn a_command_for_a_job_that_nobody_has_looked_at_yet_is_carried_out() {
+    check(
+        "job min=1
+         task work replicas=1
+         command AbortJob",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Aborting"}],"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"command do-it was issued","phase":"Aborting","reason":"AbortJob"},"version":1}}
+            delete command do-it
+            note Normal CommandIssued: AbortJob by command do-it, which is now used up
+            note Normal ExecuteAction: AbortJob: command do-it was issued
+        "#]],
+    );
+    check(
+        "job min=1
+         task work replicas=1
+         group Inqueue
+         command ResumeJob",
+        expect![[r#"
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Pending"}}}
+            delete command do-it
+            create pod a-work-0
+            note Normal CommandIssued: ResumeJob by command do-it, which is now used up
+        "#]],
+    );
+}
+
+#[test]
 fn volcano_b22_a_restarting_job_can_be_aborted() {
     check(
         "job phase=Restarting min=1 version=1 retry=1 reason=RestartJob
@@ -623,4 +654,18 @@ fn an_unknown_plugin_is_said_and_holds_the_job() {
             note Warning PluginError: plugin sparkle: there is no such plugin; spec.plugins may name env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow
         "#]],
     );
+}
+
+#[test]
+fn a_stranger_that_has_a_name_of_the_job_s_concerns_the_job() {
+    let objects = fixture::objects("job\n task work replicas=1");
+    let concerned = |name: &str| {
+        let stranger = json!({ "metadata": { "namespace": "ns", "name": name, "uid": "stranger" } });
+        let stranger = Object::decode(Kind::Service, stranger.to_string().as_bytes());
+        JobController.keys(&stranger, &objects)
+    };
+    let job = [Key::new("ns", "a")];
+    assert_eq!(concerned("a"), job);
+    assert_eq!(concerned("a-work-0"), job);
+    assert_eq!(concerned("ab-work-0"), []);
 }
