@@ -254,7 +254,7 @@ impl Play {
             return Ok(Some(Bytes::from(text)));
         }
         // Variables are names: filled into the text as it stands, the order of fields is the record's.
-        let text = self.filled_text(body.get());
+        let text = spaced(&self.filled_text(body.get()));
         let Some(pad) = &step.pad else { return Ok(Some(Bytes::from(text))) };
         let mut document: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         pointer::put(&mut document, &pad.at, json!("x".repeat(pad.bytes)));
@@ -280,6 +280,23 @@ impl Play {
             })
             .into_owned()
     }
+}
+
+/// JSON with a space after each comma and colon, as it was sent when the answers were recorded: some quote it.
+fn spaced(json: &str) -> String {
+    let mut text = String::with_capacity(json.len() + json.len() / 4);
+    let (mut is_in_string, mut is_escaped) = (false, false);
+    for character in json.chars() {
+        text.push(character);
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_in_string => is_escaped = true,
+            '"' => is_in_string = !is_in_string,
+            ',' | ':' if !is_in_string => text.push(' '),
+            _ => {}
+        }
+    }
+    text
 }
 
 /// Whether what a poll waits for has come about.

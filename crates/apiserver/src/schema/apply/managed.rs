@@ -85,6 +85,7 @@ pub(super) fn encode(managed: Managed) -> Vec<Value> {
 }
 
 fn encode_entry(manager: Manager, owned: Owned) -> Value {
+    let is_scale = manager.subresource == "scale";
     let mut entry = Map::new();
     let mut say = |key: &str, value: Value| {
         entry.insert(key.to_owned(), value);
@@ -97,7 +98,8 @@ fn encode_entry(manager: Manager, owned: Owned) -> Value {
     if !manager.subresource.is_empty() {
         say("subresource", manager.subresource.into());
     }
-    if let Some(time) = owned.time {
+    // Who writes a scale does not see the object, and upstream does not say when that was.
+    if let Some(time) = owned.time.filter(|_| !is_scale) {
         say("time", time.into());
     }
     Value::Object(entry)
