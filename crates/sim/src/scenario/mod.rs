@@ -22,7 +22,6 @@ mod failed;
 mod flow;
 mod flow_cleared;
 mod flow_failed;
-mod interrupted;
 mod led;
 mod minimum;
 mod outvoted;
@@ -83,7 +82,6 @@ pub static ALL: &[&Scenario] = &[
     &flow_failed::SCENARIO,
     &commanded::SCENARIO,
     &queued::SCENARIO,
-    &interrupted::SCENARIO,
     &spent::SCENARIO,
     &partition::SCENARIO,
     &exit_code::SCENARIO,
