@@ -166,8 +166,11 @@ fn describe_one(text: &mut String, object: &Object) -> std::fmt::Result {
     } else if let Some(pod) = object.as_pod() {
         write!(text, " {}", pod.status.phase.as_str())?;
     } else if let Some(flow) = object.as_jobflow() {
+        // The list is in the order in which the jobs were made, and steps that wait for nothing may be made in any.
         let jobs = flow.status.job_status_list.iter().map(|job| format!("{} {}", job.name, job.state));
-        write!(text, " {}: {}", flow.status.state.phase, jobs.collect::<Vec<_>>().join(", "))?;
+        let mut jobs: Vec<String> = jobs.collect();
+        jobs.sort_unstable();
+        write!(text, " {}: {}", flow.status.state.phase, jobs.join(", "))?;
     } else if let Some(group) = object.as_podgroup() {
         write!(text, " {}", group.status.phase)?;
     }
