@@ -35,35 +35,46 @@ pub struct Failure {
 /// depend on each other and are made side by side. The first failure ends the plan after its group.
 pub async fn apply(client: &dyn Client, plan: &Plan) -> Applied {
     let mut applied = Applied { expectations: Vec::new(), writes: 0, failure: None };
-    let status = plan.status.as_slice();
-    let groups = std::iter::once(status).chain(plan.steps.chunk_by(may_run_beside));
-    for group in groups {
-        let writes: Vec<_> = group.iter().map(|step| client.write(step)).collect();
-        let mut answers = stream::iter(writes).buffered(WRITES_IN_FLIGHT_MAX);
-        for step in group {
-            let Some(answer) = answers.next().await else { break };
-            applied.writes += 1;
-            applied.record(step, answer);
-        }
+    make(client, plan.status.as_slice(), &mut applied).await;
+    // Nothing is made for a root that is no more: it would be removed again, and that would lead here again.
+    if let [Expectation::Gone { .. }] = applied.expectations.as_slice() {
+        return applied;
+    }
+    for group in plan.steps.chunk_by(may_run_beside) {
         if applied.failure.is_some() {
             break;
         }
+        make(client, group, &mut applied).await;
     }
     applied
+}
+
+/// Makes writes that do not depend on each other.
+async fn make(client: &dyn Client, group: &[Step], applied: &mut Applied) {
+    let writes: Vec<_> = group.iter().map(|step| client.write(step)).collect();
+    let mut answers = stream::iter(writes).buffered(WRITES_IN_FLIGHT_MAX);
+    for step in group {
+        let Some(answer) = answers.next().await else { break };
+        applied.writes += 1;
+        applied.record(step, answer);
+    }
 }
 
 impl Applied {
     fn record(&mut self, step: &Step, answer: Result<Written, ClientError>) {
         match (step, answer) {
-            (Step::Delete { kind, key, uid, .. }, Ok(_)) => {
+            // What should go or change may be gone already. The next plan starts from that, so the cache must show it.
+            (Step::Delete { kind, key, uid, .. }, Ok(_))
+            | (
+                Step::Delete { kind, key, uid, .. } | Step::Patch { kind, key, uid, .. },
+                Err(ClientError::NotFound(_)),
+            ) => {
                 self.expectations.push(Expectation::Gone { kind: *kind, key: key.clone(), uid: uid.clone() });
             }
             (_, Ok(written)) => {
                 self.expectations
                     .push(Expectation::Revision { kind: step.kind(), revision: written.revision });
             }
-            // What should go is gone already, or what should change is; the next plan starts from that.
-            (Step::Delete { .. } | Step::Patch { .. }, Err(ClientError::NotFound(_))) => {}
             (_, Err(error)) => {
                 let failure =
                     Failure { step: step.to_string(), refusal_reason: step.refusal_reason(), error };
