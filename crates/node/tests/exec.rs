@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Machine, RunningNode, once, open_gate, until_ended};
+use common::{Machine, RunningNode, once, until_ended};
 use futures_util::StreamExt;
 use krafla_node::{ExecError, ExecOptions, Mode, Output, Session};
 use serde_json::Value;
@@ -68,7 +68,7 @@ async fn a_command_ends_with_its_container() {
     machine.server.until("p", |pod: &Value| pod["status"]["phase"] == "Running").await;
     let mut session = exec(&node, shell("echo $$; exec sleep 1000")).await.unwrap();
     let Some(Output::Stdout(pid)) = session.output.next().await else { panic!("no output") };
-    open_gate(&gate).await;
+    gate.open().await;
     assert_eq!(session.end.await, Err("container \"main\" has ended".to_owned()));
     until_ended(std::str::from_utf8(&pid).unwrap()).await;
     let refused = exec(&node, shell("true")).await.err().map(|error| error.to_string());

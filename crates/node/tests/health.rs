@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Machine, open_gate, sh};
+use common::{Machine, sh};
 use krafla_node::Mode;
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ async fn a_container_has_started_when_its_startup_probe_and_its_hook_say_so() {
     machine.server.create_pod("p", sleeper(json!({"lifecycle": hook, "startupProbe": probe})));
     let pod = machine.server.until("p", |pod| main_status(pod)["state"]["running"].is_object()).await;
     assert_eq!(main_status(&pod)["started"], false);
-    open_gate(&gate).await;
+    gate.open().await;
     let pod = machine.server.until("p", |pod| main_status(pod)["started"] == true).await;
     assert_eq!(main_status(&pod)["ready"], true);
     node.stop().await;

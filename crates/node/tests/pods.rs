@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Machine, once, open_gate, sh, until_ended};
+use common::{Machine, once, sh, until_ended};
 use expect_test::expect;
 use krafla_api::Kind;
 use krafla_node::{LogError, LogOptions, Mode};
@@ -230,15 +230,15 @@ async fn a_pod_with_limits_runs_whether_they_can_be_set_or_not() {
 #[tokio::test]
 async fn a_log_is_followed_to_its_end() {
     let machine = machine();
-    let gate = machine.make_gate("gate");
+    let (first, second) = (machine.make_gate("first"), machine.make_gate("second"));
     let node = machine.start_node();
-    machine.server.create_pod("p", once("echo one; read x < gate; echo two; read x < gate; printf three"));
+    machine.server.create_pod("p", once("echo one; read x < first; echo two; read x < second; printf three"));
     machine.server.until_phase("p", "Running").await;
     let mut log = node.node.logs("default", "p", Some("main"), follow()).await.unwrap();
     assert_eq!(next(&mut log).await, "one\n");
-    open_gate(&gate).await;
+    first.open().await;
     assert_eq!(next(&mut log).await, "two\n");
-    open_gate(&gate).await;
+    second.open().await;
     assert_eq!(next(&mut log).await, "three");
     assert_eq!(next(&mut log).await, "");
     let tail = LogOptions { tail_lines: Some(2), ..LogOptions::default() };

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Machine, once, open_gate, sh, until_ended};
+use common::{Machine, once, sh, until_ended};
 use krafla_node::{LogOptions, Mode};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -18,7 +18,7 @@ async fn containers_outlive_the_node_and_the_next_one_finds_them() {
     machine.server.until_phase("p", "Running").await;
     node.kill().await;
     // It writes and ends while nobody is there to see it.
-    open_gate(&gate).await;
+    gate.open().await;
 
     let node = machine.start_node();
     let pod = machine.server.until_phase("p", "Failed").await;

@@ -75,19 +75,25 @@ impl Machine {
     }
 
     /// Makes a pipe in the working directory, for containers to wait at.
-    pub(crate) fn make_gate(&self, name: &str) -> PathBuf {
+    pub(crate) fn make_gate(&self, name: &str) -> Gate {
         let path = self.workdir().join(name);
         let status = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
         assert!(status.success());
-        path
+        Gate(path)
     }
 }
 
-/// Lets whoever reads from a pipe go on; waits until somebody does.
-pub(crate) async fn open_gate(path: &Path) {
-    let path = path.to_owned();
-    let open = move || std::fs::File::options().write(true).open(path).unwrap().write_all(b"go\n").unwrap();
-    tokio::task::spawn_blocking(open).await.unwrap();
+/// A pipe that a command reads from to wait for the test. It opens once: a second reader that came before the first
+/// opening has closed its end would read an end of file and not wait at all.
+pub(crate) struct Gate(PathBuf);
+
+impl Gate {
+    /// Lets whoever reads from the pipe go on; waits until somebody does.
+    pub(crate) async fn open(self) {
+        let open =
+            move || std::fs::File::options().write(true).open(self.0).unwrap().write_all(b"go\n").unwrap();
+        tokio::task::spawn_blocking(open).await.unwrap();
+    }
 }
 
 pub(crate) struct RunningNode {
