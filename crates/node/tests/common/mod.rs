@@ -6,7 +6,7 @@ pub(crate) mod server;
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt};
