@@ -30,7 +30,7 @@ pub(super) fn list_or_watch(
 /// Deletes everything in a list.
 pub(super) async fn delete(
     context: &Context,
-    resource: &Resource,
+    resource: &Arc<Resource>,
     path: &ResourcePath,
     content_type: &str,
     body: &[u8],

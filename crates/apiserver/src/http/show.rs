@@ -1,5 +1,7 @@
 //! Objects in the form that a client wants.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use krafla_api::Time;
 use serde_json::{Value, json};
@@ -63,7 +65,7 @@ pub(super) fn one(
 
 /// A list of objects. It is written while it is sent, so that a large one never stands in memory as a whole.
 pub(super) fn listing(
-    resource: &Resource,
+    resource: &Arc<Resource>,
     listing: Listing,
     accept: &Accept,
     query: &Query,
@@ -106,22 +108,29 @@ pub(super) fn listing(
 type ItemPrinter = Box<dyn Fn(&Bytes) -> Vec<Bytes> + Send>;
 
 /// How one item of a list is written.
-fn item_printer(resource: &Resource, form: &Form, query: &Query, now: Time) -> Result<ItemPrinter, Status> {
+fn item_printer(
+    resource: &Arc<Resource>,
+    form: &Form,
+    query: &Query,
+    now: Time,
+) -> Result<ItemPrinter, Status> {
+    let resource = resource.clone();
     let reparse = |make: Box<dyn Fn(Value) -> Value + Send>| -> ItemPrinter {
+        let resource = resource.clone();
         Box::new(move |bytes| {
-            parse(bytes).map(|object| vec![make(object).to_string().into()]).unwrap_or_default()
+            let object = parse(&in_version(&resource, bytes.clone()));
+            object.map(|object| vec![make(object).to_string().into()]).unwrap_or_default()
         })
     };
     Ok(match form {
         Form::Object if resource.is_custom => {
-            let retype = retyping(resource);
-            Box::new(move |bytes| vec![retype(bytes.clone())])
+            Box::new(move |bytes| vec![in_version(&resource, bytes.clone())])
         }
         // The items of a typed list do not repeat what they are.
         Form::Object => {
-            let (api_version, kind) = &resource.stored_as;
-            let start = format!(r#"{{"apiVersion":"{api_version}","kind":"{kind}","#);
-            Box::new(move |bytes| without_type(bytes, start.as_bytes()))
+            let names = &resource.names;
+            let start = format!(r#"{{"apiVersion":"{}","kind":"{}","#, names.api_version(), names.kind);
+            Box::new(move |bytes| without_type(&in_version(&resource, bytes.clone()), start.as_bytes()))
         }
         Form::Table(version) => {
             let (columns, include, version) = (resource.columns.clone(), include(query)?, *version);
@@ -160,25 +169,17 @@ fn table_head(resource: &Resource, version: &str, listing: &Listing) -> Bytes {
 
 /// An object in the version of the request, where that is not how it is stored.
 pub(super) fn in_version(resource: &Resource, bytes: Bytes) -> Bytes {
-    retyping(resource)(bytes)
-}
-
-fn retyping(resource: &Resource) -> impl Fn(Bytes) -> Bytes + Send + use<> {
-    let wanted = resource.names.api_version();
-    let is_as_stored = resource.is_shown_as_stored();
-    let rules = resource.rules.clone();
-    move |bytes| {
-        if is_as_stored {
-            return bytes;
+    if resource.is_shown_as_stored() {
+        return bytes;
+    }
+    match parse(&bytes) {
+        Ok(mut object) => {
+            resource.from_stored(&mut object);
+            object::set(&mut object, "apiVersion", resource.names.api_version());
+            resource.rules.default(&mut object);
+            object.to_string().into()
         }
-        match parse(&bytes) {
-            Ok(mut object) => {
-                object::set(&mut object, "apiVersion", wanted.as_str());
-                rules.default(&mut object);
-                object.to_string().into()
-            }
-            Err(_) => bytes,
-        }
+        Err(_) => bytes,
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::definitions::DEFINITIONS;
 use super::prepare::bump_generation;
 use super::update::is_ready_to_go;
-use super::{Answer, Api, ListOptions, Listing, commit_failed, parse};
+use super::{Answer, Api, ListOptions, Listing, commit_failed, parse_for};
 use crate::admit::{Operation, Warnings};
 use crate::kinds::crd;
 use crate::kinds::namespace::PROTECTED;
@@ -55,7 +55,7 @@ impl Api {
     ) -> Result<Deleted, Status> {
         loop {
             let entry = self.stored(resource, key)?;
-            let old = parse(&entry)?;
+            let old = parse_for(resource, &entry)?;
             check_protected(resource, key)?;
             check_preconditions(resource, &entry, options)?;
             if !object::is_deleting(&old) {

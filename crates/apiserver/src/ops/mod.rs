@@ -173,7 +173,8 @@ impl Api {
         entry.ok_or_else(|| Status::not_found(&resource.qualified(), &key.name))
     }
 
-    fn draft(&self, resource: &Resource, object: Value) -> Draft {
+    fn draft(&self, resource: &Resource, mut object: Value) -> Draft {
+        resource.to_stored(&mut object);
         let fields = resource.selectable.iter();
         let fields =
             fields.map(|field| (field.as_str(), resource.rules.selectable(&object, field))).collect();
@@ -186,6 +187,13 @@ impl Api {
 fn parse(entry: &Entry) -> Result<Value, Status> {
     serde_json::from_slice(&entry.bytes)
         .map_err(|error| Status::internal(&format!("stored object {} cannot be read: {error}", entry.key)))
+}
+
+/// The stored object in the form in which requests for the resource are worked on.
+fn parse_for(resource: &Resource, entry: &Entry) -> Result<Value, Status> {
+    let mut object = parse(entry)?;
+    resource.from_stored(&mut object);
+    Ok(object)
 }
 
 /// What a failed commit means to a client, where it is not a reason to try again.

@@ -1,6 +1,7 @@
 //! Emptying namespaces that are going away.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use futures_util::future::select_all;
 use krafla_api::Key;
@@ -72,9 +73,12 @@ impl Api {
         let mut remaining = Remaining::default();
         let mut left = BTreeSet::new();
         let table = self.registry().table();
-        let namespaced: Vec<_> = table.resources().filter(|resource| resource.is_namespaced()).collect();
+        // Versions of one resource share their objects.
+        let mut seen = BTreeSet::new();
+        let is_first = |resource: &&Arc<Resource>| seen.insert(resource.storage.clone());
+        let namespaced = table.resources().filter(|resource| resource.is_namespaced()).filter(is_first);
         // Pods go first: until they have ended they need what is mounted into them.
-        let (pods, others) = namespaced.into_iter().partition::<Vec<_>, _>(|resource| is_pods(resource));
+        let (pods, others) = namespaced.partition::<Vec<_>, _>(|resource| is_pods(resource));
         for resource in pods {
             if self.delete_all_of(resource, namespace, &mut Remaining::default()).await? {
                 left.insert(resource.storage.clone());

@@ -10,11 +10,10 @@ use crate::status::{Qualified, Status};
 use krafla_api::Key;
 
 impl Api {
-    /// Stored objects say what they are, in the version in which they are stored.
+    /// Objects say what they are, in the version in which they are stored if its fields are those of this one.
     pub(super) fn stamp_type(&self, resource: &Resource, object: &mut Value) {
-        let (api_version, kind) = &resource.stored_as;
-        object::set(object, "apiVersion", &**api_version);
-        object::set(object, "kind", &**kind);
+        object::set(object, "apiVersion", resource.working_version());
+        object::set(object, "kind", &*resource.stored_as.1);
     }
 
     /// Nothing new goes into a namespace that is not there, or is going away.

@@ -1,6 +1,7 @@
 //! What requests mean, told as stories. No runtime is needed: every future of a store in memory is ready at once.
 
 mod definitions;
+mod events;
 mod policies;
 
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::create::settle_namespace;
 use super::ownership::Ownership;
-use super::{Answer, Api, WriteOptions, commit_failed, meta, parse};
+use super::{Answer, Api, WriteOptions, commit_failed, meta, parse_for};
 use crate::admit::Operation;
 use crate::codec;
 use crate::field::FieldError;
@@ -85,7 +85,7 @@ impl Api {
     ) -> Result<Answer, Status> {
         for _ in 0..ATTEMPTS {
             let entry = self.stored(resource, key)?;
-            let old = parse(&entry)?;
+            let old = parse_for(resource, &entry)?;
             let mut new = compute(&old)?;
             check_identity(resource, &entry, &new, options)?;
             self.prepare_changed(resource, part, ownership, options, (&mut new, &old)).await?;

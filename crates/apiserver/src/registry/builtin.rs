@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use krafla_api::Scope;
 
+use super::conversion::Conversion;
 use super::scale::Scale;
 use super::{Generation, Names, Resource, Subresource};
 use crate::kinds::workload::Replicated;
@@ -60,7 +61,7 @@ fn core() -> Vec<Row> {
             .create_on_update()
             .selectable(&EVENT_FIELDS)
             .columns(table::EVENT)
-            .rules(kinds::event::Event),
+            .rules(kinds::event::Event::Core),
         v1("LimitRange", "limitranges").short("limits").create_on_update().rules(kinds::limits::LimitRange),
         v1("Namespace", "namespaces")
             .returns_deleted()
@@ -228,6 +229,13 @@ fn workloads() -> Vec<Row> {
             .counted()
             .columns(table::ENDPOINT_SLICE)
             .rules(kinds::network::EndpointSlice),
+        Row::new("events.k8s.io", "v1", "Event", "events")
+            .short("ev")
+            .create_on_update()
+            .selectable(&EVENT_FIELDS)
+            .columns(table::EVENT)
+            .stored_as(("", "v1"), kinds::event::conversion())
+            .rules(kinds::event::Event::New),
         Row::new("networking.k8s.io", "v1", "Ingress", "ingresses")
             .singular("ingress")
             .short("ing")
@@ -336,12 +344,11 @@ impl Row {
             short_names: Vec::new(),
             categories: Vec::new(),
         };
-        let storage = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
         let resource = Resource {
             stored_as: (names.api_version().into(), names.kind.clone()),
             names,
             scope: Scope::Namespaced,
-            storage: ResourceId::from(storage.as_str()),
+            storage: storage_of(group, plural),
             verbs: ALL,
             subresources: Vec::new(),
             name_rule: NameRule::DnsSubdomain,
@@ -357,6 +364,7 @@ impl Row {
             is_custom: false,
             may_lack_defaults: false,
             scale: None,
+            conversion: None,
             deprecation: None,
         };
         Row { resource }
@@ -440,6 +448,16 @@ impl Row {
         self
     }
 
+    /// Served here, but stored in the form of another group or version.
+    fn stored_as(mut self, (group, version): (&str, &str), conversion: Conversion) -> Row {
+        let resource = &mut self.resource;
+        let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+        resource.stored_as.0 = api_version.into();
+        resource.storage = storage_of(group, &resource.names.plural);
+        resource.conversion = Some(conversion);
+        self
+    }
+
     fn deprecated(mut self, warning: &str) -> Row {
         self.resource.deprecation = Some(warning.to_owned());
         self
@@ -463,6 +481,15 @@ impl Row {
     fn rules(mut self, rules: impl Rules + 'static) -> Row {
         self.resource.rules = Arc::new(rules);
         self
+    }
+}
+
+/// Where the objects of a resource are stored.
+fn storage_of(group: &str, plural: &str) -> ResourceId {
+    if group.is_empty() {
+        ResourceId::from(plural)
+    } else {
+        ResourceId::from(format!("{plural}.{group}").as_str())
     }
 }
 

@@ -84,6 +84,7 @@ fn resource(definition: &Value, version: &Value, stored: &str) -> Resource {
         // The first generation of a definition is the schema that all its objects were written with.
         may_lack_defaults: has_changed(definition) && has_defaults(&document),
         scale: Scale::of_version(version),
+        conversion: None,
         deprecation: deprecation(&names, version),
         custom: Some(CustomSchema { document, compiled }),
         names,

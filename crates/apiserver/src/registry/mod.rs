@@ -10,6 +10,7 @@
 //! The table is replaced as a whole when a CRD comes, changes or goes, so a request sees one consistent state of it.
 
 mod builtin;
+pub mod conversion;
 pub mod custom;
 pub mod scale;
 
@@ -27,6 +28,7 @@ use crate::schema::structural::Structural;
 use crate::status::Qualified;
 use crate::store::ResourceId;
 use crate::table::Columns;
+use conversion::Conversion;
 use scale::Scale;
 
 /// One served version of one resource.
@@ -69,6 +71,8 @@ pub struct Resource {
     pub may_lack_defaults: bool,
     /// Where an object says how many replicas it wants, if it can be scaled.
     pub scale: Option<Scale>,
+    /// How its objects are stored in another form than that of this version.
+    pub conversion: Option<Conversion>,
     /// What everybody is told who uses this version.
     pub deprecation: Option<String>,
 }
@@ -139,17 +143,17 @@ pub enum Generation {
 impl Resource {
     /// The resource as messages name it.
     pub fn qualified(&self) -> Qualified<'_> {
-        Qualified { group: &self.names.group, what: &self.names.plural }
+        Qualified { group: self.spoken_group(), what: &self.names.plural }
     }
 
     /// The kind as messages about invalid objects name it.
     pub fn qualified_kind(&self) -> Qualified<'_> {
-        Qualified { group: &self.names.group, what: &self.names.kind }
+        Qualified { group: self.spoken_group(), what: &self.names.kind }
     }
 
     /// The type that upstream's program has for the kind: `core.ConfigMap`.
     pub fn go_type(&self) -> String {
-        let package = match self.names.group.split('.').next() {
+        let package = match self.spoken_group().split('.').next() {
             Some("") | None => "core",
             Some(group) => group,
         };
@@ -173,7 +177,9 @@ impl Resource {
 
     /// Whether the bytes in the store are what a client of this version gets.
     pub fn is_shown_as_stored(&self) -> bool {
-        !self.may_lack_defaults && *self.stored_as.0 == *self.names.api_version()
+        let stored = &*self.stored_as.0;
+        let (group, version) = stored.split_once('/').unwrap_or(("", stored));
+        !self.may_lack_defaults && (group, version) == (&*self.names.group, &*self.names.version)
     }
 
     /// The key that kube-apiserver would use in etcd; it appears in messages about preconditions.

@@ -20,10 +20,13 @@ impl FieldSelector {
     pub fn parse(text: &str, resource: &Resource) -> Result<FieldSelector, Status> {
         let mut conditions = Vec::new();
         for term in split_unescaped(text).into_iter().filter(|term| !term.is_empty()) {
-            let condition = parse_term(term).ok_or_else(|| {
+            let mut condition = parse_term(term).ok_or_else(|| {
                 Status::bad_request(format!("invalid selector: '{text}'; can't understand '{term}'"))
             })??;
-            check_field(&condition.field, resource)?;
+            match resource.conversion.as_ref().and_then(|of| of.stored_field(&condition.field)) {
+                Some(stored) => condition.field = stored.to_owned(),
+                None => check_field(&condition.field, resource)?,
+            }
             conditions.push(condition);
         }
         Ok(FieldSelector(conditions))
@@ -108,7 +111,7 @@ fn unescape(text: &str) -> Result<String, Status> {
 /// Kinds differ in how they name a field that they cannot be selected by.
 fn check_field(field: &str, resource: &Resource) -> Result<(), Status> {
     let is_known = matches!(field, "metadata.name" | "metadata.namespace")
-        || resource.selectable.iter().any(|selectable| selectable == field);
+        || resource.conversion.is_none() && resource.selectable.iter().any(|selectable| selectable == field);
     if is_known {
         return Ok(());
     }

@@ -211,6 +211,10 @@ pub const CUSTOM_RESOURCE_DEFINITION: Builtin = Builtin {
 };
 
 fn event_cells(event: &Value, now: Time) -> Vec<Value> {
+    // Events of both groups look the same.
+    let mut event = event.clone();
+    crate::kinds::event::to_stored(crate::object::fields(&mut event));
+    let event = &event;
     let time = |fields: &[&str]| fields.iter().find_map(|field| time_at(event, field));
     let first = time(&["/firstTimestamp", "/eventTime"]);
     let last = time(&["/series/lastObservedTime", "/lastTimestamp"]).or(first);
