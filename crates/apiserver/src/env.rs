@@ -19,7 +19,7 @@ pub trait Env: Send + Sync {
 
     /// A key pair that nobody else has.
     fn ssh_key_pair(&self) -> Result<SshKeyPair, String> {
-        crate::ssh::key_pair()
+        krafla_runtime::ssh::key_pair()
     }
 
     /// Whether schedules may name this time zone.

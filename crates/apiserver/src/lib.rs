@@ -26,7 +26,6 @@ pub mod patch;
 pub mod registry;
 pub mod schema;
 pub mod selector;
-mod ssh;
 pub mod status;
 pub mod store;
 pub mod table;

@@ -1,6 +1,7 @@
 //! The cluster as components in this process see it: the same meaning as over HTTP, and no HTTP.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -175,13 +176,7 @@ fn seen(event: WatchEvent) -> Event {
 
 /// What a refusal means to a component.
 fn refusal(status: Status) -> ClientError {
-    match (status.code, &*status.reason) {
-        (404, _) => ClientError::NotFound(status.message),
-        (409, "AlreadyExists") => ClientError::AlreadyExists(status.message),
-        (409, _) => ClientError::Conflict(status.message),
-        (410, _) => ClientError::Expired(status.message),
-        (429, _) => ClientError::Busy { message: status.message, retry_after: None },
-        (500.., _) => ClientError::Unknown(status.message),
-        (code, _) => ClientError::Refused { code, message: status.message },
-    }
+    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+    ClientError::of_status(status.code, &status.reason, status.message, retry_after)
 }

@@ -107,6 +107,19 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// What a server's refusal means: its HTTP status, the one word for the reason, and its words.
+    pub fn of_status(code: u16, reason: &str, message: String, retry_after: Option<Duration>) -> ClientError {
+        match (code, reason) {
+            (404, _) => ClientError::NotFound(message),
+            (409, "AlreadyExists") => ClientError::AlreadyExists(message),
+            (409, _) => ClientError::Conflict(message),
+            (410, _) => ClientError::Expired(message),
+            (429, _) => ClientError::Busy { message, retry_after },
+            (400..500, _) => ClientError::Refused { code, message },
+            _ => ClientError::Unknown(message),
+        }
+    }
+
     /// A stable word for metrics and logs.
     pub fn label(&self) -> &'static str {
         match self {

@@ -22,6 +22,7 @@ mod events;
 pub mod metrics;
 mod queue;
 mod run;
+pub mod ssh;
 
 pub use barrier::Expectation;
 pub use client::{Client, ClientError, Event, EventType, Listed, Written};

@@ -16,8 +16,9 @@ use crate::client::{Client, ClientError};
 use crate::engine::{Engine, Outcome, Work};
 use crate::events::Recorder;
 
-/// How long to wait after a failed list or a broken watch.
-const WATCH_RETRY: Duration = Duration::from_millis(500);
+/// How long to wait after a list that failed or a watch that broke: twice as long each time, up to a limit.
+const WATCH_RETRY: Duration = Duration::from_millis(250);
+const WATCH_RETRY_MAX: Duration = Duration::from_secs(16);
 
 /// Where the time comes from.
 pub trait Clock: Send + Sync {
@@ -62,23 +63,39 @@ pub async fn run(engine: Engine, client: Arc<dyn Client>, clock: Arc<dyn Clock>,
 }
 
 async fn watch(shared: Arc<Shared>, kind: Kind) {
+    let mut pause = WATCH_RETRY;
     loop {
         if let Err(error) = list(&shared, kind).await {
             tracing::warn!(%kind, %error, "list failed");
-            tokio::time::sleep(WATCH_RETRY).await;
+            pause = wait(pause, &error).await;
             continue;
         }
         loop {
-            match follow(&shared, kind).await {
+            let revision = shared.engine.lock().revision(kind);
+            let ended = follow(&shared, kind, revision).await;
+            if shared.engine.lock().revision(kind) > revision {
+                pause = WATCH_RETRY;
+            }
+            match ended {
                 Ok(()) => {}
                 Err(ClientError::Expired(_)) => break,
                 Err(error) => {
                     tracing::warn!(%kind, %error, "watch broke");
-                    tokio::time::sleep(WATCH_RETRY).await;
+                    pause = wait(pause, &error).await;
                 }
             }
         }
     }
+}
+
+/// Waits before asking again, for as long as the server wants; returns how long to wait the next time.
+async fn wait(pause: Duration, error: &ClientError) -> Duration {
+    let wanted = match error {
+        ClientError::Busy { retry_after, .. } => retry_after.unwrap_or_default(),
+        _ => Duration::ZERO,
+    };
+    tokio::time::sleep(pause.max(wanted)).await;
+    pause.saturating_mul(2).min(WATCH_RETRY_MAX)
 }
 
 async fn list(shared: &Shared, kind: Kind) -> Result<(), ClientError> {
@@ -89,9 +106,8 @@ async fn list(shared: &Shared, kind: Kind) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// Follows a watch from the last revision seen until it ends.
-async fn follow(shared: &Shared, kind: Kind) -> Result<(), ClientError> {
-    let revision = shared.engine.lock().revision(kind);
+/// Follows a watch from a revision until it ends.
+async fn follow(shared: &Shared, kind: Kind, revision: u64) -> Result<(), ClientError> {
     let mut events = shared.client.watch(kind, revision);
     while let Some(event) = events.next().await {
         let event = event?;

@@ -2,7 +2,6 @@
 //! replaced since must not be asked through an old connection.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +10,7 @@ use futures_util::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -21,9 +18,6 @@ use super::{Caller, Destination};
 
 /// The longest answer that is read: a patch may hold a whole object.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Where machines keep the authorities that they trust.
-const AUTHORITIES: [&str; 3] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
 /// Calls webhooks over the network.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +40,9 @@ impl Caller for Https {
 
 async fn ask(destination: &Destination, question: Bytes) -> Result<Bytes, String> {
     let Destination { url, host, port, server_name, authorities } = destination;
-    let tls = TlsConnector::from(Arc::new(trusting(authorities)?));
+    let tls =
+        krafla_client::tls::trusting(authorities, None).map_err(|error| format!("caBundle: {error}"))?;
+    let tls = TlsConnector::from(Arc::new(tls));
     let name = ServerName::try_from(server_name.clone()).map_err(|error| error.to_string())?;
     let stream = TcpStream::connect((host.as_str(), *port)).await;
     let stream = stream.map_err(|error| format!("dial tcp {host}:{port}: {}", shown(&error)))?;
@@ -92,23 +88,4 @@ fn shown(error: &io::Error) -> String {
         io::ErrorKind::ConnectionRefused => "connect: connection refused".into(),
         _ => error.to_string(),
     }
-}
-
-/// A client that trusts these authorities, or the machine's.
-fn trusting(authorities: &[u8]) -> Result<ClientConfig, String> {
-    let mut roots = RootCertStore::empty();
-    let pem = if authorities.is_empty() { of_this_machine() } else { authorities.to_vec() };
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| format!("caBundle: {error}"))?;
-        roots.add(certificate).map_err(|error| format!("caBundle: {error}"))?;
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
-}
-
-fn of_this_machine() -> Vec<u8> {
-    AUTHORITIES.iter().find_map(|file| std::fs::read(Path::new(file)).ok()).unwrap_or_default()
 }

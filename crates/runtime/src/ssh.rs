@@ -10,7 +10,7 @@ use krafla_plan::plugin::SshKeyPair;
 const PEM_WIDTH: usize = 64;
 
 /// A new RSA key pair of 2048 bits. It takes a moment: tens to hundreds of milliseconds.
-pub(crate) fn key_pair() -> Result<SshKeyPair, String> {
+pub fn key_pair() -> Result<SshKeyPair, String> {
     let failed = |what: &str| format!("no ssh key could be made: {what}");
     let pair = KeyPair::generate(KeySize::Rsa2048).map_err(|_| failed("the generator refused"))?;
     let wrapped: Pkcs8V1Der<'_> = pair.as_der().map_err(|_| failed("the key has no encoding"))?;

@@ -1,0 +1,24 @@
+//! A cluster over HTTPS: the same [`krafla_runtime::Client`] that stands in front of the embedded server, for any server
+//! that speaks Kubernetes' API.
+//!
+//! ```text
+//!   kubeconfig, service account -> Access       where the cluster is, whom it trusts, who asks
+//!   Access                      -> HttpsClient  list, watch, get, write: one connection where the server speaks HTTP/2
+//!     request.rs                  what is asked: method, path, body
+//!     answer.rs                   what the answer means
+//!     watching.rs                 what comes on a watch, line by line
+//! ```
+//!
+//! Nothing is decided here, and nothing is remembered but the connection: whoever asks knows what to do about an answer.
+
+mod access;
+mod answer;
+mod connector;
+mod https;
+mod kubeconfig;
+mod request;
+pub mod tls;
+mod watching;
+
+pub use access::{Access, AccessError, Credentials, Token};
+pub use https::{HttpsClient, Limits, LogOptions};

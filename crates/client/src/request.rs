@@ -1,0 +1,214 @@
+//! What is asked: the method, path and body of every request that a component makes. Pure.
+
+use http::Method;
+use krafla_api::{Key, Kind, Scope};
+use krafla_plan::{Propagation, Step};
+use serde_json::{Value, json};
+
+/// Fields that a server does not know are a fault of ours or a version's; it must not refuse a pod for them.
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const JSON: &str = "application/json";
+
+/// A request, without the server's address.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    /// Path and query.
+    pub(crate) path: String,
+    /// What the body is, if there is one.
+    pub(crate) content_type: &'static str,
+    pub(crate) body: Value,
+}
+
+impl Request {
+    pub(crate) fn get(path: String) -> Request {
+        Request { method: Method::GET, path, content_type: JSON, body: Value::Null }
+    }
+
+    fn post(path: String, body: Value) -> Request {
+        Request { method: Method::POST, path, content_type: JSON, body }
+    }
+
+    /// The request of a write. What is drawn at random must have been drawn.
+    pub(crate) fn of_step(step: &Step) -> Request {
+        match step {
+            Step::Create { kind, object } | Step::CreateGenerated { kind, object, .. } => {
+                create(*kind, object)
+            }
+            Step::Patch { kind, key, uid, revision, of_status, patch } => {
+                let part = if *of_status { "/status" } else { "" };
+                let body = with_preconditions(patch.clone(), &uid.0, *revision);
+                let path = format!("{}{part}", object_path(*kind, key));
+                Request { method: Method::PATCH, path, content_type: MERGE_PATCH, body }
+            }
+            Step::Delete { kind, key, uid, revision, propagation, grace_seconds } => {
+                let mut preconditions = json!({ "uid": uid });
+                set(
+                    &mut preconditions,
+                    "resourceVersion",
+                    revision.map(|revision| revision.to_string().into()),
+                );
+                let mut body = json!({
+                    "apiVersion": "v1",
+                    "kind": "DeleteOptions",
+                    "preconditions": preconditions,
+                    "propagationPolicy": name(*propagation),
+                });
+                set(&mut body, "gracePeriodSeconds", grace_seconds.map(Value::from));
+                Request { method: Method::DELETE, path: object_path(*kind, key), content_type: JSON, body }
+            }
+            Step::Bind { pod, uid, node } => {
+                let metadata = json!({ "name": &*pod.name, "namespace": &*pod.namespace, "uid": uid });
+                let target = json!({ "apiVersion": "v1", "kind": "Node", "name": node });
+                let body =
+                    json!({ "apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target });
+                Request::post(format!("{}/binding", object_path(Kind::Pod, pod)), body)
+            }
+        }
+    }
+}
+
+fn create(kind: Kind, object: &Value) -> Request {
+    let info = kind.info();
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        fields.entry("apiVersion").or_insert_with(|| info.api_version().into());
+        fields.entry("kind").or_insert_with(|| info.kind.into());
+    }
+    let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+    Request::post(collection_path(kind, namespace), object)
+}
+
+/// A patch that only applies to this very object, in the state that it was computed from.
+fn with_preconditions(mut patch: Value, uid: &str, revision: Option<u64>) -> Value {
+    if let Some(fields) = patch.as_object_mut() {
+        let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
+        set(metadata, "uid", Some(uid.into()));
+        set(metadata, "resourceVersion", revision.map(|revision| revision.to_string().into()));
+    }
+    patch
+}
+
+fn set(object: &mut Value, field: &str, value: Option<Value>) {
+    if let (Some(fields), Some(value)) = (object.as_object_mut(), value) {
+        fields.insert(field.to_owned(), value);
+    }
+}
+
+fn name(propagation: Propagation) -> &'static str {
+    match propagation {
+        Propagation::Background => "Background",
+        Propagation::Foreground => "Foreground",
+        Propagation::Orphan => "Orphan",
+    }
+}
+
+/// Where the objects of a kind are: of one namespace, or of all if it is empty.
+pub(crate) fn collection_path(kind: Kind, namespace: &str) -> String {
+    let info = kind.info();
+    let group = if info.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", info.group) };
+    let namespace = match info.scope {
+        Scope::Namespaced if !namespace.is_empty() => format!("/namespaces/{}", encoded(namespace)),
+        Scope::Namespaced | Scope::Cluster => String::new(),
+    };
+    format!("{group}/{}{namespace}/{}", info.version, info.plural)
+}
+
+/// Where one object is.
+pub(crate) fn object_path(kind: Kind, key: &Key) -> String {
+    format!("{}/{}", collection_path(kind, &key.namespace), encoded(&key.name))
+}
+
+/// A text as one part of a path or query.
+pub(crate) fn encoded(text: &str) -> String {
+    text.bytes().fold(String::with_capacity(text.len()), |mut encoded, byte| {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+        encoded
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use krafla_api::Uid;
+
+    use super::*;
+
+    fn check(step: &Step, expected: Expect) {
+        let Request { method, path, content_type, body } = Request::of_step(step);
+        expected.assert_eq(&format!("{method} {path}\n{content_type}\n{body}"));
+    }
+
+    #[test]
+    fn a_write_names_whom_it_means() {
+        let (key, uid) = (Key::new("ns", "a"), Uid("u1".into()));
+        let patch = Step::Patch {
+            kind: Kind::VcJob,
+            key: key.clone(),
+            uid: uid.clone(),
+            revision: Some(7),
+            of_status: true,
+            patch: json!({ "status": { "running": 1 } }),
+        };
+        check(
+            &patch,
+            expect![[r#"
+            PATCH /apis/batch.volcano.sh/v1alpha1/namespaces/ns/jobs/a/status
+            application/merge-patch+json
+            {"metadata":{"resourceVersion":"7","uid":"u1"},"status":{"running":1}}"#]],
+        );
+        let delete = Step::Delete {
+            kind: Kind::Pod,
+            key: key.clone(),
+            uid: uid.clone(),
+            revision: None,
+            propagation: Propagation::Foreground,
+            grace_seconds: Some(0),
+        };
+        check(
+            &delete,
+            expect![[r#"
+            DELETE /api/v1/namespaces/ns/pods/a
+            application/json
+            {"apiVersion":"v1","gracePeriodSeconds":0,"kind":"DeleteOptions","preconditions":{"uid":"u1"},"propagationPolicy":"Foreground"}"#]],
+        );
+        check(
+            &Step::Bind { pod: key, uid, node: "n".to_owned() },
+            expect![[r#"
+            POST /api/v1/namespaces/ns/pods/a/binding
+            application/json
+            {"apiVersion":"v1","kind":"Binding","metadata":{"name":"a","namespace":"ns","uid":"u1"},"target":{"apiVersion":"v1","kind":"Node","name":"n"}}"#]],
+        );
+    }
+
+    #[test]
+    fn what_is_made_says_what_it_is() {
+        let object = json!({ "metadata": { "name": "q" } });
+        check(
+            &Step::Create { kind: Kind::Queue, object },
+            expect![[r#"
+            POST /apis/scheduling.volcano.sh/v1beta1/queues
+            application/json
+            {"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"Queue","metadata":{"name":"q"}}"#]],
+        );
+        let object = json!({ "metadata": { "namespace": "ns", "generateName": "a-" } });
+        check(
+            &Step::Create { kind: Kind::ConfigMap, object },
+            expect![[r#"
+            POST /api/v1/namespaces/ns/configmaps
+            application/json
+            {"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a-","namespace":"ns"}}"#]],
+        );
+    }
+
+    #[test]
+    fn a_name_can_not_leave_its_place() {
+        assert_eq!(
+            object_path(Kind::Pod, &Key::new("a/b", "../c?d")),
+            "/api/v1/namespaces/a%2Fb/pods/..%2Fc%3Fd"
+        );
+    }
+}
