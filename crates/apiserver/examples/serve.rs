@@ -15,7 +15,7 @@ use std::sync::Arc;
 use krafla_apiserver::admit::{Admission, Volcano};
 use krafla_apiserver::http::write_private;
 use krafla_apiserver::store::Store;
-use krafla_apiserver::{Api, Collector, ServerConfig, SystemEnv, serve};
+use krafla_apiserver::{Api, Collector, ServerConfig, SystemEnv, Tokens, serve};
 
 // As in the program itself.
 #[global_allocator]
@@ -38,8 +38,9 @@ fn main() -> Result<(), Failure> {
             other => return Err(format!("unknown flag {other} {value}; see the top of this file").into()),
         }
     }
+    let tokens = Arc::new(Tokens::for_now()?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(ServerConfig { listen, data_dir, pod_access: None }, admission, kubeconfig))
+    runtime.block_on(run(ServerConfig { listen, data_dir, pod_access: None, tokens }, admission, kubeconfig))
 }
 
 async fn run(config: ServerConfig, admission: Admission, kubeconfig: PathBuf) -> Result<(), Failure> {

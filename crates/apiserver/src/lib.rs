@@ -29,8 +29,9 @@ pub mod selector;
 pub mod status;
 pub mod store;
 pub mod table;
+pub mod tokens;
 
-/// The one user there is, who may do everything.
+/// The user whose cluster it is.
 pub(crate) const ADMINISTRATOR: &str = "krafla:admin";
 /// The groups that the user is in.
 pub(crate) const ADMINISTRATOR_GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
@@ -41,3 +42,4 @@ pub use http::{PodAccess, RunningServer, ServerConfig, serve};
 pub use local::LocalClient;
 pub use ops::Api;
 pub use status::Status;
+pub use tokens::Tokens;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use krafla_apiserver::admit::Admission;
 use krafla_apiserver::store::Store;
-use krafla_apiserver::{Api, RunningServer, ServerConfig, SystemEnv, serve};
+use krafla_apiserver::{Api, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -19,7 +19,8 @@ async fn start(data_dir: Option<&std::path::Path>) -> RunningServer {
     let api = Api::new(Store::in_memory(), env.clone(), Admission::default());
     api.bootstrap().await.unwrap();
     let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
-    let config = ServerConfig { listen, data_dir: data_dir.map(Into::into), pod_access: None };
+    let tokens = Arc::new(Tokens::for_now().unwrap());
+    let config = ServerConfig { listen, data_dir: data_dir.map(Into::into), pod_access: None, tokens };
     serve(api, env, config).await.unwrap()
 }
 

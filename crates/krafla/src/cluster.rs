@@ -9,7 +9,7 @@ use krafla_apiserver::admit::{Admission, StorageProtection, Volcano};
 use krafla_apiserver::gc::Collector;
 use krafla_apiserver::http::write_private;
 use krafla_apiserver::store::Store;
-use krafla_apiserver::{Api, LocalClient, RunningServer, ServerConfig, SystemEnv, serve};
+use krafla_apiserver::{Api, LocalClient, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
 use krafla_node::simulated::{ClusterSize, SimulatedNodes};
 use krafla_node::{Mode, Node, NodeConfig};
 use krafla_plan::Controller;
@@ -82,13 +82,21 @@ impl Cluster {
     }
 
     /// Listens for kubectl and others.
-    pub(crate) async fn serve(&self, listen: std::net::SocketAddr, data_dir: &Path) -> Result<RunningServer> {
+    pub(crate) async fn serve(
+        &mut self,
+        listen: std::net::SocketAddr,
+        data_dir: &Path,
+    ) -> Result<RunningServer> {
+        let tokens = Tokens::kept_in(data_dir).context("the key of service accounts' tokens")?;
         let config = ServerConfig {
             listen,
             data_dir: Some(data_dir.to_owned()),
             pod_access: Some(Arc::new(NodeAccess(self.node.clone()))),
+            tokens: Arc::new(tokens),
         };
-        Ok(serve(self.api.clone(), Arc::new(SystemEnv), config).await?)
+        let server = serve(self.api.clone(), Arc::new(SystemEnv), config).await?;
+        self.tasks.spawn(self.api.clone().run_service_accounts(server.ca_pem().to_owned()));
+        Ok(server)
     }
 
     /// Ends everything in order: first what acts, then what keeps.

@@ -21,7 +21,7 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
         // Objects in memory are gone with krafla, and nothing could take their containers over.
         mode: if args.in_memory { Mode::EndWithNode } else { Mode::OutliveNode },
     };
-    let cluster = Cluster::start(config).await?;
+    let mut cluster = Cluster::start(config).await?;
     let server = cluster.serve(args.listen, &args.data_dir).await?;
     let kubeconfig = args.kubeconfig.unwrap_or_else(|| args.data_dir.join("kubeconfig"));
     cluster::write_kubeconfig(&server, &kubeconfig)?;

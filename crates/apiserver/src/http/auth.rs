@@ -1,33 +1,93 @@
 //! Who asks.
 
+use std::sync::Arc;
+
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use serde_json::{Value, json};
 
-/// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use crate::object;
+use crate::ops::Api;
+use crate::tokens::{Holder, ISSUER, Tokens};
+
+/// Who asks. There are the administrator and the service accounts, and all of them may do everything: pods are processes
+/// of the same user who could as well read the administrator's token.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct User {
     /// The name.
     pub name: String,
+    /// Who it is, if the name alone does not say it.
+    pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
+    /// What else is known.
+    pub extra: Value,
 }
 
 impl User {
-    /// The one user there is, who may do everything.
+    /// The one whose cluster it is.
     pub(super) fn administrator() -> User {
         User {
             name: crate::ADMINISTRATOR.to_owned(),
+            uid: String::new(),
             groups: crate::ADMINISTRATOR_GROUPS.map(str::to_owned).to_vec(),
+            extra: Value::Null,
         }
+    }
+
+    /// As reviews tell it.
+    pub(super) fn to_json(&self) -> Value {
+        let mut shown = json!({"username": self.name, "groups": self.groups});
+        if !self.uid.is_empty() {
+            object::set(&mut shown, "uid", self.uid.as_str());
+        }
+        if !self.extra.is_null() {
+            object::set(&mut shown, "extra", self.extra.clone());
+        }
+        shown
     }
 }
 
-/// Who a request is from: whoever has the token, or a certificate that our own authority signed.
-pub(super) fn authenticate(headers: &HeaderMap, token: &str, has_certificate: bool) -> Option<User> {
-    let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    match given.and_then(|value| value.strip_prefix("Bearer ")) {
-        Some(given) => is_same(given.trim().as_bytes(), token.as_bytes()).then(User::administrator),
-        None => has_certificate.then(User::administrator),
+impl From<Holder> for User {
+    fn from(holder: Holder) -> User {
+        User { name: holder.name, uid: holder.uid, groups: holder.groups, extra: holder.extra }
+    }
+}
+
+/// What lets in.
+pub(super) struct Credentials {
+    /// What the administrator shows.
+    pub token: String,
+    /// What knows the tokens of service accounts.
+    pub tokens: Arc<Tokens>,
+}
+
+impl Credentials {
+    /// Who a request is from: whoever has a token, or a certificate that our own authority signed.
+    pub(super) fn authenticate(&self, api: &Api, headers: &HeaderMap, has_certificate: bool) -> Option<User> {
+        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        match given.and_then(|value| value.strip_prefix("Bearer ")) {
+            Some(given) => self.user_of(api, given.trim(), &[]).map(|(user, _)| user),
+            None => has_certificate.then(User::administrator),
+        }
+    }
+
+    /// Whose a token is, and for which of these audiences; without any it must be for this server.
+    pub(super) fn user_of(
+        &self,
+        api: &Api,
+        token: &str,
+        audiences: &[String],
+    ) -> Option<(User, Vec<String>)> {
+        let own = [ISSUER.to_owned()];
+        let audiences = if audiences.is_empty() { &own } else { audiences };
+        if is_same(token.as_bytes(), self.token.as_bytes()) {
+            let is_meant = audiences.contains(&own[0]);
+            return is_meant.then(|| (User::administrator(), own.to_vec()));
+        }
+        let mut holder = self.tokens.holder(api, token, audiences)?;
+        let meant = std::mem::take(&mut holder.audiences);
+        Some((holder.into(), meant))
     }
 }
 
@@ -40,15 +100,24 @@ fn is_same(given: &[u8], token: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admit::Admission;
+    use crate::env::SystemEnv;
+    use crate::store::Store;
 
     #[test]
-    fn only_the_token_or_a_certificate_lets_in() {
-        let with = |value: &str| HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())]);
-        assert!(authenticate(&with("Bearer secret"), "secret", false).is_some());
-        assert!(authenticate(&with("Bearer secre"), "secret", false).is_none());
-        assert!(authenticate(&with("Bearer secrets"), "secret", true).is_none());
-        assert!(authenticate(&with("Basic secret"), "secret", false).is_none());
-        assert!(authenticate(&HeaderMap::new(), "secret", false).is_none());
-        assert!(authenticate(&HeaderMap::new(), "secret", true).is_some());
+    fn only_a_token_or_a_certificate_lets_in() {
+        let api = Api::new(Store::in_memory(), Arc::new(SystemEnv), Admission::default());
+        let tokens = Arc::new(Tokens::for_now().unwrap());
+        let credentials = Credentials { token: "secret".to_owned(), tokens };
+        let lets_in = |value: Option<&str>, has_certificate: bool| {
+            let headers = value.map(|value| (AUTHORIZATION, value.parse().unwrap()));
+            credentials.authenticate(&api, &HeaderMap::from_iter(headers), has_certificate).is_some()
+        };
+        assert!(lets_in(Some("Bearer secret"), false));
+        assert!(!lets_in(Some("Bearer secre"), false));
+        assert!(!lets_in(Some("Bearer secrets"), true));
+        assert!(!lets_in(Some("Basic secret"), false));
+        assert!(!lets_in(None, false));
+        assert!(lets_in(None, true));
     }
 }

@@ -57,7 +57,7 @@ use crate::ops::Api;
 use crate::registry::Resource;
 use crate::status::Status;
 use accept::Accept;
-use auth::User;
+use auth::{Credentials, User};
 use body::Reply;
 use exec::Connect;
 use metrics::{Counted, Metrics};
@@ -72,7 +72,7 @@ const IN_FLIGHT_MAX: usize = 1000;
 pub(crate) struct Context {
     api: Api,
     env: Arc<dyn Env>,
-    token: String,
+    credentials: Credentials,
     address: String,
     pod_access: Option<Arc<dyn PodAccess>>,
     in_flight: Semaphore,
@@ -93,7 +93,7 @@ impl Context {
 
     /// Answers one request.
     pub(crate) async fn answer(&self, request: Request<Incoming>, has_certificate: bool) -> Reply {
-        let Some(user) = auth::authenticate(request.headers(), &self.token, has_certificate) else {
+        let Some(user) = self.credentials.authenticate(&self.api, request.headers(), has_certificate) else {
             return body::refusal(&Status::unauthorized());
         };
         let Ok(_permit) = self.in_flight.try_acquire() else {
@@ -201,7 +201,7 @@ impl Context {
             let names = &resource.names;
             let gvk = [&*names.group, &*names.version, &*names.kind];
             let review = codec::decode_any(gvk, &content_type, &body)?;
-            return Ok(body::value(201, &reviews::answer(&resource, review, &user)?, accept.encoding));
+            return Ok(body::value(201, &reviews::answer(self, &resource, review, &user)?, accept.encoding));
         }
         let request =
             ObjectRequest { context: self, resource, path, accept, query, user_agent, content_type, body };
@@ -217,6 +217,7 @@ impl Context {
             Action::Delete => request.delete().await,
             Action::Bind => request.bind().await,
             Action::Evict => request.evict().await,
+            Action::Token => request.token(),
             Action::Log => self.log(&request).await,
             Action::Connect => self.connect(&request),
             Action::List | Action::DeleteCollection | Action::Review | Action::Exec => {
@@ -286,6 +287,7 @@ enum Action {
     DeleteCollection,
     Bind,
     Evict,
+    Token,
     Log,
     Exec,
     Connect,
@@ -319,6 +321,7 @@ fn action(resource: &Resource, asked: &Asked) -> Result<Action, Status> {
         (&Method::POST, "portforward" | "proxy", _) => ("create", Action::Connect),
         (&Method::POST, "binding", _) => ("create", Action::Bind),
         (&Method::POST, "eviction", _) => ("create", Action::Evict),
+        (&Method::POST, "token", _) => ("create", Action::Token),
         (&Method::GET, _, true) => ("list", Action::List),
         (&Method::GET, _, false) => ("get", Action::Get),
         (&Method::POST, "", true) if &*resource.names.plural == "bindings" => ("create", Action::Bind),

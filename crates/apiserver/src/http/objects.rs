@@ -182,6 +182,17 @@ impl ObjectRequest<'_> {
         self.context.api.evict(&self.resource, &self.key(), &eviction, &options).await?;
         Ok(body::value(201, &done(), self.accept.encoding))
     }
+
+    /// POST of a TokenRequest.
+    pub(super) fn token(&self) -> Result<Reply, Status> {
+        let request = codec::decode_any(
+            ["authentication.k8s.io", "v1", "TokenRequest"],
+            &self.content_type,
+            &self.body,
+        )?;
+        let issued = self.context.credentials.tokens.issue(&self.context.api, &self.key(), &request)?;
+        Ok(body::value(201, &issued, self.accept.encoding))
+    }
 }
 
 const DEPENDENTS_KEPT: &str = "child pods are preserved by default when jobs are deleted; set \

@@ -6,6 +6,7 @@ use super::body::{self, Reply};
 use super::query::Query;
 use super::{Context, openapi};
 use crate::status::Status;
+use crate::tokens::ISSUER;
 
 /// The version of Kubernetes whose API is served.
 pub(super) const KUBERNETES: [&str; 3] = ["1", "36", "1"];
@@ -24,6 +25,13 @@ pub(super) fn answer(
         [check @ ("healthz" | "livez" | "readyz")] => health(check, query),
         ["healthz" | "livez" | "readyz", "ping"] => body::text(200, "ok"),
         ["metrics"] => body::full(200, "text/plain; version=0.0.4; charset=utf-8", context.metrics.page()),
+        [".well-known", "openid-configuration"] => {
+            body::value(200, &openid(&context.address), super::accept::Encoding::Json)
+        }
+        ["openid", "v1", "jwks"] => {
+            let keys = context.credentials.tokens.public_keys();
+            body::full(200, "application/jwk-set+json", keys.to_string())
+        }
         ["openapi", "v3"] => openapi::index(context),
         ["openapi", "v3", path @ ..] => openapi::document(context, &path.join("/"), accept),
         [""] => body::value(200, &paths(context), super::accept::Encoding::Json),
@@ -59,6 +67,15 @@ fn version() -> Value {
         "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "", "compiler": "rustc",
         "platform": format!("{}/{}", std::env::consts::OS, go_architecture()),
+    })
+}
+
+/// Where those who check tokens by themselves find the keys.
+fn openid(address: &str) -> Value {
+    json!({
+        "issuer": ISSUER, "jwks_uri": format!("https://{address}/openid/v1/jwks"),
+        "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
     })
 }
 

@@ -1,7 +1,8 @@
-//! Questions about rights and identity. There is one user here, who may do everything.
+//! Questions about rights and identity. Whoever is let in may do everything.
 
 use serde_json::{Value, json};
 
+use super::Context;
 use super::auth::User;
 use crate::field::FieldError;
 use crate::object;
@@ -9,10 +10,15 @@ use crate::registry::Resource;
 use crate::status::{Qualified, Status};
 
 /// Answers a review.
-pub(super) fn answer(resource: &Resource, mut review: Value, user: &User) -> Result<Value, Status> {
+pub(super) fn answer(
+    context: &Context,
+    resource: &Resource,
+    mut review: Value,
+    user: &User,
+) -> Result<Value, Status> {
     let everything = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
     let status = match &*resource.names.plural {
-        "selfsubjectreviews" => json!({"userInfo": {"username": user.name, "groups": user.groups}}),
+        "selfsubjectreviews" => json!({"userInfo": user.to_json()}),
         "selfsubjectaccessreviews" => {
             check_attributes(&review)?;
             json!({"allowed": true})
@@ -26,7 +32,7 @@ pub(super) fn answer(resource: &Resource, mut review: Value, user: &User) -> Res
             "resourceRules": [everything],
             "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
         }),
-        "tokenreviews" => json!({"user": {}, "error": "invalid bearer token"}),
+        "tokenreviews" => token_status(context, &review),
         _ => return Err(Status::unknown_resource()),
     };
     object::set(&mut review, "apiVersion", resource.names.api_version());
@@ -34,6 +40,17 @@ pub(super) fn answer(resource: &Resource, mut review: Value, user: &User) -> Res
     object::metadata(&mut review);
     object::set(&mut review, "status", status);
     Ok(review)
+}
+
+/// Whose the token of a review is.
+fn token_status(context: &Context, review: &Value) -> Value {
+    let token = object::text_at(review, "spec.token");
+    let audiences = object::strings(review.pointer("/spec/audiences"));
+    let audiences: Vec<String> = audiences.into_iter().map(str::to_owned).collect();
+    match context.credentials.user_of(&context.api, &token, &audiences) {
+        Some((user, meant)) => json!({"authenticated": true, "user": user.to_json(), "audiences": meant}),
+        None => json!({"user": {}, "error": "invalid bearer token"}),
+    }
 }
 
 fn check_attributes(review: &Value) -> Result<(), Status> {

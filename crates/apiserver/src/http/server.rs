@@ -16,10 +16,12 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
+use super::auth::Credentials;
 use super::certificates::Identity;
 use super::metrics::Metrics;
 use super::{Context, IN_FLIGHT_MAX, PodAccess, stopped};
 use crate::ops::Api;
+use crate::tokens::Tokens;
 
 /// How many connections may be open at once.
 const CONNECTIONS_MAX: usize = 10_000;
@@ -39,6 +41,8 @@ pub struct ServerConfig {
     pub data_dir: Option<PathBuf>,
     /// Access to what runs in pods.
     pub pod_access: Option<Arc<dyn PodAccess>>,
+    /// What makes and knows the tokens of service accounts.
+    pub tokens: Arc<Tokens>,
 }
 
 /// Why the server could not start.
@@ -88,7 +92,7 @@ pub async fn serve(
     let context = Arc::new(Context {
         api,
         env,
-        token: identity.token.clone(),
+        credentials: Credentials { token: identity.token.clone(), tokens: config.tokens },
         address: address.to_string(),
         pod_access: config.pod_access,
         in_flight: Semaphore::new(IN_FLIGHT_MAX),

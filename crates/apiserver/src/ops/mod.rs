@@ -12,6 +12,7 @@
 //! **Invariant:** every write is conditional on the revision that it was computed from, so two writers never mix. Nothing
 //! here needs a runtime or a thread: with a store in memory, every future is ready at its first poll.
 
+mod accounts;
 mod apply;
 mod create;
 mod definitions;

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use krafla_apiserver::admit::{Admission, StorageProtection};
 use krafla_apiserver::store::Store;
-use krafla_apiserver::{Api, Collector, RunningServer, ServerConfig, SystemEnv, serve};
+use krafla_apiserver::{Api, Collector, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
 use tokio::runtime::Runtime;
 
 /// What this server offers of what cases may need. Authorisation by RBAC is not among it: whoever holds the token may
@@ -33,5 +33,9 @@ async fn start() -> RunningServer {
     tokio::spawn(api.clone().run_namespaces());
     tokio::spawn(Collector::new(api.clone()).run());
     let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
-    serve(api, env, ServerConfig { listen, data_dir: None, pod_access: None }).await.expect("it listens")
+    let tokens = Arc::new(Tokens::for_now().expect("a key is made"));
+    let config = ServerConfig { listen, data_dir: None, pod_access: None, tokens };
+    let server = serve(api.clone(), env, config).await.expect("it listens");
+    tokio::spawn(api.run_service_accounts(server.ca_pem().to_owned()));
+    server
 }

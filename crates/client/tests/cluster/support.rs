@@ -7,7 +7,7 @@ use std::sync::Arc;
 use krafla_api::{Key, Kind, Uid};
 use krafla_apiserver::admit::{Admission, Volcano};
 use krafla_apiserver::store::Store;
-use krafla_apiserver::{Api, LocalClient, RunningServer, ServerConfig, SystemEnv, serve};
+use krafla_apiserver::{Api, LocalClient, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
 use krafla_client::{Access, HttpsClient, Limits};
 use krafla_plan::Step;
 use krafla_runtime::{Client, Written};
@@ -37,7 +37,8 @@ impl Server {
         let api = Api::new(store.clone(), env.clone(), admission);
         api.bootstrap().await.unwrap();
         let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
-        let config = ServerConfig { listen, data_dir: dir.map(Path::to_owned), pod_access: None };
+        let tokens = Arc::new(Tokens::for_now().unwrap());
+        let config = ServerConfig { listen, data_dir: dir.map(Path::to_owned), pod_access: None, tokens };
         let running = serve(api.clone(), env, config).await.unwrap();
         Server { local: Arc::new(LocalClient::new(api)), running, store }
     }

@@ -7,6 +7,8 @@
     reason = "a test fails by panicking"
 )]
 
+mod accounts;
+mod changes;
 mod clients;
 mod controllers;
 mod doctor;

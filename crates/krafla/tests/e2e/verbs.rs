@@ -24,15 +24,26 @@ fn objects_are_created_in_many_forms() {
         ("rolebinding b --role=r --serviceaccount=n:robot", "rolebinding.rbac.authorization.k8s.io/b"),
         ("service clusterip web --tcp=80", "service/web"),
         ("deployment d --image=any", "deployment.apps/d"),
-        ("cronjob cj --image=any --schedule=@yearly", "cronjob.batch/cj"),
+        ("cronjob cj --image=any --schedule=@yearly -- true", "cronjob.batch/cj"),
+        ("job j --image=any -- true", "job.batch/j"),
+        ("job from-cj --from=cronjob/cj", "job.batch/from-cj"),
+        ("secret docker-registry dr --docker-username=a --docker-password=b", "secret/dr"),
+        ("service nodeport np --tcp=80", "service/np"),
+        ("service externalname en --external-name=example.com", "service/en"),
+        ("ingress i --rule=example.com/x=web:80", "ingress.networking.k8s.io/i"),
+        ("clusterrole cr --verb=get --resource=pods", "clusterrole.rbac.authorization.k8s.io/cr"),
+        (
+            "clusterrolebinding crb --clusterrole=cr --user=u",
+            "clusterrolebinding.rbac.authorization.k8s.io/crb",
+        ),
         ("pdb p --selector=a=b --min-available=1", "poddisruptionbudget.policy/p"),
         ("priorityclass high --value=5", "priorityclass.scheduling.k8s.io/high"),
     ] {
         let words: Vec<&str> = ["create", "-n", "n"].into_iter().chain(arguments.split(' ')).collect();
         assert_eq!(up.kubectl_ok(&words), format!("{made} created\n"));
     }
-    let shown = up.kubectl_ok(&["get", "quota,role,svc,deploy,cj,pdb", "-n", "n", "-o", "name"]);
-    assert_eq!(shown.lines().count(), 6, "{shown}");
+    let shown = up.kubectl_ok(&["get", "quota,role,svc,deploy,cj,pdb,ing", "-n", "n", "-o", "name"]);
+    assert_eq!(shown.lines().count(), 9, "{shown}");
 }
 
 #[test]
@@ -85,29 +96,30 @@ fn both_sides_apply_and_differences_are_told() {
 fn what_a_quota_and_a_limit_range_say_holds() {
     let up = Up::start();
     up.kubectl_ok(&["create", "namespace", "n"]);
-    up.kubectl_ok(&["create", "quota", "q", "-n", "n", "--hard=count/configmaps=1"]);
+    up.kubectl_ok(&["create", "quota", "q", "-n", "n", "--hard=count/secrets=1"]);
     up.kubectl_ok(&[
         "wait",
         "quota/q",
         "-n",
         "n",
-        "--for=jsonpath={.status.used['count/configmaps']}=0",
+        "--for=jsonpath={.status.used['count/secrets']}=0",
         "--timeout=60s",
     ]);
-    up.kubectl_ok(&["create", "configmap", "one", "-n", "n"]);
-    let refused = up.kubectl(&["create", "configmap", "two", "-n", "n"]);
-    let why = "exceeded quota: q, requested: count/configmaps=1, used: count/configmaps=1, limited: count/configmaps=1";
+    up.kubectl_ok(&["create", "secret", "generic", "one", "-n", "n"]);
+    let refused = up.kubectl(&["create", "secret", "generic", "two", "-n", "n"]);
+    let why =
+        "exceeded quota: q, requested: count/secrets=1, used: count/secrets=1, limited: count/secrets=1";
     assert!(text(&refused.stderr).contains(why), "{}", text(&refused.stderr));
-    up.kubectl_ok(&["delete", "configmap", "one", "-n", "n"]);
+    up.kubectl_ok(&["delete", "secret", "one", "-n", "n"]);
     up.kubectl_ok(&[
         "wait",
         "quota/q",
         "-n",
         "n",
-        "--for=jsonpath={.status.used['count/configmaps']}=0",
+        "--for=jsonpath={.status.used['count/secrets']}=0",
         "--timeout=60s",
     ]);
-    up.kubectl_ok(&["create", "configmap", "two", "-n", "n"]);
+    up.kubectl_ok(&["create", "secret", "generic", "two", "-n", "n"]);
 }
 
 #[test]
@@ -120,4 +132,6 @@ fn what_there_is_is_told_and_explained() {
     let explained = up.kubectl_ok(&["explain", "pod.spec.containers"]);
     assert!(explained.contains("KIND:       Pod"), "{explained}");
     assert!(up.kubectl_ok(&["explain", "vcjob.spec"]).contains("minAvailable"));
+    assert_eq!(up.kubectl_ok(&["auth", "can-i", "create", "pods"]), "yes\n");
+    assert!(up.kubectl_ok(&["auth", "whoami"]).contains("krafla:admin"));
 }
