@@ -40,7 +40,11 @@ fn main() -> Result<(), Failure> {
     }
     let tokens = Arc::new(Tokens::for_now()?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(ServerConfig { listen, data_dir, pod_access: None, tokens }, admission, kubeconfig))
+    runtime.block_on(run(
+        ServerConfig { listen, data_dir, pod_access: None, tokens, controllers: None },
+        admission,
+        kubeconfig,
+    ))
 }
 
 async fn run(config: ServerConfig, admission: Admission, kubeconfig: PathBuf) -> Result<(), Failure> {

@@ -20,7 +20,13 @@ async fn start(data_dir: Option<&std::path::Path>) -> RunningServer {
     api.bootstrap().await.unwrap();
     let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
     let tokens = Arc::new(Tokens::for_now().unwrap());
-    let config = ServerConfig { listen, data_dir: data_dir.map(Into::into), pod_access: None, tokens };
+    let config = ServerConfig {
+        listen,
+        data_dir: data_dir.map(Into::into),
+        pod_access: None,
+        tokens,
+        controllers: None,
+    };
     serve(api, env, config).await.unwrap()
 }
 

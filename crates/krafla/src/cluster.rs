@@ -12,7 +12,7 @@ use krafla_apiserver::store::Store;
 use krafla_apiserver::{Api, LocalClient, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
 use krafla_node::simulated::{ClusterSize, SimulatedNodes};
 use krafla_node::{Mode, Node, NodeConfig};
-use krafla_plan::Controller;
+use krafla_runtime::metrics::Metrics;
 use krafla_runtime::{Client, Engine, SystemClock};
 use krafla_scheduler::Scheduler;
 use tokio::sync::oneshot;
@@ -41,6 +41,7 @@ pub(crate) struct Cluster {
     pub(crate) node: Arc<Node>,
     api: Api,
     store: Store,
+    metrics: Arc<Metrics>,
     tasks: JoinSet<()>,
     node_task: JoinHandle<()>,
     stop_node: oneshot::Sender<()>,
@@ -62,8 +63,10 @@ impl Cluster {
         tasks.spawn(api.clone().run_quotas());
         tasks.spawn(api.clone().run_storage_protection());
         tasks.spawn(Collector::new(api.clone()).run());
-        tasks.spawn(run_controllers(client.clone(), krafla_plan::controllers()));
-        tasks.spawn(run_controllers(client.clone(), vec![Box::new(Scheduler::default())]));
+        let metrics = Arc::<Metrics>::default();
+        let engine = |controllers, name| Engine::new(controllers).counting_in(metrics.clone(), name);
+        tasks.spawn(run_engine(client.clone(), engine(krafla_plan::controllers(), "controllers")));
+        tasks.spawn(run_engine(client.clone(), engine(vec![Box::new(Scheduler::default())], "scheduler")));
 
         let (stop_node, stopped) = oneshot::channel();
         let node = Arc::new(Node::new(client.clone(), node_config(&config)?));
@@ -78,7 +81,7 @@ impl Cluster {
                 None => running.run(stopped).await,
             }
         });
-        Ok(Cluster { client, node, api, store, tasks, node_task, stop_node })
+        Ok(Cluster { client, node, api, store, metrics, tasks, node_task, stop_node })
     }
 
     /// Listens for kubectl and others.
@@ -93,6 +96,7 @@ impl Cluster {
             data_dir: Some(data_dir.to_owned()),
             pod_access: Some(Arc::new(NodeAccess(self.node.clone()))),
             tokens: Arc::new(tokens),
+            controllers: Some(self.metrics.clone()),
         };
         let server = serve(self.api.clone(), Arc::new(SystemEnv), config).await?;
         self.tasks.spawn(self.api.clone().run_service_accounts(server.ca_pem().to_owned()));
@@ -115,8 +119,8 @@ pub(crate) fn write_kubeconfig(server: &RunningServer, path: &Path) -> Result<()
         .with_context(|| format!("the kubeconfig {} can not be written", path.display()))
 }
 
-async fn run_controllers(client: Arc<dyn Client>, controllers: Vec<Box<dyn Controller>>) {
-    krafla_runtime::run(Engine::new(controllers), client, Arc::new(SystemClock), WORKERS).await;
+async fn run_engine(client: Arc<dyn Client>, engine: Engine) {
+    krafla_runtime::run(engine, client, Arc::new(SystemClock), WORKERS).await;
 }
 
 fn node_config(config: &Config) -> Result<NodeConfig> {

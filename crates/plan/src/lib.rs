@@ -19,6 +19,7 @@ pub mod jobflow;
 pub mod jobtemplate;
 pub mod k8scron;
 pub mod k8sjob;
+pub mod measure;
 mod merge_patch;
 pub mod object;
 pub mod objects;
@@ -31,6 +32,7 @@ pub mod step;
 pub mod ttl;
 pub mod vcjob;
 
+pub use measure::{Measure, Stored};
 pub use object::{Body, Meta, Object};
 pub use objects::Objects;
 pub use snapshot::{Departed, Snapshot};
@@ -54,6 +56,11 @@ pub trait Controller: Send + Sync {
 
     /// What should be done for one root now.
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan;
+
+    /// What a stored change of the root's kind or of a kind that it watches does to the numbers at /metrics.
+    fn measure(&self, _stored: &Stored<'_>) -> Vec<Measure> {
+        Vec::new()
+    }
 }
 
 /// The controllers that ship, in the order in which they start. A new controller is one file and one line here.

@@ -13,7 +13,11 @@ use crate::client::{Event, EventType, Listed};
 pub(crate) struct Change {
     /// As it is now, or as it last was.
     pub(crate) object: Arc<Object>,
+    /// As it was known before.
+    pub(crate) before: Option<Arc<Object>>,
     pub(crate) is_gone: bool,
+    /// Whether it happened after the first list: what that shows may have been there for long.
+    pub(crate) is_news: bool,
 }
 
 /// What has been observed, and up to which revision of each kind.
@@ -38,13 +42,13 @@ impl Cache {
             EventType::Bookmark => None,
             EventType::Added | EventType::Modified => {
                 let object = Arc::new(Object::decode(kind, &event.object));
-                self.objects.insert(object.clone());
-                Some(Change { object, is_gone: false })
+                let before = self.objects.insert(object.clone());
+                Some(Change { object, before, is_gone: false, is_news: true })
             }
             EventType::Deleted => {
                 let object = Arc::new(Object::decode(kind, &event.object));
-                self.objects.remove(kind, &object.meta.key);
-                Some(Change { object, is_gone: true })
+                let before = self.objects.remove(kind, &object.meta.key);
+                Some(Change { object, before, is_gone: true, is_news: true })
             }
         }
     }
@@ -58,7 +62,7 @@ impl Cache {
         if listed.revision < seen {
             return Err(OutdatedList { listed: listed.revision, seen });
         }
-        self.revisions.insert(kind, listed.revision);
+        let is_news = self.revisions.insert(kind, listed.revision).is_some();
         let mut concerned = Vec::new();
         let mut listed_keys = BTreeSet::new();
         for item in &listed.items {
@@ -66,14 +70,17 @@ impl Cache {
             listed_keys.insert(object.meta.key.clone());
             let known = self.objects.get(kind, &object.meta.key);
             if known.is_none_or(|known| known.meta.revision != object.meta.revision) {
-                self.objects.insert(object.clone());
-                concerned.push(Change { object, is_gone: false });
+                let before = self.objects.insert(object.clone());
+                concerned.push(Change { object, before, is_gone: false, is_news });
             }
         }
         let gone: Vec<Key> =
             self.objects.keys(kind).filter(|key| !listed_keys.contains(*key)).cloned().collect();
         let gone = gone.iter().filter_map(|key| self.objects.remove(kind, key));
-        concerned.extend(gone.map(|object| Change { object, is_gone: true }));
+        concerned.extend(gone.map(|object| {
+            let before = Some(object.clone());
+            Change { object, before, is_gone: true, is_news }
+        }));
         Ok(concerned)
     }
 

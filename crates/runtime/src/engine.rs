@@ -13,6 +13,7 @@ use crate::barrier::Barrier;
 use crate::cache::{Cache, Change, OutdatedList};
 use crate::client::{ClientError, Event, Listed};
 use crate::events::Remark;
+use crate::metrics::{Metrics, Reconciled};
 use crate::queue::Queue;
 
 /// How long a root waits for its own writes to come back on the watch before that is worth a warning. It goes on waiting:
@@ -85,6 +86,8 @@ pub struct Engine {
     /// What is to be said.
     remarks: Vec<Remark>,
     counts: Counts,
+    /// Where numbers go, if anywhere, and the name under which those of this engine go there.
+    metrics: Option<(Arc<Metrics>, &'static str)>,
 }
 
 impl Engine {
@@ -110,7 +113,13 @@ impl Engine {
             last_notes: BTreeMap::new(),
             remarks: Vec::new(),
             counts: Counts::default(),
+            metrics: None,
         }
+    }
+
+    /// The same engine, which counts where others do, under a name of its own.
+    pub fn counting_in(self, metrics: Arc<Metrics>, name: &'static str) -> Engine {
+        Engine { metrics: Some((metrics, name)), ..self }
     }
 
     /// The kinds to watch: one watch each, however many controllers look at it.
@@ -139,6 +148,7 @@ impl Engine {
     }
 
     fn concern(&mut self, change: &Change, now: Time) {
+        self.measure(change);
         let object = &change.object;
         for index in self.watchers.get(&object.kind).into_iter().flatten() {
             let Some(controller) = self.controllers.get(*index) else { continue };
@@ -156,6 +166,15 @@ impl Engine {
         if change.is_gone {
             self.departed.remove(&object.meta.uid);
             self.remember_departed(object, now);
+        }
+    }
+
+    /// Lets those who look at a kind count what happened to an object of it.
+    fn measure(&self, change: &Change) {
+        let Some((metrics, _)) = &self.metrics else { return };
+        let watchers = self.watchers.get(&change.object.kind).into_iter().flatten();
+        for controller in watchers.filter_map(|index| self.controllers.get(*index)) {
+            metrics.stored(controller.as_ref(), change, self.cache.objects());
         }
     }
 
@@ -185,12 +204,16 @@ impl Engine {
         if !self.is_synced() {
             return None;
         }
-        while let Some(root) = self.queue.pop(now) {
+        let next = loop {
+            let Some(root) = self.queue.pop(now) else { break None };
             if let Some(plan) = self.decide(&root, now) {
-                return Some(Work { root, plan });
+                break Some(Work { root, plan });
             }
+        };
+        if let Some((metrics, name)) = &self.metrics {
+            metrics.waiting(name, self.depth());
         }
-        None
+        next
     }
 
     fn decide(&mut self, root: &Root, now: Time) -> Option<Plan> {
@@ -218,23 +241,33 @@ impl Engine {
                     self.counts.plans_with_writes += 1;
                     return Some(plan);
                 }
+                self.count(root, Reconciled::Quiet);
                 self.settle(root, &plan, now);
                 plan.wake_at
             }
             Ok((plan, Err(violation))) => {
                 tracing::error!(controller = controller.name(), key = %root.key, %violation, %plan, "plan refused");
                 self.counts.refusals += 1;
+                self.count(root, Reconciled::Refused);
                 Some(self.queue.back_off(root, now))
             }
             Err(_) => {
                 tracing::error!(controller = controller.name(), key = %root.key, "decision panicked");
                 self.counts.panics += 1;
+                self.count(root, Reconciled::Panicked);
                 Some(self.queue.back_off(root, now))
             }
         };
         self.queue.done(root);
         self.queue.wake(root, retry);
         None
+    }
+
+    fn count(&self, root: &Root, how: Reconciled) {
+        if let (Some((metrics, _)), Some(controller)) = (&self.metrics, self.controllers.get(root.controller))
+        {
+            metrics.reconciled(controller.name(), how);
+        }
     }
 
     fn snapshot<'a>(&'a self, root: &'a Root, controller: &dyn Controller, now: Time) -> Snapshot<'a> {
@@ -297,6 +330,7 @@ impl Engine {
             Outcome::Dropped => Some(self.queue.back_off(&root, now)),
             Outcome::Applied(applied) => {
                 self.counts.writes += applied.writes as u64;
+                self.count_writes(&root, &applied);
                 self.barrier.wrote(&root, applied.expectations, now);
                 match applied.failure {
                     None => {
@@ -312,6 +346,15 @@ impl Engine {
         };
         self.queue.done(&root);
         self.queue.wake(&root, wake_at);
+    }
+
+    fn count_writes(&self, root: &Root, applied: &Applied) {
+        let failure = applied.failure.as_ref().map(|failure| &failure.error);
+        self.count(root, if failure.is_none() { Reconciled::Written } else { Reconciled::Failed });
+        if let (Some((metrics, _)), Some(controller)) = (&self.metrics, self.controllers.get(root.controller))
+        {
+            metrics.wrote(controller.name(), applied.writes, failure);
+        }
     }
 
     fn retry_at(&mut self, root: &Root, error: &ClientError, now: Time) -> Time {

@@ -77,6 +77,8 @@ pub(crate) struct Context {
     pod_access: Option<Arc<dyn PodAccess>>,
     in_flight: Semaphore,
     metrics: Metrics,
+    /// What the controllers beside the server count.
+    controllers: Option<Arc<krafla_runtime::metrics::Metrics>>,
     /// Becomes true when the server stops: watches end then.
     stopping: tokio::sync::watch::Receiver<bool>,
 }

@@ -24,7 +24,7 @@ pub(super) fn answer(
         ["version"] => body::value(200, &version(), super::accept::Encoding::Json),
         [check @ ("healthz" | "livez" | "readyz")] => health(check, query),
         ["healthz" | "livez" | "readyz", "ping"] => body::text(200, "ok"),
-        ["metrics"] => body::full(200, "text/plain; version=0.0.4; charset=utf-8", context.metrics.page()),
+        ["metrics"] => body::full(200, "text/plain; version=0.0.4; charset=utf-8", metrics(context)),
         [".well-known", "openid-configuration"] => {
             body::value(200, &openid(&context.address), super::accept::Encoding::Json)
         }
@@ -55,6 +55,12 @@ fn health(check: &str, query: &Query) -> Reply {
     let is_excluded = query.all("exclude").any(|name| name == "ping");
     let ping = if is_excluded { "[+]ping excluded: ok\n" } else { "[+]ping ok\n" };
     body::text(200, format!("{ping}[+]store ok\n{check} check passed\n"))
+}
+
+/// The server's numbers and those of the controllers beside it.
+fn metrics(context: &Context) -> String {
+    let of_controllers = context.controllers.as_ref().map(|controllers| controllers.page());
+    context.metrics.page() + &of_controllers.unwrap_or_default()
 }
 
 fn version() -> Value {

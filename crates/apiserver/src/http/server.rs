@@ -43,6 +43,8 @@ pub struct ServerConfig {
     pub pod_access: Option<Arc<dyn PodAccess>>,
     /// What makes and knows the tokens of service accounts.
     pub tokens: Arc<Tokens>,
+    /// What the controllers in this process count, to be shown beside the server's own numbers.
+    pub controllers: Option<Arc<krafla_runtime::metrics::Metrics>>,
 }
 
 /// Why the server could not start.
@@ -97,6 +99,7 @@ pub async fn serve(
         pod_access: config.pod_access,
         in_flight: Semaphore::new(IN_FLIGHT_MAX),
         metrics: Metrics::new(),
+        controllers: config.controllers,
         stopping,
     });
     let listening = tokio::spawn(listen(listener, acceptor, context));

@@ -38,7 +38,13 @@ impl Server {
         api.bootstrap().await.unwrap();
         let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
         let tokens = Arc::new(Tokens::for_now().unwrap());
-        let config = ServerConfig { listen, data_dir: dir.map(Path::to_owned), pod_access: None, tokens };
+        let config = ServerConfig {
+            listen,
+            data_dir: dir.map(Path::to_owned),
+            pod_access: None,
+            tokens,
+            controllers: None,
+        };
         let running = serve(api.clone(), env, config).await.unwrap();
         Server { local: Arc::new(LocalClient::new(api)), running, store }
     }

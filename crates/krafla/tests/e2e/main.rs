@@ -14,6 +14,7 @@ mod controllers;
 mod doctor;
 mod exec;
 mod kubectl;
+mod metrics;
 mod run;
 mod simulate;
 mod support;

@@ -15,6 +15,7 @@
 mod build;
 mod deploy;
 mod jobs;
+mod measure;
 mod object;
 mod patch;
 mod status;
@@ -26,7 +27,7 @@ pub use self::object::{Flow, JobFlow, JobTemplate, Spec};
 
 use self::jobs::Jobs;
 use crate::object::{Body, Meta};
-use crate::{Controller, Object, Objects, Plan, Snapshot, Step, controlling_keys};
+use crate::{Controller, Measure, Object, Objects, Plan, Snapshot, Step, Stored, controlling_keys};
 
 /// The controller of JobFlows.
 pub struct JobFlowController;
@@ -58,6 +59,10 @@ impl Controller for JobFlowController {
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
         plan(snapshot)
+    }
+
+    fn measure(&self, stored: &Stored<'_>) -> Vec<Measure> {
+        measure::measure(stored).into_iter().collect()
     }
 }
 

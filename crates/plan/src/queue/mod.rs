@@ -12,12 +12,14 @@
 //!
 //! Mirrors Volcano's `pkg/controllers/queue`; what is deliberately different stands in DEVIATIONS.md.
 
+mod measure;
+
 use krafla_api::volcano::{Action, PodGroupPhase, QueueState};
 use krafla_api::{Key, Kind, labels};
 use serde_json::{Value, json};
 
 use crate::object::{Body, Queue};
-use crate::{Controller, Note, Object, Objects, Plan, Severity, Snapshot, Step};
+use crate::{Controller, Measure, Note, Object, Objects, Plan, Severity, Snapshot, Step, Stored};
 
 /// The queue above all others. It can not be closed.
 const ROOT: &str = "root";
@@ -60,6 +62,10 @@ impl Controller for QueueController {
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
         plan(snapshot)
+    }
+
+    fn measure(&self, stored: &Stored<'_>) -> Vec<Measure> {
+        measure::measure(stored)
     }
 }
 

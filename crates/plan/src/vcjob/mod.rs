@@ -20,6 +20,7 @@ mod command;
 mod dependency;
 mod grow;
 mod intent;
+mod measure;
 mod phase;
 mod plugins;
 mod podgroup;
@@ -43,7 +44,9 @@ use self::podgroup::Group;
 use self::pods::Pods;
 use crate::object::{Body, Meta, VcJob};
 use crate::plugin::Plugins;
-use crate::{Controller, Note, Object, Objects, Plan, Severity, Snapshot, Step, controlling_keys};
+use crate::{
+    Controller, Measure, Note, Object, Objects, Plan, Severity, Snapshot, Step, Stored, controlling_keys,
+};
 
 /// The controller of Volcano Jobs.
 pub struct JobController;
@@ -102,6 +105,10 @@ impl Controller for JobController {
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
         plan(snapshot)
+    }
+
+    fn measure(&self, stored: &Stored<'_>) -> Vec<Measure> {
+        measure::measure(stored)
     }
 }
 

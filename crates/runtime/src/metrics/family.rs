@@ -1,12 +1,11 @@
-//! Numbers about what happens, in the text form that Prometheus reads.
-//!
-//! A family has a name, and one series for every combination of its labels' values. Names are upstream's, exactly, since
+//! A family of numbers has a name, and one series for every combination of its labels' values. Names are upstream's, exactly, since
 //! dashboards ask for them: nothing is appended to them here. The number of series is bounded: what comes after that is
 //! not counted, and that it was not is.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use krafla_plan::measure::{Metric, MetricKind};
 use parking_lot::Mutex;
 
 /// How many series one family may have.
@@ -17,16 +16,8 @@ pub struct Family {
     name: &'static str,
     help: &'static str,
     labels: &'static [&'static str],
-    kind: Kind,
+    kind: MetricKind,
     series: Mutex<Series>,
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    Counter,
-    Gauge,
-    /// Observations by size: so many up to each of these bounds.
-    Histogram(&'static [f64]),
 }
 
 #[derive(Default)]
@@ -46,12 +37,12 @@ struct Sample {
 impl Family {
     /// Something that only grows.
     pub const fn counter(name: &'static str, help: &'static str, labels: &'static [&'static str]) -> Family {
-        Family::new(name, help, labels, Kind::Counter)
+        Family::new(name, help, labels, MetricKind::Counter)
     }
 
     /// Something that grows and shrinks.
     pub const fn gauge(name: &'static str, help: &'static str, labels: &'static [&'static str]) -> Family {
-        Family::new(name, help, labels, Kind::Gauge)
+        Family::new(name, help, labels, MetricKind::Gauge)
     }
 
     /// How long things take, or how large they are, up to each of `bounds`.
@@ -61,14 +52,19 @@ impl Family {
         labels: &'static [&'static str],
         bounds: &'static [f64],
     ) -> Family {
-        Family::new(name, help, labels, Kind::Histogram(bounds))
+        Family::new(name, help, labels, MetricKind::Histogram(bounds))
+    }
+
+    /// What a controller counts.
+    pub const fn of(metric: &Metric) -> Family {
+        Family::new(metric.name, metric.help, metric.labels, metric.kind)
     }
 
     const fn new(
         name: &'static str,
         help: &'static str,
         labels: &'static [&'static str],
-        kind: Kind,
+        kind: MetricKind,
     ) -> Family {
         let series = Mutex::new(Series { by_values: BTreeMap::new(), n_left_out: 0 });
         Family { name, help, labels, kind, series }
@@ -86,7 +82,7 @@ impl Family {
 
     /// Adds one observation to a histogram.
     pub fn observe(&self, values: &[&str], amount: f64) {
-        let Kind::Histogram(bounds) = self.kind else { return };
+        let MetricKind::Histogram(bounds) = self.kind else { return };
         let place = bounds.iter().position(|bound| amount <= *bound).unwrap_or(bounds.len());
         self.change(values, |sample| {
             sample.total += amount;
@@ -121,19 +117,19 @@ impl Family {
             return;
         }
         let kind = match self.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram(_) => "histogram",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram(_) => "histogram",
         };
         // Writing to a String cannot fail.
         let _ = writeln!(page, "# HELP {} {}\n# TYPE {} {kind}", self.name, self.help, self.name);
         for (values, sample) in &series.by_values {
             let labels = self.shown_labels(values);
             match self.kind {
-                Kind::Counter | Kind::Gauge => {
+                MetricKind::Counter | MetricKind::Gauge => {
                     let _ = writeln!(page, "{}{} {}", self.name, braced(&labels), sample.total);
                 }
-                Kind::Histogram(bounds) => self.render_histogram(page, bounds, &labels, sample),
+                MetricKind::Histogram(bounds) => self.render_histogram(page, bounds, &labels, sample),
             }
         }
         if series.n_left_out > 0 {

@@ -1,0 +1,96 @@
+//! What is counted for dashboards: which numbers there are, and what one stored change does to them.
+//!
+//! ```text
+//!   stored change --Controller::measure--> Measure   pure: which number, by how much
+//!                                             |
+//!                                             v
+//!                               the shell's registry, served at /metrics
+//! ```
+//!
+//! Numbers follow what is stored, not what was tried: a write that fails, is repeated or whose answer is lost is counted
+//! exactly when the change that it led to is seen, and once. Names and labels are Volcano's, since dashboards ask for them.
+
+use crate::object::Object;
+use crate::objects::Objects;
+
+/// A number with a name, and one series for every combination of its labels' values.
+#[derive(Debug)]
+pub struct Metric {
+    /// The name that dashboards ask for.
+    pub name: &'static str,
+    /// A sentence that says what it is.
+    pub help: &'static str,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
+    /// How it behaves.
+    pub kind: MetricKind,
+}
+
+/// How a number behaves.
+#[derive(Clone, Copy, Debug)]
+pub enum MetricKind {
+    /// It only grows.
+    Counter,
+    /// It grows and shrinks.
+    Gauge,
+    /// Observations by size: so many up to each of these bounds.
+    Histogram(&'static [f64]),
+}
+
+/// What happens to one series.
+#[derive(Debug)]
+pub struct Measure {
+    /// The number.
+    pub metric: &'static Metric,
+    /// The values of its labels, which say the series.
+    pub labels: Vec<String>,
+    /// What happens to it.
+    pub effect: Effect,
+}
+
+/// What happens to a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Effect {
+    /// A counter grows, a gauge grows or shrinks.
+    Add(f64),
+    /// A gauge is so much from now on.
+    Set(f64),
+    /// A histogram has one more observation.
+    Observe(f64),
+    /// What the series was about is gone.
+    Forget,
+}
+
+impl Measure {
+    /// Something happens to the series of these labels.
+    pub fn new<const N: usize>(metric: &'static Metric, labels: [&str; N], effect: Effect) -> Measure {
+        Measure { metric, labels: labels.map(str::to_owned).into(), effect }
+    }
+}
+
+impl std::fmt::Display for Measure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{:?} {:?}", self.metric.name, self.labels, self.effect)
+    }
+}
+
+/// A change as it was stored. An object that is replaced by another of its name goes first, and then the other comes.
+#[derive(Clone, Copy, Debug)]
+pub struct Stored<'a> {
+    /// The object as it was known; nothing, if it is new.
+    pub before: Option<&'a Object>,
+    /// The object as it is now; nothing, if it is gone.
+    pub after: Option<&'a Object>,
+    /// Everything else that is known.
+    pub objects: &'a Objects,
+    /// Whether it happened while this program was looking. What was there at the start has been counted before.
+    pub is_news: bool,
+}
+
+impl<'a> Stored<'a> {
+    /// A part of the object before and after, if it was known and is still there, and that part is no longer the same.
+    pub fn changed<T: PartialEq>(&self, part: impl Fn(&'a Object) -> Option<T>) -> Option<(T, T)> {
+        let (before, after) = (part(self.before?)?, part(self.after?)?);
+        (before != after).then_some((before, after))
+    }
+}
