@@ -21,7 +21,11 @@ pub struct Access {
     pub server_name: Option<String>,
     /// Who asks.
     pub credentials: Credentials,
-    /// The context of the kubeconfig that this is, or where else it is from: for messages.
+    /// The context of the kubeconfig that this is; empty if it is not from one.
+    pub context: String,
+    /// The namespace that is meant where none is named.
+    pub namespace: String,
+    /// Where all this is from, for messages.
     pub origin: String,
 }
 
@@ -125,6 +129,8 @@ fn of_service_account(host: &str, port: &str, dir: &Path) -> Result<Access, Acce
         authorities,
         server_name: None,
         credentials: Credentials { certificate: None, token: Some(Token::File(token)) },
+        context: String::new(),
+        namespace: "default".to_owned(),
         origin: "the service account of this pod".to_owned(),
     })
 }

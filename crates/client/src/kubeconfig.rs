@@ -34,6 +34,7 @@ struct NamedContext {
 struct Context {
     cluster: String,
     user: String,
+    namespace: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -97,7 +98,7 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Access, AccessError> {
     })?;
     let context = find(&parsed, |config| &config.contexts, |context| context.name == name)
         .ok_or_else(|| AccessError::unusable(&all, format!("there is no context {name:?}")))?;
-    let Context { cluster, user } = context.entry.context;
+    let Context { cluster, user, namespace } = context.entry.context;
     let cluster = find(&parsed, |config| &config.clusters, |entry| entry.name == cluster)
         .ok_or_else(|| missing(context.file, &name, "cluster", &cluster))?;
     let user = match user.as_str() {
@@ -105,8 +106,16 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Access, AccessError> {
         user => find(&parsed, |config| &config.users, |entry| entry.name == user)
             .ok_or_else(|| missing(context.file, &name, "user", user))?,
     };
-    let credentials = credentials(&user)?;
-    access(&cluster, credentials, format!("context {name:?} of {}", context.file.display()))
+    let (server, authorities) = server(&cluster)?;
+    Ok(Access {
+        server,
+        authorities,
+        server_name: cluster.entry.cluster.tls_server_name.filter(|name| !name.is_empty()),
+        credentials: credentials(&user)?,
+        origin: format!("context {name:?} of {}", context.file.display()),
+        context: name,
+        namespace: if namespace.is_empty() { "default".to_owned() } else { namespace },
+    })
 }
 
 fn missing(file: &Path, context: &str, what: &str, name: &str) -> AccessError {
@@ -138,11 +147,8 @@ fn find<'a, T: Clone>(
     })
 }
 
-fn access(
-    found: &Found<'_, NamedCluster>,
-    credentials: Credentials,
-    origin: String,
-) -> Result<Access, AccessError> {
+/// Where the cluster is, and who may vouch for it.
+fn server(found: &Found<'_, NamedCluster>) -> Result<(http::Uri, Vec<u8>), AccessError> {
     let NamedCluster { name, cluster } = &found.entry;
     let unusable =
         |message: &str| AccessError::unusable(found.file.display(), format!("cluster {name:?}: {message}"));
@@ -166,13 +172,7 @@ fn access(
         &cluster.certificate_authority,
         "certificate-authority",
     )?;
-    Ok(Access {
-        server,
-        authorities: authorities.unwrap_or_default(),
-        server_name: cluster.tls_server_name.clone().filter(|name| !name.is_empty()),
-        credentials,
-        origin,
-    })
+    Ok((server, authorities.unwrap_or_default()))
 }
 
 fn credentials(found: &Found<'_, NamedUser>) -> Result<Credentials, AccessError> {

@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use krafla_api::GoDuration;
 use krafla_node::simulated::ClusterSize;
 
 /// Volcano batch jobs on any cluster, or on this machine with no cluster at all.
@@ -18,15 +20,27 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run jobs as ordinary processes of this machine and exit with their result
     ///
-    /// Starts a cluster inside this process, applies the objects in the files, waits until every Job has ended, and
-    /// removes everything. Exit code 0: all jobs completed; 1: a job failed; 2: the input is wrong; 130: interrupted.
-    /// Ctrl-C ends the jobs in order; a second one ends them at once.
+    /// Applies the objects in the files and waits until every Job and JobFlow among them has ended. This takes place in
+    /// the cluster that --kubeconfig names; or else in the `krafla up` that the variable KUBECONFIG names, if it is
+    /// running; or else in a cluster inside this process, of which nothing stays. Another cluster than a `krafla up` is
+    /// only used if --kubeconfig names it.
+    ///
+    /// Exit code 0: all jobs completed; 1: a job failed; 2: the input is wrong; 130: interrupted. Ctrl-C deletes the jobs
+    /// and waits until their pods have ended in order; a second one does not wait. In a cluster that stays, jobs that
+    /// have ended stay too.
     Run(Run),
     /// Keep a cluster on this machine: API server, controllers, scheduler and node
     ///
     /// Prints where its kubeconfig is; use it with kubectl. Stops on Ctrl-C; running jobs go on after the next start
     /// with the same data directory.
     Up(Up),
+    /// Run the controllers for a cluster: Volcano's, in place of its vc-controller-manager
+    ///
+    /// Which cluster: --kubeconfig, or else the variable KUBECONFIG, or else the one in whose pod this runs. Of several
+    /// that run for one cluster, one acts and the others wait for its lease. Exit code 0: stopped by SIGTERM or Ctrl-C,
+    /// the lease given back; 1: the lease was lost; 2: the cluster can not be used.
+    #[command(name = "controller-manager")]
+    ControllerManager(ControllerManager),
     /// Say what this machine offers to pods, and what to do about what it lacks
     ///
     /// Exit code 0: pods can run here, perhaps with limitations; 1: they can not.
@@ -49,9 +63,12 @@ pub(crate) struct Run {
     /// Print the final status of all jobs to standard output, and progress to standard error
     #[arg(long, value_name = "FORMAT")]
     pub(crate) output: Option<Output>,
-    /// Where containers without a workingDir start
+    /// Where containers without a workingDir start, on this machine
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) workdir: PathBuf,
+    /// The cluster to run in, by the current context of this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -74,9 +91,62 @@ pub(crate) struct Up {
     /// krafla.dev/simulated-duration and krafla.dev/simulated-exit-code say otherwise.
     #[arg(long, value_name = "SIZE")]
     pub(crate) simulate: Option<ClusterSize>,
+    /// Leave the controllers to `krafla controller-manager` in another process
+    #[arg(long)]
+    pub(crate) without_controllers: bool,
     /// Where containers without a workingDir start
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) workdir: PathBuf,
+}
+
+/// The flags are Volcano's own, as far as they say something here.
+#[derive(Debug, Args)]
+pub(crate) struct ControllerManager {
+    /// The cluster, by the current context of this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// Which controllers run: names, `*` for all of Volcano's, `-name` for all but this one
+    ///
+    /// Those of Kubernetes itself (kubernetes-job-controller, job-pod-release-controller, kubernetes-cronjob-controller,
+    /// ttl-after-finished-controller) only run if they are named: every Kubernetes cluster has its own.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "*", allow_hyphen_values = true)]
+    pub(crate) controllers: Vec<String>,
+    /// How many decisions are carried out at once
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub(crate) worker_threads: u16,
+    #[command(flatten)]
+    pub(crate) election: LeaderElection,
+}
+
+/// Of several managers, one acts.
+#[derive(Debug, Args)]
+pub(crate) struct LeaderElection {
+    /// Whether to act only while holding the lease
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    pub(crate) leader_elect: bool,
+    /// How long others wait after the last renewal
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    pub(crate) leader_elect_lease_duration: Duration,
+    /// How long to try to renew before stopping
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub(crate) leader_elect_renew_deadline: Duration,
+    /// How often to try
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    pub(crate) leader_elect_retry_period: Duration,
+    /// The lease's name
+    #[arg(long, value_name = "NAME", default_value = "vc-controller-manager")]
+    pub(crate) leader_elect_resource_name: String,
+    /// The lease's namespace
+    #[arg(long, value_name = "NAME", default_value = "volcano-system")]
+    pub(crate) leader_elect_resource_namespace: String,
 }
 
 #[derive(Debug, Args)]
@@ -100,4 +170,11 @@ pub(crate) struct Supervise {
 pub(crate) enum Output {
     /// One JSON document.
     Json,
+}
+
+/// A duration in Go's notation, longer than nothing.
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration: GoDuration = text.parse().map_err(|_| "not a duration like 15s or 1m30s".to_owned())?;
+    let duration = duration.to_std();
+    if duration.is_zero() { Err("must be longer than nothing".to_owned()) } else { Ok(duration) }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Config {
     pub(crate) workdir: PathBuf,
     /// Nodes that only pretend, in place of this machine.
     pub(crate) simulate: Option<ClusterSize>,
+    /// Whether the controllers run in this process; if not, somebody else runs them.
+    pub(crate) has_controllers: bool,
     /// What happens to containers when krafla ends.
     pub(crate) mode: Mode,
 }
@@ -65,7 +67,9 @@ impl Cluster {
         tasks.spawn(Collector::new(api.clone()).run());
         let metrics = Arc::<Metrics>::default();
         let engine = |controllers, name| Engine::new(controllers).counting_in(metrics.clone(), name);
-        tasks.spawn(run_engine(client.clone(), engine(krafla_plan::controllers(), "controllers")));
+        if config.has_controllers {
+            tasks.spawn(run_engine(client.clone(), engine(krafla_plan::controllers(), "controllers")));
+        }
         tasks.spawn(run_engine(client.clone(), engine(vec![Box::new(Scheduler::default())], "scheduler")));
 
         let (stop_node, stopped) = oneshot::channel();

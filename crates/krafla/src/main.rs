@@ -1,15 +1,19 @@
 //! The krafla program: command line and wiring.
 
 mod bars;
+mod changes;
 mod cli;
 mod cluster;
+mod controller_manager;
 mod doctor;
+mod home;
 mod manifest;
 mod pod_access;
 mod pod_logs;
 mod progress;
 mod run;
 mod screen;
+mod submit;
 mod up;
 mod waits;
 
@@ -38,6 +42,9 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::doctor(&args),
         // It says itself what people have to know; more would tear its picture apart.
         Command::Run(args) => block_on("error", run::run(args)),
+        Command::ControllerManager(args) => {
+            block_on("info", controller_manager::run(args)).map_err(|error| BadInput(error).into())
+        }
         Command::Up(args) => block_on("warn", up::up(args)).map_err(|error| BadInput(error).into()),
     };
     outcome.unwrap_or_else(|error| {

@@ -19,8 +19,8 @@ pub(crate) struct Manifest {
 }
 
 /// Reads all objects of all files, or says what is wrong with the first that can not be used. Nothing is applied before
-/// everything has been read.
-pub(crate) fn read_all(files: &[impl AsRef<Path>]) -> Result<Vec<Manifest>> {
+/// everything has been read. What names no namespace is meant to be in `namespace`.
+pub(crate) fn read_all(files: &[impl AsRef<Path>], namespace: &str) -> Result<Vec<Manifest>> {
     let mut manifests = Vec::new();
     for file in files.iter().map(|file| expand(file.as_ref())).collect::<Result<Vec<_>>>()?.iter().flatten() {
         let name =
@@ -32,7 +32,7 @@ pub(crate) fn read_all(files: &[impl AsRef<Path>]) -> Result<Vec<Manifest>> {
                 if documents.len() == 1 { name.clone() } else { format!("{name}, document {}", index + 1) };
             let object = krafla_apiserver::schema::yaml::parse(document.as_bytes());
             let object = object.map_err(|error| anyhow!("{place}: {error}"))?;
-            manifests.push(Manifest::new(place, object.into_value())?);
+            manifests.push(Manifest::new(place, object.into_value(), namespace)?);
         }
     }
     if manifests.is_empty() {
@@ -93,7 +93,7 @@ fn read_text(file: &Path) -> Result<String> {
 }
 
 impl Manifest {
-    fn new(place: String, mut object: Value) -> Result<Manifest> {
+    fn new(place: String, mut object: Value, namespace: &str) -> Result<Manifest> {
         let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind_name) = (field("apiVersion"), field("kind"));
         if api_version.is_empty() || kind_name.is_empty() {
@@ -114,7 +114,7 @@ impl Manifest {
             let Some(metadata) = metadata.and_then(Value::as_object_mut) else {
                 bail!("{place}: metadata must be a map with at least a name");
             };
-            metadata.entry("namespace").or_insert_with(|| "default".into());
+            metadata.entry("namespace").or_insert_with(|| namespace.into());
         }
         Ok(Manifest { place, kind, object })
     }
@@ -143,7 +143,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("job.yaml");
         std::fs::write(&file, text).unwrap();
-        let error = read_all(&[&file]).err().map(|error| format!("{error:#}\n")).unwrap_or_default();
+        let error =
+            read_all(&[&file], "default").err().map(|error| format!("{error:#}\n")).unwrap_or_default();
         expected.assert_eq(&error.replace(&format!("{}/", dir.path().display()), ""));
     }
 

@@ -8,14 +8,14 @@ use anyhow::Result;
 use futures_util::StreamExt;
 use krafla_api::labels::TASK_SPEC;
 use krafla_api::{Key, Kind, Uid};
-use krafla_node::{LogOptions, Node};
 use krafla_plan::Object;
 use krafla_plan::object::{PodPhase, Terminated};
 use krafla_runtime::Client;
 use tokio::task::JoinHandle;
 use tokio::task::JoinSet;
 
-use crate::cluster::Cluster;
+use crate::changes::changes;
+use crate::home::{Home, Logs};
 use crate::screen::{Screen, wants_colour};
 
 /// How many of a failed pod's last lines are shown.
@@ -30,15 +30,10 @@ pub(crate) struct Follower(Option<JoinHandle<JoinSet<()>>>, tokio::sync::watch::
 
 impl Follower {
     /// Begins to print what the pods of these jobs write.
-    pub(crate) fn start(
-        cluster: &Cluster,
-        jobs: Option<Vec<Key>>,
-        revision: u64,
-        screen: Arc<Screen>,
-    ) -> Follower {
+    pub(crate) fn start(home: &Home, jobs: Option<Vec<Key>>, revision: u64, screen: Arc<Screen>) -> Follower {
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let client = cluster.client.clone();
-        let printer = Printer { node: cluster.node.clone(), screen };
+        let client = home.client.clone();
+        let printer = Printer { logs: home.logs.clone(), screen };
         let task = jobs.map(|jobs| tokio::spawn(follow(client, printer, jobs, revision, stopped)));
         Follower(task, stop)
     }
@@ -60,55 +55,78 @@ async fn follow(
     revision: u64,
     mut stopped: tokio::sync::watch::Receiver<bool>,
 ) -> JoinSet<()> {
-    let mut printing = JoinSet::new();
-    let mut known: BTreeSet<Uid> = BTreeSet::new();
-    let mut colours = Colours::default();
-    let mut events = client.watch(Kind::Pod, revision);
+    let mut following = Following {
+        printer,
+        jobs,
+        printing: JoinSet::new(),
+        known: BTreeSet::new(),
+        colours: Colours::default(),
+    };
+    let mut events = changes(client.clone(), Kind::Pod, revision);
     loop {
-        let event = tokio::select! {
-            // What has already happened comes before the end.
-            biased;
-            event = events.next() => event,
-            _ = stopped.wait_for(|stopped| *stopped) => None,
-        };
-        let Some(Ok(event)) = event else { return printing };
-        let pod = Object::decode(Kind::Pod, &event.object);
-        let has_started = pod.as_pod().is_some_and(|body| body.status.phase != PodPhase::Pending);
-        if has_started && jobs.iter().any(|job| is_of_job(&pod, job)) && known.insert(pod.meta.uid.clone()) {
-            let containers: Vec<String> = pod
-                .as_pod()
-                .into_iter()
-                .flat_map(|body| &body.spec.containers)
-                .map(|c| c.name.clone())
-                .collect();
-            let is_alone = containers.len() == 1;
-            for container in containers {
-                let prefix = if is_alone {
-                    pod.meta.key.name.to_string()
-                } else {
-                    format!("{}/{container}", pod.meta.key.name)
-                };
-                let prefix = colours.paint(&pod, &prefix);
-                printing.spawn(printer.clone().print(pod.meta.key.clone(), container, prefix));
-            }
+        tokio::select! {
+            event = events.next() => match event {
+                Some(Ok(event)) => following.observe(&event.object),
+                // Whoever follows the jobs says that there is no contact.
+                Some(Err(_)) => {}
+                None => break,
+            },
+            _ = stopped.wait_for(|stopped| *stopped) => break,
+        }
+    }
+    // That a job has ended may be known before the last of what its pods did.
+    if let Ok(listed) = client.list(Kind::Pod).await {
+        listed.items.iter().for_each(|pod| following.observe(pod));
+    }
+    following.printing
+}
+
+/// The pods whose output is printed.
+struct Following {
+    printer: Printer,
+    jobs: Vec<Key>,
+    printing: JoinSet<()>,
+    known: BTreeSet<Uid>,
+    colours: Colours,
+}
+
+impl Following {
+    /// Begins to print what a pod writes, once it has started.
+    fn observe(&mut self, json: &[u8]) {
+        let pod = Object::decode(Kind::Pod, json);
+        let Some(body) = pod.as_pod().filter(|body| body.status.phase != PodPhase::Pending) else { return };
+        if !self.jobs.iter().any(|job| is_of_job(&pod, job)) || !self.known.insert(pod.meta.uid.clone()) {
+            return;
+        }
+        let containers = &body.spec.containers;
+        for container in containers {
+            let prefix = if containers.len() == 1 {
+                pod.meta.key.name.to_string()
+            } else {
+                format!("{}/{}", pod.meta.key.name, container.name)
+            };
+            let prefix = self.colours.paint(&pod, &prefix);
+            self.printing.spawn(self.printer.clone().print(
+                pod.meta.key.clone(),
+                container.name.clone(),
+                prefix,
+            ));
         }
     }
 }
 
 #[derive(Clone)]
 struct Printer {
-    node: Arc<Node>,
+    logs: Logs,
     screen: Arc<Screen>,
 }
 
 impl Printer {
     /// Prints a container's lines until it ends.
     async fn print(self, pod: Key, container: String, prefix: String) {
-        let options = LogOptions { follow: true, ..LogOptions::default() };
-        let log = self.node.logs(&pod.namespace, &pod.name, Some(&container), options).await;
-        let Ok(mut log) = log else { return };
+        let Some(mut log) = self.logs.read(&pod, &container, None).await else { return };
         let mut rest = Vec::new();
-        while let Some(Ok(chunk)) = log.next().await {
+        while let Some(chunk) = log.next().await {
             rest.extend_from_slice(&chunk);
             while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = rest.drain(..=end).collect();
@@ -145,8 +163,8 @@ fn is_of_job(pod: &Object, job: &Key) -> bool {
 }
 
 /// Shows how the pods of a failed job ended.
-pub(crate) async fn explain(cluster: &Cluster, job: &Key) -> Result<()> {
-    let pods = cluster.client.list(Kind::Pod).await?;
+pub(crate) async fn explain(home: &Home, job: &Key) -> Result<()> {
+    let pods = home.client.list(Kind::Pod).await?;
     let pods = pods.items.iter().map(|pod| Object::decode(Kind::Pod, pod));
     let failed = pods.filter(|pod| {
         is_of_job(pod, job) && pod.as_pod().is_some_and(|body| body.status.phase == PodPhase::Failed)
@@ -159,20 +177,16 @@ pub(crate) async fn explain(cluster: &Cluster, job: &Key) -> Result<()> {
             };
             let (name, code) = (&pod.meta.key.name, end.exit_code);
             eprintln!("pod {name}, container {}: exit code {code}{}", container.name, detail(end));
-            show_last_lines(&cluster.node, &pod.meta.key, &container.name).await;
+            show_last_lines(&home.logs, &pod.meta.key, &container.name).await;
         }
     }
     Ok(())
 }
 
-async fn show_last_lines(node: &Node, pod: &Key, container: &str) {
-    let options = LogOptions { tail_lines: Some(LAST_LINES), ..LogOptions::default() };
+async fn show_last_lines(logs: &Logs, pod: &Key, container: &str) {
     // A container that never started has no log, and its exit reason has been told.
-    let Ok(mut log) = node.logs(&pod.namespace, &pod.name, Some(container), options).await else { return };
-    let mut text = Vec::new();
-    while let Some(Ok(chunk)) = log.next().await {
-        text.extend_from_slice(&chunk);
-    }
+    let Some(log) = logs.read(pod, container, Some(LAST_LINES)).await else { return };
+    let text = log.collect::<Vec<_>>().await.concat();
     for line in String::from_utf8_lossy(&text).lines() {
         eprintln!("  {line}");
     }

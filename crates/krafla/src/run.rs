@@ -1,28 +1,29 @@
 //! `krafla run`: from files to an exit code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use futures_util::StreamExt;
 use futures_util::stream::select_all;
-use krafla_api::{Key, Kind};
-use krafla_node::Mode;
+use krafla_api::{Key, Kind, Uid};
 use krafla_plan::{Object, Propagation, Step};
-use krafla_runtime::{ClientError, Event, EventType};
+use krafla_runtime::{Event, EventType};
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::MissedTickBehavior;
 
 use crate::bars::{self, View};
+use crate::changes::changes;
 use crate::cli::{self, Output};
-use crate::cluster::{self, Cluster};
+use crate::home::{Choice, Home};
 use crate::manifest::{self, Manifest};
 use crate::pod_logs;
 use crate::progress::{self, End, FOLLOWED};
 use crate::screen::Screen;
+use crate::submit::submit;
 use crate::waits::Waits;
 
 /// What shells report of a program that Ctrl-C ended.
@@ -40,7 +41,8 @@ pub(crate) struct BadInput(pub(crate) anyhow::Error);
 /// Runs the jobs and flows in the files and waits for their end.
 pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
     let started = Instant::now();
-    let manifests = manifest::read_all(&args.files).map_err(BadInput)?;
+    let choice = Choice::of(args.kubeconfig.as_deref(), std::env::var_os("KUBECONFIG").as_deref())?;
+    let manifests = manifest::read_all(&args.files, choice.namespace()).map_err(BadInput)?;
     if !manifests.iter().any(|manifest| FOLLOWED.contains(&manifest.kind)) {
         let message = "there is no Job and no JobFlow in the files, so there is nothing to wait for: \
                        add one, or use `krafla up` and kubectl";
@@ -48,24 +50,17 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
     }
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let dir =
-        tempfile::Builder::new().prefix("krafla-").tempdir().context("no temporary directory can be made")?;
-    let config = cluster::Config {
-        data_dir: dir.path().to_owned(),
-        in_memory: true,
-        workdir: args.workdir,
-        simulate: None,
-        mode: Mode::EndWithNode,
-    };
-    let cluster = Cluster::start(config).await?;
+    let screen = Arc::new(Screen::new(args.output.is_some()));
+    let home = enter(choice, &args, &screen).await?;
     let mut run = Run {
-        cluster: &cluster,
+        home: &home,
         followed: BTreeMap::new(),
         jobs: Vec::new(),
         waits: Waits::default(),
+        has_contact: true,
         started,
         output: args.output,
-        screen: Arc::new(Screen::new(args.output.is_some())),
+        screen,
     };
     let outcome = tokio::select! {
         outcome = run.until_all_have_ended(manifests, args.logs) => outcome,
@@ -78,8 +73,23 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
             () = any(&mut interrupt, &mut terminate) => {}
         }
     }
-    cluster.stop().await;
+    home.leave().await;
     outcome
+}
+
+/// The cluster that was chosen. A `krafla up` that is not there any more is not missed.
+async fn enter(choice: Choice, args: &cli::Run, screen: &Screen) -> Result<Home> {
+    let access = match choice {
+        Choice::Own => return Home::own(args.workdir.clone()).await,
+        Choice::There(access) => *access,
+    };
+    match Home::there(access, &args.workdir).await {
+        Err(error) if args.kubeconfig.is_none() => {
+            screen.line(&format!("{error:#}; this run has a cluster of its own instead"));
+            Home::own(args.workdir.clone()).await
+        }
+        home => home,
+    }
 }
 
 async fn any(one: &mut Signal, other: &mut Signal) {
@@ -90,15 +100,30 @@ async fn any(one: &mut Signal, other: &mut Signal) {
 }
 
 struct Run<'a> {
-    cluster: &'a Cluster,
-    /// Each job and flow as it was last seen.
-    followed: BTreeMap<(Kind, Key), Option<Object>>,
+    home: &'a Home,
+    /// The jobs and flows that this run made.
+    followed: BTreeMap<(Kind, Key), Followed>,
     /// The jobs among them, and those that the flows will make.
     jobs: Vec<Key>,
     waits: Waits,
+    /// Whether the cluster has answered since it last did not.
+    has_contact: bool,
     started: Instant,
     output: Option<Output>,
     screen: Arc<Screen>,
+}
+
+/// A job or flow that this run made.
+struct Followed {
+    uid: Uid,
+    /// As it was last seen.
+    seen: Option<Object>,
+}
+
+impl Followed {
+    fn has_ended(&self) -> bool {
+        self.seen.as_ref().and_then(progress::end).is_some()
+    }
 }
 
 impl Run<'_> {
@@ -107,27 +132,21 @@ impl Run<'_> {
         manifests: Vec<Manifest>,
         follows_logs: bool,
     ) -> Result<ExitCode> {
-        let revision = self.cluster.client.list(Kind::VcJob).await?.revision;
-        for manifest in manifests {
-            let key = self.create(&manifest).await?;
-            if FOLLOWED.contains(&manifest.kind) {
-                self.jobs.extend(job_keys(&manifest, &key));
-                self.followed.insert((manifest.kind, key), None);
-            }
+        let revision = self.home.client.list(Kind::VcJob).await?.revision;
+        if let Err(error) = self.submit_all(manifests).await {
+            // What can not begin as a whole does not begin at all.
+            self.end_jobs().await;
+            return Err(error);
         }
         let jobs = follows_logs.then(|| self.jobs.clone());
-        let logs = pod_logs::Follower::start(self.cluster, jobs, revision, self.screen.clone());
+        let logs = pod_logs::Follower::start(self.home, jobs, revision, self.screen.clone());
         self.follow(revision).await?;
         logs.finish().await;
-        let mut failed = self
-            .followed
-            .values()
-            .flatten()
-            .filter(|object| progress::end(object) != Some(End::Well))
-            .peekable();
+        let ended = self.followed.values().filter_map(|followed| followed.seen.as_ref());
+        let mut failed = ended.filter(|object| progress::end(object) != Some(End::Well)).peekable();
         let code = if failed.peek().is_none() { ExitCode::SUCCESS } else { ExitCode::from(1) };
         for key in failed.flat_map(progress::failed_jobs) {
-            pod_logs::explain(self.cluster, &key).await?;
+            pod_logs::explain(self.home, &key).await?;
         }
         if self.output == Some(Output::Json) {
             println!("{:#}", self.result());
@@ -135,36 +154,38 @@ impl Run<'_> {
         Ok(code)
     }
 
-    async fn create(&self, manifest: &Manifest) -> Result<Key> {
-        let step = Step::Create { kind: manifest.kind, object: manifest.object.clone() };
-        match self.cluster.client.write(&step).await {
-            Ok(written) => {
-                let kind = manifest.kind.info().singular;
-                self.screen.line(&format!("{kind}/{} created", written.key.name));
-                Ok(written.key)
+    async fn submit_all(&mut self, manifests: Vec<Manifest>) -> Result<()> {
+        for manifest in manifests {
+            let submitted = submit(self.home, &manifest).await?;
+            let (kind, key) = (manifest.kind, submitted.key);
+            self.screen.line(&format!("{}/{} {}", kind.info().singular, key.name, submitted.done));
+            if FOLLOWED.contains(&kind) {
+                self.jobs.extend(job_keys(&manifest, &key));
+                self.followed.insert((kind, key), Followed { uid: submitted.uid, seen: None });
             }
-            Err(ClientError::Refused { message, .. } | ClientError::AlreadyExists(message)) => {
-                Err(BadInput(anyhow!("{}: {message}", manifest.place)).into())
-            }
-            Err(error) => Err(error.into()),
         }
+        Ok(())
     }
 
     /// Shows the way of each job and flow until all have ended.
     async fn follow(&mut self, revision: u64) -> Result<()> {
         let watches = FOLLOWED.into_iter().chain(WAITING).map(|kind| {
-            let events = self.cluster.client.watch(kind, revision);
+            let events = changes(self.home.client.clone(), kind, revision);
             events.map(move |event| event.map(|event| (kind, event))).boxed()
         });
         let mut events = select_all(watches);
         let mut ticks = tokio::time::interval(REDRAWN_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        while self.followed.values().any(|object| object.as_ref().and_then(progress::end).is_none()) {
+        while !self.followed.values().all(Followed::has_ended) {
             tokio::select! {
-                event = events.next() => {
-                    let (kind, event) = event.ok_or_else(|| anyhow!("the watch of jobs ended"))??;
-                    self.observe(kind, &event)?;
-                }
+                event = events.next() => match event.ok_or_else(|| anyhow!("the watch of jobs ended"))? {
+                    Ok((kind, event)) => self.observe(kind, &event)?,
+                    Err(error) => {
+                        if std::mem::take(&mut self.has_contact) {
+                            self.screen.line(&format!("no contact with the cluster, trying again: {error}"));
+                        }
+                    }
+                },
                 _ = ticks.tick() => self.tell_reasons(),
             }
         }
@@ -173,6 +194,7 @@ impl Run<'_> {
     }
 
     fn observe(&mut self, kind: Kind, event: &Event) -> Result<()> {
+        self.has_contact = true;
         let is_deleted = event.event_type == EventType::Deleted;
         if event.event_type == EventType::Bookmark {
             return Ok(());
@@ -182,17 +204,21 @@ impl Run<'_> {
             return Ok(());
         }
         let object = Object::decode(kind, &event.object);
-        let Some(seen) = self.followed.get_mut(&(kind, object.meta.key.clone())) else { return Ok(()) };
+        let Some(followed) = self.followed.get_mut(&(kind, object.meta.key.clone())) else { return Ok(()) };
+        // Another one of the same name may have been there before.
+        if followed.uid != object.meta.uid {
+            return Ok(());
+        }
         if is_deleted {
             // One that has ended may be removed, by its time to live or otherwise.
-            if seen.as_ref().and_then(progress::end).is_none() {
+            if !followed.has_ended() {
                 let (what, name) = (kind.info().singular, &object.meta.key.name);
                 return Err(anyhow!("{what} {name} was deleted before it ended"));
             }
             return Ok(());
         }
-        let before = seen.as_ref().map(progress::news);
-        let now = seen.insert(object);
+        let before = followed.seen.as_ref().map(progress::news);
+        let now = followed.seen.insert(object);
         if before.as_ref() != Some(&progress::news(now)) && !is_new(now) && !self.screen.is_live() {
             let seconds = self.started.elapsed().as_secs_f64();
             self.screen.line(&format!("{} ({seconds:.2} s)", progress::line(now)));
@@ -217,10 +243,9 @@ impl Run<'_> {
         if !self.screen.is_live() {
             return;
         }
-        let views = self.followed.iter().map(|((kind, key), object)| {
-            let has_ended = object.as_ref().and_then(progress::end).is_some();
-            let reason = if has_ended { None } else { self.reason(*kind, key) };
-            View::of(&key.name, object.as_ref(), reason)
+        let views = self.followed.iter().map(|((kind, key), followed)| {
+            let reason = if followed.has_ended() { None } else { self.reason(*kind, key) };
+            View::of(&key.name, followed.seen.as_ref(), reason)
         });
         let views: Vec<View> = views.collect();
         self.screen.draw(bars::render(&views, self.started.elapsed(), self.screen.width()));
@@ -238,34 +263,43 @@ impl Run<'_> {
         steps.into_iter().find_map(|job| self.waits.reason(job, now))
     }
 
-    /// Deletes all jobs and flows and waits until their pods have ended.
+    /// Deletes the jobs and flows of this run and waits until they, and with them their pods, are gone.
     async fn end_jobs(&self) {
-        for object in self.followed.values().flatten() {
+        for ((kind, key), followed) in &self.followed {
             let step = Step::Delete {
-                kind: object.kind,
-                key: object.meta.key.clone(),
-                uid: object.meta.uid.clone(),
+                kind: *kind,
+                key: key.clone(),
+                uid: followed.uid.clone(),
                 revision: None,
                 propagation: Propagation::Foreground,
                 grace_seconds: None,
             };
             // One that is gone already has ended.
-            let _ = self.cluster.client.write(&step).await;
+            let _ = self.home.client.write(&step).await;
         }
-        for kind in [Kind::VcJob, Kind::Job] {
-            let Ok(listed) = self.cluster.client.list(kind).await else { return };
-            let mut left = listed.items.len();
-            let mut events = self.cluster.client.watch(kind, listed.revision);
-            while left > 0 {
-                let Some(Ok(event)) = events.next().await else { return };
-                left -= usize::from(event.event_type == EventType::Deleted);
+        for kind in FOLLOWED {
+            self.until_gone(kind).await;
+        }
+    }
+
+    async fn until_gone(&self, kind: Kind) {
+        let is_ours = |key: &Key| self.followed.contains_key(&(kind, key.clone())) || self.jobs.contains(key);
+        let Ok(listed) = self.home.client.list(kind).await else { return };
+        let keys = listed.items.iter().map(|item| Object::decode(kind, item).meta.key);
+        let mut left: BTreeSet<Key> = keys.filter(is_ours).collect();
+        let mut events = changes(self.home.client.clone(), kind, listed.revision);
+        while !left.is_empty() {
+            let Some(Ok(event)) = events.next().await else { continue };
+            if event.event_type == EventType::Deleted {
+                left.remove(&Object::decode(kind, &event.object).meta.key);
             }
         }
     }
 
     fn result(&self) -> serde_json::Value {
         let of_kind = |kind: Kind| {
-            let objects = self.followed.values().flatten().filter(move |object| object.kind == kind);
+            let objects = self.followed.values().filter_map(|followed| followed.seen.as_ref());
+            let objects = objects.filter(move |object| object.kind == kind);
             objects.map(progress::result).collect::<Vec<_>>()
         };
         let jobs = [of_kind(Kind::VcJob), of_kind(Kind::Job)].concat();

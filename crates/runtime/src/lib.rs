@@ -19,6 +19,7 @@ mod cache;
 pub mod client;
 mod engine;
 mod events;
+pub mod lease;
 pub mod metrics;
 mod queue;
 mod run;

@@ -92,6 +92,8 @@ async fn scripted(answers: &[&'static str]) -> (Arc<Script>, Access) {
         authorities: Vec::new(),
         server_name: None,
         credentials,
+        context: String::new(),
+        namespace: String::new(),
         origin: "script".to_owned(),
     };
     (script, access)

@@ -10,5 +10,6 @@
 mod conformance;
 mod controllers;
 mod faults;
+mod lease;
 mod proxy;
 mod support;

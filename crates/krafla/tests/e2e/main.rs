@@ -10,6 +10,7 @@
 mod accounts;
 mod changes;
 mod clients;
+mod controller_manager;
 mod controllers;
 mod doctor;
 mod exec;
@@ -19,4 +20,5 @@ mod run;
 mod simulate;
 mod support;
 mod survival;
+mod there;
 mod verbs;

@@ -7,9 +7,11 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-/// The krafla binary under test.
+/// The krafla binary under test, knowing of no cluster.
 pub(crate) fn krafla() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_krafla"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_krafla"));
+    command.env_remove("KUBECONFIG");
+    command
 }
 
 /// A file of the repository.
@@ -98,10 +100,15 @@ impl Up {
         child.wait_with_output().unwrap()
     }
 
+    /// Where the cluster's kubeconfig is.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.dir.path().join("kubeconfig")
+    }
+
     /// kubectl, pointed at this cluster.
     pub(crate) fn kubectl_command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(kubectl_path());
-        command.args(args).env("KUBECONFIG", self.dir.path().join("kubeconfig")).env("HOME", self.dir.path());
+        command.args(args).env("KUBECONFIG", self.kubeconfig()).env("HOME", self.dir.path());
         command
     }
 

@@ -1,0 +1,117 @@
+//! `krafla controller-manager`: the controllers alone, for a cluster that is there.
+
+mod selection;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use krafla_api::Key;
+use krafla_apiserver::{Env, SystemEnv};
+use krafla_client::{Access, HttpsClient, Limits};
+use krafla_plan::Controller;
+use krafla_runtime::lease::{Candidate, Election};
+use krafla_runtime::{Client, Engine, SystemClock};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::{self, LeaderElection};
+
+/// What became of a manager.
+enum End {
+    /// Somebody stopped it.
+    Stopped,
+    /// Another one may act now.
+    LeaseLost(String),
+}
+
+/// Runs the controllers until somebody stops them or they lose their lease.
+pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
+    let controllers = selection::select(krafla_plan::controllers(), &args.controllers)?;
+    let election = election(&args.election)?;
+    let access = access(&args)?;
+    let origin = access.origin.clone();
+    let client = HttpsClient::new(access, Limits::default())?;
+    let version =
+        client.version().await.with_context(|| format!("the cluster of {origin} can not be used"))?;
+    let names: Vec<&str> = controllers.iter().map(|controller| controller.name()).collect();
+    tracing::info!(%version, cluster = %origin, controllers = names.join(","), "ready");
+
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let stopped = async {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    match act(&client, controllers, args.worker_threads, election, stopped).await {
+        End::Stopped => Ok(ExitCode::SUCCESS),
+        End::LeaseLost(why) => {
+            // Whatever holds the lease acts from now on: nothing more may be written here.
+            eprintln!("krafla: the lease was lost: {why}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+async fn act(
+    client: &HttpsClient,
+    controllers: Vec<Box<dyn Controller>>,
+    workers: u16,
+    election: Option<Election>,
+    stopped: impl Future<Output = ()>,
+) -> End {
+    let shared: Arc<dyn Client> = Arc::new(client.clone());
+    let acting = krafla_runtime::run(Engine::new(controllers), shared, Arc::new(SystemClock), workers.into());
+    let Some(election) = election else {
+        tokio::select! {
+            () = acting => {}
+            () = stopped => {}
+        }
+        return End::Stopped;
+    };
+    let mut candidate = Candidate::new(election, client, &SystemClock);
+    let end = tokio::select! {
+        lost = async {
+            candidate.acquire().await;
+            tracing::info!("the lease is ours");
+            tokio::select! {
+                lost = candidate.keep() => lost,
+                () = acting => "the controllers ended".to_owned(),
+            }
+        } => End::LeaseLost(lost),
+        () = stopped => End::Stopped,
+    };
+    if let (End::Stopped, Err(error)) = (&end, candidate.release().await) {
+        tracing::warn!(%error, "the lease could not be given back");
+    }
+    end
+}
+
+fn access(args: &cli::ControllerManager) -> Result<Access> {
+    let access = match (&args.kubeconfig, std::env::var_os("KUBECONFIG").filter(|files| !files.is_empty())) {
+        (Some(file), _) => Access::of_file(file),
+        (None, Some(files)) => Access::of_list(&files),
+        (None, None) => Access::of_this_pod(),
+    };
+    Ok(access?)
+}
+
+fn election(flags: &LeaderElection) -> Result<Option<Election>> {
+    if !flags.leader_elect {
+        return Ok(None);
+    }
+    let (lease_duration, renew_deadline) =
+        (flags.leader_elect_lease_duration, flags.leader_elect_renew_deadline);
+    if renew_deadline >= lease_duration {
+        bail!("--leader-elect-renew-deadline must be shorter than --leader-elect-lease-duration");
+    }
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Ok(Some(Election {
+        lease: Key::new(&flags.leader_elect_resource_namespace, &flags.leader_elect_resource_name),
+        identity: format!("{host}_{}", SystemEnv.uid().0),
+        lease_duration,
+        renew_deadline,
+        retry_period: flags.leader_elect_retry_period,
+    }))
+}

@@ -1,0 +1,181 @@
+//! Where a run takes place: in a cluster of its own, or in one that is there already.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use krafla_api::Key;
+use krafla_client::{Access, HttpsClient, Limits};
+use krafla_node::{Mode, Node};
+use krafla_runtime::Client;
+use tempfile::TempDir;
+
+use crate::cluster::{self, Cluster};
+use crate::run::BadInput;
+
+/// What `krafla up` calls the context of its kubeconfig.
+const CONTEXT: &str = "krafla";
+/// How the version of an embedded server ends.
+const VERSION_SUFFIX: &str = "+krafla";
+/// A cluster on this machine that takes longer than this to say its version is not there.
+const GREETING_MAX: Duration = Duration::from_secs(5);
+
+/// Which cluster a user means.
+pub(crate) enum Choice {
+    /// One that is there.
+    There(Box<Access>),
+    /// One that lasts as long as the run.
+    Own,
+}
+
+impl Choice {
+    /// The cluster that was named, or else a `krafla up` that `KUBECONFIG` names, or else one of our own. A run must not
+    /// end up in some other cluster only because a variable was set.
+    pub(crate) fn of(named: Option<&Path>, variable: Option<&OsStr>) -> Result<Choice> {
+        if let Some(file) = named {
+            return Ok(Choice::There(Box::new(
+                Access::of_file(file).map_err(anyhow::Error::from).map_err(BadInput)?,
+            )));
+        }
+        let access = variable.filter(|files| !files.is_empty()).and_then(|files| Access::of_list(files).ok());
+        Ok(match access {
+            Some(access) if access.context == CONTEXT => Choice::There(Box::new(access)),
+            _ => Choice::Own,
+        })
+    }
+
+    /// The namespace that is meant where none is named.
+    pub(crate) fn namespace(&self) -> &str {
+        match self {
+            Choice::There(access) => &access.namespace,
+            Choice::Own => "default",
+        }
+    }
+}
+
+/// Where a run takes place.
+pub(crate) struct Home {
+    pub(crate) client: Arc<dyn Client>,
+    pub(crate) logs: Logs,
+    /// Where containers without a workingDir have to be told to start, because the node would start them elsewhere.
+    pub(crate) workdir: Option<PathBuf>,
+    own: Option<(Cluster, TempDir)>,
+}
+
+impl Home {
+    /// A cluster that ends with the run.
+    pub(crate) async fn own(workdir: PathBuf) -> Result<Home> {
+        let dir = tempfile::Builder::new()
+            .prefix("krafla-")
+            .tempdir()
+            .context("no temporary directory can be made")?;
+        let config = cluster::Config {
+            data_dir: dir.path().to_owned(),
+            in_memory: true,
+            workdir,
+            simulate: None,
+            has_controllers: true,
+            mode: Mode::EndWithNode,
+        };
+        let cluster = Cluster::start(config).await?;
+        let (client, logs) = (cluster.client.clone(), Logs::Node(cluster.node.clone()));
+        Ok(Home { client, logs, workdir: None, own: Some((cluster, dir)) })
+    }
+
+    /// A cluster that is there, if it answers.
+    pub(crate) async fn there(access: Access, workdir: &Path) -> Result<Home> {
+        let (origin, server) = (access.origin.clone(), access.server.clone());
+        let client =
+            HttpsClient::new(access, Limits::default()).map_err(anyhow::Error::from).map_err(BadInput)?;
+        let version = tokio::time::timeout(GREETING_MAX, client.version()).await;
+        let version = version.unwrap_or_else(|_| {
+            Err(krafla_runtime::ClientError::Unknown(format!("no answer within {GREETING_MAX:?}")))
+        });
+        let version = version.map_err(|error| {
+            BadInput(anyhow!("the cluster of {origin} ({server}) can not be used: {error}"))
+        })?;
+        let is_here = matches!(server.host(), Some("127.0.0.1" | "localhost" | "[::1]"));
+        let is_node_here = is_here && version.ends_with(VERSION_SUFFIX);
+        let workdir = if is_node_here { Some(std::path::absolute(workdir)?) } else { None };
+        Ok(Home { client: Arc::new(client.clone()), logs: Logs::Server(client), workdir, own: None })
+    }
+
+    /// Ends what belongs to the run.
+    pub(crate) async fn leave(self) {
+        if let Some((cluster, _dir)) = self.own {
+            cluster.stop().await;
+        }
+    }
+}
+
+/// Where logs are read.
+#[derive(Clone)]
+pub(crate) enum Logs {
+    /// From the node in this process.
+    Node(Arc<Node>),
+    /// From a server, over HTTPS.
+    Server(HttpsClient),
+}
+
+impl Logs {
+    /// What a container has written: from the beginning until it ends, or the last lines. A container that never
+    /// started has no log.
+    pub(crate) async fn read(
+        &self,
+        pod: &Key,
+        container: &str,
+        last_lines: Option<u64>,
+    ) -> Option<BoxStream<'static, Bytes>> {
+        let follow = last_lines.is_none();
+        match self {
+            Logs::Node(node) => {
+                let options =
+                    krafla_node::LogOptions { follow, tail_lines: last_lines, ..Default::default() };
+                let log = node.logs(&pod.namespace, &pod.name, Some(container), options).await.ok()?;
+                Some(log.scan((), |(), piece| std::future::ready(piece.ok())).boxed())
+            }
+            Logs::Server(client) => {
+                let options = krafla_client::LogOptions { follow, tail_lines: last_lines };
+                client.log(pod, container, options).await.ok()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whose cluster is used with a kubeconfig of this context, named or in the variable.
+    fn chosen(context: &str, is_named: bool) -> &'static str {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("kubeconfig");
+        let text = format!(
+            "current-context: {context}\ncontexts: [{{name: {context}, context: {{cluster: a}}}}]\n\
+             clusters: [{{name: a, cluster: {{server: 'https://a'}}}}]\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let choice =
+            if is_named { Choice::of(Some(&file), None) } else { Choice::of(None, Some(file.as_os_str())) };
+        match choice.unwrap() {
+            Choice::There(_) => "there",
+            Choice::Own => "own",
+        }
+    }
+
+    #[test]
+    fn only_a_krafla_up_is_used_without_being_named() {
+        assert_eq!(chosen("krafla", true), "there");
+        assert_eq!(chosen("production", true), "there");
+        assert_eq!(chosen("krafla", false), "there");
+        assert_eq!(chosen("production", false), "own");
+        assert!(matches!(Choice::of(None, Some(OsStr::new("/nowhere"))), Ok(Choice::Own)));
+        assert!(matches!(Choice::of(None, Some(OsStr::new(""))), Ok(Choice::Own)));
+        assert!(Choice::of(Some(Path::new("/nowhere")), None).is_err());
+    }
+}

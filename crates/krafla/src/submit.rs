@@ -1,0 +1,140 @@
+//! Handing objects to a cluster, with the file and the remedy in every complaint.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use krafla_api::{Key, Kind, Uid};
+use krafla_plan::{Object, Step};
+use krafla_runtime::{Client, ClientError, Written};
+use serde_json::Value;
+
+use crate::home::Home;
+use crate::manifest::Manifest;
+use crate::progress::FOLLOWED;
+use crate::run::BadInput;
+
+/// How often a write is repeated for a server that is busy.
+const BUSY_RETRIES_MAX: usize = 10;
+/// How long to wait for a busy server that does not say.
+const BUSY_WAIT: Duration = Duration::from_secs(1);
+
+/// An object that the cluster has.
+pub(crate) struct Submitted {
+    pub(crate) key: Key,
+    pub(crate) uid: Uid,
+    /// What was done, as kubectl says it.
+    pub(crate) done: &'static str,
+}
+
+/// Makes an object, or brings one that is there in line with its manifest. A job that is there is somebody else's run.
+pub(crate) async fn submit(home: &Home, manifest: &Manifest) -> Result<Submitted> {
+    let Manifest { place, kind, object } = manifest;
+    let mut object = object.clone();
+    if let Some(dir) = &home.workdir {
+        start_in(dir, *kind, &mut object);
+    }
+    let made = write(home.client.as_ref(), &Step::Create { kind: *kind, object: object.clone() }).await;
+    let wrong = |message: String| BadInput(anyhow!("{place}: {message}"));
+    match made {
+        Ok(Written { key, uid, .. }) => Ok(Submitted { key, uid, done: "created" }),
+        Err(ClientError::AlreadyExists(message)) if FOLLOWED.contains(kind) => {
+            let (name, what) = (name_of(&object), kind.info().singular);
+            let remedy = format!(
+                "remove it with `kubectl delete {what}.{} {name}`, or give this one another name",
+                kind.info().group
+            );
+            Err(wrong(format!("{message}: {remedy}")).into())
+        }
+        Err(ClientError::AlreadyExists(_)) => {
+            let Written { key, uid, .. } = change(home.client.as_ref(), *kind, object).await?;
+            Ok(Submitted { key, uid, done: "configured" })
+        }
+        Err(ClientError::Refused { message, .. } | ClientError::NotFound(message)) => {
+            Err(wrong(message).into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Gives an object that is there the fields of a manifest.
+async fn change(client: &dyn Client, kind: Kind, object: Value) -> Result<Written, ClientError> {
+    let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+    let key = Key::new(namespace, name_of(&object));
+    let there = Object::decode(kind, &client.get(kind, &key).await?);
+    let uid = there.meta.uid;
+    write(client, &Step::Patch { kind, key, uid, revision: None, of_status: false, patch: object }).await
+}
+
+fn name_of(object: &Value) -> &str {
+    object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
+}
+
+async fn write(client: &dyn Client, step: &Step) -> Result<Written, ClientError> {
+    for _ in 0..BUSY_RETRIES_MAX {
+        match client.write(step).await {
+            Err(ClientError::Busy { retry_after, .. }) => {
+                tokio::time::sleep(retry_after.unwrap_or(BUSY_WAIT)).await;
+            }
+            answer => return answer,
+        }
+    }
+    client.write(step).await
+}
+
+/// Lets containers without a workingDir start in a directory, so that a job finds the files beside its manifest.
+fn start_in(dir: &Path, kind: Kind, object: &mut Value) {
+    let specs: Vec<&mut Value> = match kind {
+        Kind::Pod => object.get_mut("spec").into_iter().collect(),
+        Kind::Job => object.pointer_mut("/spec/template/spec").into_iter().collect(),
+        Kind::CronJob => object.pointer_mut("/spec/jobTemplate/spec/template/spec").into_iter().collect(),
+        Kind::VcJob | Kind::JobTemplate => of_tasks(object.pointer_mut("/spec/tasks")),
+        Kind::VcCronJob => of_tasks(object.pointer_mut("/spec/jobTemplate/spec/tasks")),
+        _ => Vec::new(),
+    };
+    for spec in specs {
+        for list in ["initContainers", "containers"] {
+            let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+            for container in containers.filter_map(Value::as_object_mut) {
+                container.entry("workingDir").or_insert_with(|| dir.to_string_lossy().into());
+            }
+        }
+    }
+}
+
+fn of_tasks(tasks: Option<&mut Value>) -> Vec<&mut Value> {
+    let tasks = tasks.and_then(Value::as_array_mut).into_iter().flatten();
+    tasks.filter_map(|task| task.pointer_mut("/template/spec")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn containers_start_where_the_run_was_started_unless_they_say_otherwise() {
+        let spec = || json!({ "initContainers": [{ "name": "i" }], "containers": [{ "workingDir": "/b" }] });
+        let moved = json!({ "initContainers": [{ "name": "i", "workingDir": "/a" }], "containers": [{ "workingDir": "/b" }] });
+        for (kind, before, after) in [
+            (Kind::Pod, json!({ "spec": spec() }), json!({ "spec": moved })),
+            (
+                Kind::Job,
+                json!({ "spec": { "template": { "spec": spec() } } }),
+                json!({ "spec": { "template": { "spec": moved } } }),
+            ),
+            (
+                Kind::VcJob,
+                json!({ "spec": { "tasks": [{ "template": { "spec": spec() } }, 7] } }),
+                json!({ "spec": { "tasks": [{ "template": { "spec": moved } }, 7] } }),
+            ),
+            (Kind::ConfigMap, json!({ "spec": spec() }), json!({ "spec": spec() })),
+            (Kind::VcJob, json!({ "spec": null }), json!({ "spec": null })),
+        ] {
+            let mut object = before;
+            start_in(Path::new("/a"), kind, &mut object);
+            assert_eq!(object, after, "{kind}");
+        }
+    }
+}
