@@ -1,6 +1,7 @@
 //! A pod's priority is computed from its priority class, when it is created.
 
 use krafla_api::Key;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Operation, Policy, Request};
@@ -24,8 +25,8 @@ impl Policy for PodPriority {
         if !named.is_empty() && class.is_none() {
             return refuse(format!("no PriorityClass with name {named} was found"));
         }
-        let value = class.as_ref().and_then(|class| class["value"].as_i64()).unwrap_or(0);
-        let policy = class.as_ref().and_then(|class| class["preemptionPolicy"].as_str());
+        let value = class.as_ref().map_or(0, |class| class.value);
+        let policy = class.as_ref().and_then(|class| class.preemption_policy.as_deref());
         let policy = policy.unwrap_or("PreemptLowerPriority");
         let computed = "must not be provided in pod spec; priority admission controller computed";
         let from = "from the given PriorityClass name";
@@ -43,26 +44,45 @@ impl Policy for PodPriority {
             }
             _ => {}
         }
-        let name = class.as_ref().map(|class| object::name(class).to_owned());
         let spec = object::part(pod, "spec");
         spec.insert("priority".into(), json!(value));
         spec.insert("preemptionPolicy".into(), json!(policy));
-        if let Some(name) = name {
-            spec.insert("priorityClassName".into(), json!(name));
+        if let Some(class) = class {
+            spec.insert("priorityClassName".into(), json!(class.metadata.name));
         }
         Ok(())
     }
 }
 
-fn lookup(request: &Request<'_>, name: &str) -> Option<Value> {
+/// What a priority class says, and no more: every new pod reads some.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PriorityClass {
+    metadata: Named,
+    #[serde(default)]
+    value: i64,
+    #[serde(default)]
+    preemption_policy: Option<String>,
+    #[serde(default)]
+    global_default: bool,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+fn lookup(request: &Request<'_>, name: &str) -> Option<PriorityClass> {
     let entry = request.api.store().get(&CLASSES.into(), &Key::new("", name))?;
     serde_json::from_slice(&entry.bytes).ok()
 }
 
 /// The class of pods that name none: the lowest of those that offer themselves.
-fn global_default(request: &Request<'_>) -> Option<Value> {
+fn global_default(request: &Request<'_>) -> Option<PriorityClass> {
     let snapshot = request.api.store().snapshot(&CLASSES.into());
-    let classes =
-        snapshot.entries.values().filter_map(|entry| serde_json::from_slice::<Value>(&entry.bytes).ok());
-    classes.filter(|class| class["globalDefault"] == true).min_by_key(|class| class["value"].as_i64())
+    let classes = snapshot.entries.values();
+    classes
+        .filter_map(|entry| serde_json::from_slice::<PriorityClass>(&entry.bytes).ok())
+        .filter(|class| class.global_default)
+        .min_by_key(|class| class.value)
 }

@@ -94,7 +94,7 @@ fn encode_entry(manager: Manager, owned: Owned) -> Value {
     say("operation", if manager.applies { "Apply" } else { "Update" }.into());
     say("apiVersion", owned.api_version.into());
     say("fieldsType", "FieldsV1".into());
-    say("fieldsV1", owned.fields.to_value());
+    say("fieldsV1", owned.fields.into_value());
     if !manager.subresource.is_empty() {
         say("subresource", manager.subresource.into());
     }

@@ -1,6 +1,8 @@
 //! How values merge: what the type table or a CRD's schema says of one place in an object.
 
-use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+use serde_json::Value;
 
 use super::set::{key_step, value_step};
 use crate::schema::structural::{JsonType, Structural};
@@ -139,12 +141,14 @@ impl<'s> At<'s> {
             Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
             _ => return Err("associative list with keys may not have non-map elements".to_owned()),
         };
-        let found: Map<String, Value> = keys
+        let mut found: Vec<(&str, Cow<'_, Value>)> = keys
             .iter()
             .filter_map(|key| {
-                Some((key.to_string(), fields.get(*key).cloned().or_else(|| self.key_default(key))?))
+                let given = fields.get(*key).map(Cow::Borrowed);
+                Some((*key, given.or_else(|| self.key_default(key).map(Cow::Owned))?))
             })
             .collect();
+        found.sort_unstable_by_key(|(key, _)| *key);
         if found.is_empty() {
             let keys: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
             return Err(format!(
@@ -153,7 +157,7 @@ impl<'s> At<'s> {
                 keys.join(" ")
             ));
         }
-        Ok(key_step(found))
+        Ok(key_step(&found))
     }
 
     fn list_keys(self) -> Vec<&'s str> {

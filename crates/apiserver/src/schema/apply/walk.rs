@@ -166,6 +166,10 @@ impl Change {
 
 fn compare_values(before: Option<&Value>, after: Option<&Value>, at: At<'_>) -> Change {
     let mut change = Change::default();
+    if let (None, Some(after)) = (before, after) {
+        change.changed = added(after, at);
+        return change;
+    }
     // Most of an object stays as it is in any one write, and need not be walked.
     if before == after {
         return change;
@@ -186,9 +190,31 @@ fn compare_values(before: Option<&Value>, after: Option<&Value>, at: At<'_>) -> 
             change.changed.is_member |= before.is_some() && after.is_some();
         }
     }
-    change.changed.is_member |= before.is_none();
     change.removed.is_member |= after.is_none();
     change
+}
+
+/// What is new where nothing was: all of it. An object that is created is mostly that.
+fn added(value: &Value, at: At<'_>) -> Node {
+    let mut node = Node { is_member: true, ..Node::default() };
+    match (at.atom(value), value) {
+        (Atom::Map, Value::Object(fields)) => {
+            for (name, value) in fields {
+                if let Some((below, _)) = at.field(name) {
+                    node.below.attach(field_step(name), added(value, below));
+                }
+            }
+        }
+        (Atom::List, Value::Array(items)) => {
+            for item in items {
+                if let Ok(step) = at.step_to(item) {
+                    node.below.attach_element(step, added(item, at.element()));
+                }
+            }
+        }
+        (Atom::Map | Atom::List | Atom::Scalar(_) | Atom::Whole(_), _) => {}
+    }
+    node
 }
 
 fn field<'v>(value: Option<&'v Value>, name: &str) -> Option<&'v Value> {
