@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use krafla_api::{Kind, Scope};
+use krafla_apiserver::schema::spelling::{closest, unknown_fields};
 use serde_json::Value;
 
 /// A file larger than this is no manifest.
@@ -107,6 +108,11 @@ impl Manifest {
                 suggestion(kind_name)
             );
         };
+        let unknown: Vec<String> =
+            unknown_fields(kind, &object).iter().map(|field| field.to_string()).collect();
+        if !unknown.is_empty() {
+            bail!("{place}: {}", unknown.join("; "));
+        }
         if kind.info().scope == Scope::Namespaced {
             let metadata = object
                 .as_object_mut()
@@ -120,15 +126,15 @@ impl Manifest {
     }
 }
 
-/// The same kind in another group, if there is one: a frequent slip.
+/// The kind that was probably meant: misspelt, or of another group.
 fn suggestion(kind_name: &str) -> String {
-    let same_name = Kind::ALL.into_iter().find(|kind| kind.info().kind.eq_ignore_ascii_case(kind_name));
-    same_name.map_or_else(String::new, |kind| {
-        format!(
-            "; did you mean `apiVersion: {}` and `kind: {}`?",
-            kind.info().api_version(),
-            kind.info().kind
-        )
+    let Some(meant) = closest(kind_name, Kind::ALL.into_iter().map(|kind| kind.info().kind)) else {
+        return String::new();
+    };
+    // Where two kinds have one name, it is Volcano's that people run here.
+    let mut of_that_name = Kind::ALL.into_iter().map(Kind::info).filter(|info| info.kind == meant);
+    of_that_name.next().map_or_else(String::new, |info| {
+        format!("; did you mean `apiVersion: {}` and `kind: {}`?", info.api_version(), info.kind)
     })
 }
 
@@ -157,6 +163,12 @@ mod tests {
             "#]],
         );
         check(
+            "apiVersion: batch.volcano.sh/v1alpha1\nkind: Jobb\n",
+            expect![[r#"
+                job.yaml: batch.volcano.sh/v1alpha1 Jobb is not a kind that krafla serves; did you mean `apiVersion: batch.volcano.sh/v1alpha1` and `kind: Job`?
+            "#]],
+        );
+        check(
             "kind: Job\n",
             expect![[r#"
             job.yaml: apiVersion and kind are required; a Volcano Job has `apiVersion: batch.volcano.sh/v1alpha1` and `kind: Job`
@@ -166,6 +178,12 @@ mod tests {
             "apiVersion: v1\nkind: Pod\nmetadata: 7\n",
             expect![[r#"
             job.yaml: metadata must be a map with at least a name
+        "#]],
+        );
+        check(
+            "apiVersion: v1\nkind: Pod\nmetadata: {nmae: a}\nspec: {containers: [{comand: [a]}]}\n",
+            expect![[r#"
+            job.yaml: unknown field metadata.nmae, did you mean name?; unknown field spec.containers[0].comand, did you mean command?
         "#]],
         );
         check(

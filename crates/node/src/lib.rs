@@ -25,7 +25,7 @@ pub mod simulated;
 pub mod status;
 pub mod supervisor;
 
-pub use agent::{Node, NodeConfig};
+pub use agent::{Node, NodeConfig, capacity};
 pub use exec::{ExecError, ExecOptions, Output, Session};
 pub use logs::{LogError, LogOptions, LogStream};
 pub use supervisor::Mode;

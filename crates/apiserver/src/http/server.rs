@@ -51,7 +51,7 @@ pub struct ServerConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -59,7 +59,7 @@ pub enum ServeError {
         source: io::Error,
     },
     /// The files of the data directory cannot be written.
-    #[error("cannot write certificates to {}: {source}", dir.display())]
+    #[error("cannot write certificates to {}", dir.display())]
     Files {
         /// The directory.
         dir: PathBuf,

@@ -24,6 +24,7 @@ pub mod openapi;
 pub mod protobuf;
 pub mod rules;
 pub mod scalar;
+pub mod spelling;
 pub mod strategic;
 pub mod structural;
 pub mod table;

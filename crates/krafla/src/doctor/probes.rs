@@ -30,6 +30,7 @@ pub(super) fn all(data_dir: &Path) -> Vec<Finding> {
     let place = place.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/")).to_owned();
     vec![
         data_directory(data_dir, &place),
+        room(),
         own_view(),
         limits(),
         addresses(),
@@ -38,6 +39,18 @@ pub(super) fn all(data_dir: &Path) -> Vec<Finding> {
         free_space(&place),
         sync_time(&place),
     ]
+}
+
+/// What a gang waits for if it asks for more.
+fn room() -> Finding {
+    let capacity = krafla_node::capacity(0);
+    let of = |resource: &str| capacity.get(resource).map(ToString::to_string).unwrap_or_default();
+    let meaning = format!(
+        "all pods together may ask for {} cpu and {} of memory; a job that asks for more waits, and says so",
+        of("cpu"),
+        of("memory")
+    );
+    Finding::ok("processors and memory", meaning)
 }
 
 fn data_directory(data_dir: &Path, place: &Path) -> Finding {

@@ -96,6 +96,28 @@ fn a_job_that_can_not_start_says_why() {
 }
 
 #[test]
+fn a_misspelt_field_is_refused_with_what_was_meant() {
+    let misspelt = job("true", "").replace("command:", "comand:");
+    let (code, stdout, stderr) = run_text(&misspelt);
+    assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
+    for word in ["job.yaml", "spec.tasks[0].template.spec.containers[0].comand", "did you mean command?"] {
+        assert!(stderr.contains(word), "{word} is missing in: {stderr}");
+    }
+}
+
+#[test]
+fn a_missing_field_is_named() {
+    let (code, _, stderr) =
+        run_text("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\nspec: {}\n");
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("job.yaml") && stderr.contains("task"), "{stderr}");
+    let unnamed = job("true", "").replace("name: main, ", "");
+    let (code, _, stderr) = run_text(&unnamed);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("containers[0].name"), "{stderr}");
+}
+
+#[test]
 fn bad_input_exits_with_2_and_names_file_field_and_remedy() {
     let (code, _, stderr) = run_text("apiVersion: batch/v1\nkind: Sparkle\nmetadata: {name: a}\n");
     assert_eq!(code, Some(2));

@@ -118,6 +118,18 @@ fn a_second_start_on_the_same_data_directory_is_refused() {
 }
 
 #[test]
+fn an_address_in_use_is_told_once() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let dir = tempfile::tempdir().unwrap();
+    let output = krafla().args(["up", "--listen", &address, "--data-dir"]).arg(dir.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(message.contains(&address), "{message}");
+    assert_eq!(message.matches("in use").count(), 1, "{message}");
+}
+
+#[test]
 fn sigterm_stops_krafla_in_order() {
     let mut up = Up::start();
     let pid = up.child().id().to_string();

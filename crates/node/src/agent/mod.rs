@@ -44,6 +44,7 @@ pub(crate) use link::Link;
 pub(crate) use pods::View;
 use pods::{Pods, Taken};
 use refuse::Glance;
+pub use register::capacity;
 pub(crate) use register::{Presence, register};
 pub(crate) use reports::{backoff, changed_fields};
 use worker::Worker;

@@ -21,8 +21,8 @@ pub(crate) struct Presence<'a> {
     pub(crate) ready_because: &'a str,
 }
 
-/// What this machine has: processors, memory, and room for pods.
-pub(super) fn capacity(pods_max: u32) -> BTreeMap<String, Quantity> {
+/// What this machine has: processors, memory, and room for so many pods.
+pub fn capacity(pods_max: u32) -> BTreeMap<String, Quantity> {
     let n_cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let memory_kib =
         fs::read_to_string("/proc/meminfo").ok().and_then(|text| memory_total_kib(&text)).unwrap_or(0);

@@ -201,6 +201,11 @@ impl Structural {
         self.properties.get(name)
     }
 
+    /// The names of the properties that are named.
+    pub(crate) fn property_names(&self) -> impl Iterator<Item = &str> {
+        self.properties.keys().map(String::as_str)
+    }
+
     /// The schema of properties that are not named.
     pub(crate) fn additional_property(&self) -> Option<&Structural> {
         match &self.additional {
