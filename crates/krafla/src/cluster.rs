@@ -1,24 +1,26 @@
 //! A whole cluster in this process: API server, controllers, scheduler, node.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use krafla_apiserver::admit::{Admission, StorageProtection, Volcano};
+use krafla_apiserver::admit::{Admission, ServiceAccounts, StorageProtection, Volcano};
 use krafla_apiserver::gc::Collector;
 use krafla_apiserver::http::write_private;
 use krafla_apiserver::store::Store;
 use krafla_apiserver::{Api, LocalClient, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
 use krafla_node::simulated::{ClusterSize, SimulatedNodes};
-use krafla_node::{Mode, Node, NodeConfig};
+use krafla_node::{Mode, Node, NodeConfig, ServerAccess};
 use krafla_runtime::metrics::Metrics;
 use krafla_runtime::{Client, Engine, SystemClock};
 use krafla_scheduler::Scheduler;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::pod_access::NodeAccess;
+use crate::server_access::OwnServer;
 
 /// How many plans are carried out at once.
 const WORKERS: usize = 8;
@@ -35,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) has_controllers: bool,
     /// What happens to containers when krafla ends.
     pub(crate) mode: Mode,
+    /// Whether it will listen for HTTP: then pods get what they need to talk to the server.
+    pub(crate) is_served: bool,
 }
 
 /// A running cluster.
@@ -47,6 +51,8 @@ pub(crate) struct Cluster {
     tasks: JoinSet<()>,
     node_task: JoinHandle<()>,
     stop_node: oneshot::Sender<()>,
+    tokens: Arc<Tokens>,
+    address: watch::Sender<Option<SocketAddr>>,
 }
 
 impl Cluster {
@@ -55,7 +61,18 @@ impl Cluster {
         std::fs::create_dir_all(&config.data_dir)
             .with_context(|| format!("the data directory {} can not be made", config.data_dir.display()))?;
         let store = if config.in_memory { Store::in_memory() } else { Store::open(&config.data_dir)? };
-        let admission = Admission::default().with(Volcano::default()).with(StorageProtection);
+        let mut admission = Admission::default().with(Volcano::default()).with(StorageProtection);
+        // Where nothing runs, nothing talks to the server.
+        let pods_can_talk = config.is_served && config.simulate.is_none();
+        if pods_can_talk {
+            admission = admission.with(ServiceAccounts);
+        }
+        let tokens = if config.is_served {
+            Tokens::kept_in(&config.data_dir).context("the key of service accounts' tokens")?
+        } else {
+            Tokens::for_now().map_err(anyhow::Error::msg)?
+        };
+        let tokens = Arc::new(tokens);
         let api = Api::new(store.clone(), Arc::new(SystemEnv), admission);
         api.bootstrap().await.context("the cluster's own objects can not be made")?;
         let client: Arc<dyn Client> = Arc::new(LocalClient::new(api.clone()));
@@ -73,7 +90,10 @@ impl Cluster {
         tasks.spawn(run_engine(client.clone(), engine(vec![Box::new(Scheduler::default())], "scheduler")));
 
         let (stop_node, stopped) = oneshot::channel();
-        let node = Arc::new(Node::new(client.clone(), node_config(&config)?));
+        let (address, known_address) = watch::channel(None);
+        let access = OwnServer { api: api.clone(), tokens: tokens.clone(), address: known_address };
+        let access = pods_can_talk.then(|| Arc::new(access) as Arc<dyn ServerAccess>);
+        let node = Arc::new(Node::new(client.clone(), node_config(&config)?, access));
         let (running, simulated) = (node.clone(), config.simulate.clone());
         let pods_of = client.clone();
         let node_task = tokio::spawn(async move {
@@ -85,24 +105,20 @@ impl Cluster {
                 None => running.run(stopped).await,
             }
         });
-        Ok(Cluster { client, node, api, store, metrics, tasks, node_task, stop_node })
+        Ok(Cluster { client, node, api, store, metrics, tasks, node_task, stop_node, tokens, address })
     }
 
     /// Listens for kubectl and others.
-    pub(crate) async fn serve(
-        &mut self,
-        listen: std::net::SocketAddr,
-        data_dir: &Path,
-    ) -> Result<RunningServer> {
-        let tokens = Tokens::kept_in(data_dir).context("the key of service accounts' tokens")?;
+    pub(crate) async fn serve(&mut self, listen: SocketAddr, data_dir: &Path) -> Result<RunningServer> {
         let config = ServerConfig {
             listen,
             data_dir: Some(data_dir.to_owned()),
             pod_access: Some(Arc::new(NodeAccess(self.node.clone()))),
-            tokens: Arc::new(tokens),
+            tokens: self.tokens.clone(),
             controllers: Some(self.metrics.clone()),
         };
         let server = serve(self.api.clone(), Arc::new(SystemEnv), config).await?;
+        self.address.send_replace(Some(server.address()));
         self.tasks.spawn(self.api.clone().run_service_accounts(server.ca_pem().to_owned()));
         Ok(server)
     }

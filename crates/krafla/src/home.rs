@@ -81,6 +81,7 @@ impl Home {
             simulate: None,
             has_controllers: true,
             mode: Mode::EndWithNode,
+            is_served: false,
         };
         let cluster = Cluster::start(config).await?;
         let (client, logs) = (cluster.client.clone(), Logs::Node(cluster.node.clone()));

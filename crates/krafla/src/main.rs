@@ -13,6 +13,7 @@ mod pod_logs;
 mod progress;
 mod run;
 mod screen;
+mod server_access;
 mod submit;
 mod up;
 mod waits;

@@ -21,6 +21,7 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
         has_controllers: !args.without_controllers,
         // Objects in memory are gone with krafla, and nothing could take their containers over.
         mode: if args.in_memory { Mode::EndWithNode } else { Mode::OutliveNode },
+        is_served: true,
     };
     let mut cluster = Cluster::start(config).await?;
     let server = cluster.serve(args.listen, &args.data_dir).await?;

@@ -1,6 +1,7 @@
 //! Runs pods as ordinary processes of this machine.
 //!
 //! ```text
+//!   access       what pods need to talk to the API server
 //!   agent        the node: takes pods from the server, one worker each
 //!   decide       what should happen to a pod now: pure
 //!   exec         commands that run beside a container's own
@@ -13,6 +14,7 @@
 //!   container    one attempt at a container, and its record
 //! ```
 
+mod access;
 mod agent;
 pub mod container;
 pub mod decide;
@@ -25,6 +27,7 @@ pub mod simulated;
 pub mod status;
 pub mod supervisor;
 
+pub use access::ServerAccess;
 pub use agent::{Node, NodeConfig, capacity};
 pub use exec::{ExecError, ExecOptions, Output, Session};
 pub use logs::{LogError, LogOptions, LogStream};

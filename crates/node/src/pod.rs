@@ -453,8 +453,7 @@ pub struct Projected {
     pub default_mode: Option<u32>,
 }
 
-/// One source of a projected volume. Tokens of service accounts are not offered: there is nothing to log in
-/// to.
+/// One source of a projected volume.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
@@ -463,6 +462,18 @@ pub struct ProjectedSource {
     pub secret: Option<SecretVolume>,
     #[serde(rename = "downwardAPI")]
     pub downward_api: Option<DownwardApi>,
+    pub service_account_token: Option<AccountToken>,
+}
+
+/// A token of the pod's account as a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct AccountToken {
+    #[serde(deserialize_with = "null_as_default")]
+    pub audience: String,
+    pub expiration_seconds: Option<i64>,
+    pub path: String,
 }
 
 /// A PersistentVolumeClaim.

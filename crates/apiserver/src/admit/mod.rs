@@ -4,6 +4,7 @@
 //! everything else is settled). Policies run in this process; webhooks, which are asked after them, are the only part of
 //! a write that may wait for the network.
 
+mod account;
 mod limits;
 pub(crate) mod policy;
 mod priority;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+pub use account::ServiceAccounts;
 pub use storage::StorageProtection;
 pub(crate) use storage::{CLAIM_PROTECTION, VOLUME_PROTECTION};
 pub use volcano::Volcano;

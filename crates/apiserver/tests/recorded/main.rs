@@ -81,8 +81,8 @@ fn replay(file: &str) {
     let mut cases = playable(file);
     cases.retain(|case| only.as_ref().map_or(true, |only| only.is_match(&case.id)));
     let n_cases = cases.len();
-    let server = server::shared();
-    let verdicts = RUNTIME.block_on(play_all(server, cases));
+    let cases = cases.into_iter().map(|case| (server::of(&case), case)).collect();
+    let verdicts = RUNTIME.block_on(play_all(cases));
     let deviations = Deviations::read();
     let mut complaints = Vec::new();
     let mut n_passed = 0;
@@ -100,10 +100,9 @@ fn replay(file: &str) {
 }
 
 /// What differs, by case.
-async fn play_all(server: &'static RunningServer, cases: Vec<Case>) -> Vec<(String, Vec<String>)> {
-    let tls = client::connector(server);
-    let plays = cases.into_iter().map(|case| {
-        let client = Client::new(server, tls.clone());
+async fn play_all(cases: Vec<(&'static RunningServer, Case)>) -> Vec<(String, Vec<String>)> {
+    let plays = cases.into_iter().map(|(server, case)| {
+        let client = Client::new(server, client::connector(server));
         tokio::spawn(async move {
             let steps = case.steps();
             let differences = match play::play(client, &case, &steps).await {

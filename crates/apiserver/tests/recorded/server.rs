@@ -3,31 +3,40 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use krafla_apiserver::admit::{Admission, StorageProtection};
+use krafla_apiserver::admit::{Admission, ServiceAccounts, StorageProtection};
 use krafla_apiserver::store::Store;
 use krafla_apiserver::{Api, Collector, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
 use tokio::runtime::Runtime;
 
-/// What this server offers of what cases may need. Authorisation by RBAC is not among it: whoever holds the token may
+use crate::case::Case;
+
+/// What the servers offer of what cases may need. Authorisation by RBAC is not among it: whoever holds the token may
 /// do everything.
-pub(crate) const ABILITIES: [&str; 4] = ["volcano", "gc", "no-quota", "no-serviceaccount"];
+pub(crate) const ABILITIES: [&str; 5] = ["volcano", "gc", "no-quota", "no-serviceaccount", WITH_ACCOUNTS];
+/// What only one of the servers has: pods get an account.
+const WITH_ACCOUNTS: &str = "serviceaccount";
 
 /// Where the server and all cases run.
 pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("the runtime starts")
 });
 
-/// The one server that all areas share: cases keep to namespaces and names of their own.
-pub(crate) fn shared() -> &'static RunningServer {
-    static SERVER: OnceLock<RunningServer> = OnceLock::new();
-    SERVER.get_or_init(|| RUNTIME.block_on(start()))
+/// The server that a case is played on. All areas share it: cases keep to namespaces and names of their own.
+pub(crate) fn of(case: &Case) -> &'static RunningServer {
+    static PLAIN: OnceLock<RunningServer> = OnceLock::new();
+    static ACCOUNTS: OnceLock<RunningServer> = OnceLock::new();
+    let admission = || Admission::default().with(StorageProtection);
+    if case.needs.iter().any(|need| need == WITH_ACCOUNTS) {
+        ACCOUNTS.get_or_init(|| RUNTIME.block_on(start(admission().with(ServiceAccounts))))
+    } else {
+        PLAIN.get_or_init(|| RUNTIME.block_on(start(admission())))
+    }
 }
 
 /// The records were made without Volcano's webhooks: its kinds are stored as their schemas allow. Nobody took the
 /// protection of storage away either.
-async fn start() -> RunningServer {
+async fn start(admission: Admission) -> RunningServer {
     let env = Arc::new(SystemEnv);
-    let admission = Admission::default().with(StorageProtection);
     let api = Api::new(Store::in_memory(), env.clone(), admission);
     api.bootstrap().await.expect("the first objects are made");
     tokio::spawn(api.clone().run_namespaces());

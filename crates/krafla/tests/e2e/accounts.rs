@@ -40,3 +40,41 @@ fn every_namespace_has_an_account_and_the_certificate() {
     assert!(shown.starts_with("-----BEGIN CERTIFICATE-----"), "{shown}");
     up.kubectl_ok(&["delete", "namespace", "n"]);
 }
+
+#[test]
+fn a_pod_can_talk_to_the_server() {
+    let up = Up::start();
+    // What client libraries look for in a pod, seen from the shell.
+    let script = "cd ${KRAFLA_VOLUME_ACCESS:-/var/run/secrets/kubernetes.io/serviceaccount}; \
+        echo $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT; cat namespace; echo; head -1 ca.crt; cat token";
+    let pod = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec:\n  restartPolicy: Never\n  containers:\n  \
+         - {{name: c, image: any, command: [sh, -c, '{script}'], volumeMounts: [{{name: access, mountPath: \
+         /var/run/secrets/kubernetes.io/serviceaccount}}]}}\n  volumes:\n  - name: access\n    projected: {{sources: \
+         [{{serviceAccountToken: {{path: token}}}}, {{configMap: {{name: kube-root-ca.crt}}}}, {{downwardAPI: {{items: \
+         [{{path: namespace, fieldRef: {{fieldPath: metadata.namespace}}}}]}}}}]}}\n"
+    );
+    up.apply(&pod);
+    up.wait_for("pod/p", "{.status.phase}", "Succeeded");
+    let printed = up.kubectl_ok(&["logs", "p"]);
+    let [address, namespace, certificate, token] = printed.lines().collect::<Vec<_>>()[..] else {
+        panic!("{printed}");
+    };
+    let server = up.kubectl_ok(&["config", "view", "-o", "jsonpath={.clusters[0].cluster.server}"]);
+    assert_eq!(format!("https://{address}"), server);
+    assert_eq!((namespace, certificate), ("default", "-----BEGIN CERTIFICATE-----"));
+    let whoami = ["auth", "whoami", "-o", "jsonpath={.status.userInfo.username}", "--token", token];
+    assert_eq!(up.kubectl_ok(&whoami), "system:serviceaccount:default:default");
+}
+
+#[test]
+fn a_pod_gets_its_account_and_the_way_to_the_server() {
+    let up = Up::start();
+    up.kubectl_ok(&["run", "p", "--image=any", "--restart=Never", "--", "true"]);
+    let path = "{.spec.serviceAccountName} {.spec.containers[0].volumeMounts[0].mountPath}";
+    assert_eq!(up.field("pod/p", path), "default /var/run/secrets/kubernetes.io/serviceaccount");
+    up.wait_for("pod/p", "{.status.phase}", "Succeeded");
+    let refused =
+        up.kubectl(&["run", "q", "--image=any", "--overrides", r#"{"spec":{"serviceAccountName":"none"}}"#]);
+    assert!(text(&refused.stderr).contains("serviceaccount \"none\" not found"), "{}", text(&refused.stderr));
+}

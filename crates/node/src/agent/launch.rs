@@ -59,10 +59,11 @@ impl Context {
         if self.pod.spec.volumes.is_empty() {
             return Ok(());
         }
-        let sources = self.fetch(references::of_volumes(&self.pod)).await?;
+        let mut sources = self.fetch(references::of_volumes(&self.pod)).await?;
         let (of_pod, of_claims) = (self.volumes_of_pod(), self.shared.config.claims());
         let places = Places { of_pod: &of_pod, of_claims: &of_claims };
         let not_mounted = |message: String| Problem { reason: "ContainerCreating", message };
+        self.add_tokens(&mut sources).map_err(|why| not_mounted(format!("no token for the pod: {why}")))?;
         let volumes = volumes::desired(&self.pod, places, &self.facts(), &sources)
             .map_err(|missing| not_mounted(format!("a volume can not be made: {missing}")))?;
         let write = move || {
@@ -76,6 +77,15 @@ impl Context {
         outcome.unwrap_or_else(|error| Err(error.to_string())).map_err(not_mounted)
     }
 
+    /// Adds the tokens of the pod's account that its volumes ask for.
+    fn add_tokens(&self, sources: &mut Sources) -> Result<(), String> {
+        let Some(access) = &self.shared.access else { return Ok(()) };
+        for wanted in references::tokens_of_volumes(&self.pod) {
+            sources.insert_token(wanted.clone(), access.token(&self.pod, wanted)?);
+        }
+        Ok(())
+    }
+
     /// How to start one of the pod's containers.
     pub(crate) async fn launch(&self, id: ContainerId, backoff_seconds: u32) -> Result<Launch, Problem> {
         let container =
@@ -87,7 +97,9 @@ impl Context {
         let variables = variables(&self.pod, container, &self.facts(), &sources)?;
         let argv = command_line(container, &variables);
         let message = id.place(&self.shared.config.pods()).with_added_extension(MESSAGE_EXTENSION);
-        let env = self.environment(container, &message, variables);
+        let mut env = self.environment(container, &message);
+        env.extend(self.way_to_server().await);
+        env.extend(variables);
         let working_dir = match container.working_dir.as_str() {
             "" => self.shared.config.workdir.clone(),
             named => self.shared.config.workdir.join(named),
@@ -105,14 +117,22 @@ impl Context {
         })
     }
 
-    /// What the process inherits from krafla, what it is told of its pod, and what the manifest says, in this
-    /// order.
-    fn environment(
-        &self,
-        container: &Container,
-        message: &Path,
-        variables: BTreeMap<String, String>,
-    ) -> BTreeMap<String, String> {
+    /// What programs in pods look for to find the API server.
+    async fn way_to_server(&self) -> BTreeMap<String, String> {
+        let Some(access) = &self.shared.access else { return BTreeMap::new() };
+        let address = access.address().await;
+        let port = address.port().to_string();
+        let variables = [
+            ("KUBERNETES_SERVICE_HOST", address.ip().to_string()),
+            ("KUBERNETES_SERVICE_PORT", port.clone()),
+            ("KUBERNETES_SERVICE_PORT_HTTPS", port),
+        ];
+        variables.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    /// What the process inherits from krafla, and then what it is told of its pod. What the manifest says comes
+    /// after it.
+    fn environment(&self, container: &Container, message: &Path) -> BTreeMap<String, String> {
         let mut environment: BTreeMap<_, _> = self.shared.config.env.iter().cloned().collect();
         environment.insert("HOSTNAME".to_owned(), self.pod.hostname().to_owned());
         environment.insert("KRAFLA_TERMINATION_MESSAGE".to_owned(), message.display().to_string());
@@ -121,7 +141,6 @@ impl Context {
                 environment.insert(volume_variable(&mount.name), path.display().to_string());
             }
         }
-        environment.extend(variables);
         environment
     }
 

@@ -49,6 +49,7 @@ pub(crate) use register::{Presence, register};
 pub(crate) use reports::{backoff, changed_fields};
 use worker::Worker;
 
+use crate::access::ServerAccess;
 use crate::pod::Pod;
 use crate::supervisor::Mode;
 use crate::supervisor::protocol::Request;
@@ -128,6 +129,7 @@ pub(crate) struct Shared {
     hosts: Hosts,
     isolation: Isolation,
     capacity: BTreeMap<String, Quantity>,
+    access: Option<Arc<dyn ServerAccess>>,
 }
 
 /// Runs the pods that are bound to it as processes of this machine.
@@ -137,8 +139,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node that does nothing yet.
-    pub fn new(client: Arc<dyn Client>, config: NodeConfig) -> Node {
+    /// A node that does nothing yet. With `access`, its pods can talk to the API server.
+    pub fn new(client: Arc<dyn Client>, config: NodeConfig, access: Option<Arc<dyn ServerAccess>>) -> Node {
         let mut capacity = register::capacity(config.pods_max);
         capacity.extend(config.capacity.clone());
         let pods = Pods::new(Addresses::beginning_at(config.root.as_os_str().as_encoded_bytes()));
@@ -146,7 +148,7 @@ impl Node {
         let hosts = Hosts::new(config.root.join("hosts"));
         let isolation = Isolation::default();
         let clock = Arc::new(SystemClock);
-        let shared = Shared { config, client, clock, pods, link, hosts, isolation, capacity };
+        let shared = Shared { config, client, clock, pods, link, hosts, isolation, capacity, access };
         Node { shared: Arc::new(shared), requests: Mutex::new(Some(requests)) }
     }
 

@@ -7,6 +7,9 @@ use crate::container::is_file_name;
 use crate::pod::{Container, Pod, Volume, VolumeMount};
 use crate::supervisor::stage::{Mount, Sandbox};
 
+/// How the names of volumes begin that the server gives to pods by itself.
+const ACCESS_VOLUME: &str = "kube-api-access-";
+
 impl Context {
     /// None if there is nothing to see, for a plain process starts faster, or if this machine does not allow
     /// it.
@@ -47,7 +50,9 @@ impl Context {
             return None;
         }
         let why = self.shared.isolation.check(&self.shared.config).await.err()?;
-        let volumes = container.volume_mounts.iter().map(|mount| {
+        // What nobody asked for is not missed.
+        let asked_for = container.volume_mounts.iter().filter(|mount| !mount.name.starts_with(ACCESS_VOLUME));
+        let volumes = asked_for.map(|mount| {
             format!(
                 "volume {:?} is not at {} but at ${}",
                 mount.name,
@@ -58,6 +63,9 @@ impl Context {
         let names = (!self.pod.spec.subdomain.is_empty())
             .then(|| "the host names of its peers are unknown".to_owned());
         let lacks: Vec<_> = volumes.chain(names).collect();
+        if lacks.is_empty() {
+            return None;
+        }
         Some(format!(
             "container {}: {}, because mounts are not possible: {why}",
             container.name,

@@ -1,10 +1,10 @@
-//! Which ConfigMaps and Secrets a pod names.
+//! Which ConfigMaps, Secrets and tokens a pod names.
 
 use std::collections::BTreeSet;
 
 use krafla_api::Kind;
 
-use crate::pod::{ConfigMapVolume, Container, Pod, SecretVolume, Volume};
+use crate::pod::{AccountToken, ConfigMapVolume, Container, Pod, SecretVolume, Volume};
 
 /// A ConfigMap or Secret of the pod's namespace: its kind and name.
 pub type Reference = (Kind, String);
@@ -27,6 +27,14 @@ pub fn of_environment(container: &Container) -> BTreeSet<Reference> {
 /// All that a pod's volumes name.
 pub fn of_volumes(pod: &Pod) -> BTreeSet<Reference> {
     pod.spec.volumes.iter().flat_map(of_volume).collect()
+}
+
+/// The tokens of its account that a pod's volumes hold.
+pub fn tokens_of_volumes(pod: &Pod) -> impl Iterator<Item = &AccountToken> {
+    let projected = pod.spec.volumes.iter().filter_map(|volume| volume.projected.as_ref());
+    projected
+        .flat_map(|projected| &projected.sources)
+        .filter_map(|source| source.service_account_token.as_ref())
 }
 
 fn of_volume(volume: &Volume) -> Vec<Reference> {

@@ -1,4 +1,4 @@
-//! What ConfigMaps and Secrets hold.
+//! What volumes and variables are made of: what ConfigMaps and Secrets hold, and tokens.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,17 @@ use krafla_api::meta::null_as_default;
 use serde::Deserialize;
 
 use super::references::Reference;
+use crate::pod::AccountToken;
 
 /// What a ConfigMap or Secret holds, by key.
 pub type Data = BTreeMap<String, Vec<u8>>;
 
-/// The fetched ConfigMaps and Secrets; none for those that do not exist.
+/// The fetched ConfigMaps and Secrets, none for those that do not exist, and tokens.
 #[derive(Clone, Debug, Default)]
-pub struct Sources(BTreeMap<Reference, Option<Data>>);
+pub struct Sources {
+    objects: BTreeMap<Reference, Option<Data>>,
+    tokens: BTreeMap<AccountToken, String>,
+}
 
 /// What a pod needs and there is not. The words are a kubelet's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,12 +50,22 @@ pub enum Missing {
 impl Sources {
     /// Takes in the answer to one reference.
     pub fn insert(&mut self, reference: Reference, data: Option<Data>) {
-        self.0.insert(reference, data);
+        self.objects.insert(reference, data);
+    }
+
+    /// Takes in a token.
+    pub fn insert_token(&mut self, wanted: AccountToken, token: String) {
+        self.tokens.insert(wanted, token);
+    }
+
+    /// A token; none if there is no server to talk to.
+    pub fn token(&self, wanted: &AccountToken) -> Option<&str> {
+        self.tokens.get(wanted).map(String::as_str)
     }
 
     /// All keys of an object; none if it is missing and may be.
     pub fn all(&self, kind: Kind, name: &str, optional: Option<bool>) -> Result<Option<&Data>, Missing> {
-        match self.0.get(&(kind, name.to_owned())) {
+        match self.objects.get(&(kind, name.to_owned())) {
             Some(Some(data)) => Ok(Some(data)),
             _ if optional == Some(true) => Ok(None),
             _ => Err(Missing::Object { kind, name: name.to_owned() }),

@@ -14,6 +14,8 @@ use crate::pod::{DownwardApi, HostPath, KeyToPath, Pod, Volume};
 
 /// Kubernetes' default for files from ConfigMaps, Secrets and fields.
 const FILE_MODE: u32 = 0o644;
+/// Tokens are for the pod's processes alone, which run as whoever runs the node.
+const TOKEN_MODE: u32 = 0o600;
 
 /// One volume of a pod, ready to be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,6 +133,11 @@ fn files(
             }
             if let Some(downward) = &source.downward_api {
                 files.of_fields(downward, mode)?;
+            }
+            if let Some(wanted) = &source.service_account_token
+                && let Some(token) = sources.token(wanted)
+            {
+                files.add(&wanted.path, token.as_bytes().to_vec(), Some(TOKEN_MODE))?;
             }
         }
     } else {
@@ -272,6 +279,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
+    use crate::pod::AccountToken;
 
     fn check(volume: serde_json::Value, expected: Expect) {
         let pod: Pod = serde_json::from_value(serde_json::json!({
@@ -282,6 +290,9 @@ mod tests {
         let data: Data = [("a.txt".to_owned(), b"A".to_vec()), ("b.txt".to_owned(), b"B".to_vec())].into();
         sources.insert((Kind::ConfigMap, "cm".to_owned()), Some(data.clone()));
         sources.insert((Kind::Secret, "s".to_owned()), Some(data));
+        let wanted =
+            AccountToken { path: "token".into(), expiration_seconds: Some(3607), ..Default::default() };
+        sources.insert_token(wanted, "TOKEN".to_owned());
         let places = Places { of_pod: Path::new("/pod"), of_claims: Path::new("/claims") };
         let text = match desired(&pod, places, &Facts::default(), &sources) {
             Ok(volumes) => volumes.iter().map(print).collect(),
@@ -357,6 +368,8 @@ mod tests {
             {"configMap": {"name": "cm", "items": [{"key": "a.txt", "path": "a"}]}},
             {"secret": {"name": "s", "items": [{"key": "b.txt", "path": "b"}]}},
             {"downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
+            {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
+            {"serviceAccountToken": {"path": "vault", "audience": "nobody gives this one"}},
         ]);
         check(
             serde_json::json!({"name": "v", "projected": {"sources": sources, "defaultMode": 0o440}}),
@@ -364,6 +377,7 @@ mod tests {
                 /pod/v/a 440 A
                 /pod/v/b 440 B
                 /pod/v/labels 440 app="x"
+                /pod/v/token 600 TOKEN
             "#]],
         );
     }

@@ -48,7 +48,7 @@ impl Machine {
         let supervisor = vec![env!("CARGO_BIN_EXE_krafla-node-supervisor").into()];
         let mut config = NodeConfig::new("here", self.root(), self.workdir(), supervisor, self.mode);
         config.isolation = self.isolation;
-        let node = Arc::new(Node::new(Arc::new(self.server.clone()), config));
+        let node = Arc::new(Node::new(Arc::new(self.server.clone()), config, None));
         let (stop, stopped) = oneshot::channel::<()>();
         let runner = node.clone();
         let task = tokio::spawn(async move {

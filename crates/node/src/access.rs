@@ -1,0 +1,16 @@
+//! What pods need to talk to the API server of their cluster.
+
+use std::net::SocketAddr;
+
+use futures_util::future::BoxFuture;
+
+use crate::pod::{AccountToken, Pod};
+
+/// The way to the API server, for pods. A node without one runs pods that have nothing to talk to.
+pub trait ServerAccess: Send + Sync {
+    /// A token of the pod's account, good for as long as the pod.
+    fn token(&self, pod: &Pod, wanted: &AccountToken) -> Result<String, String>;
+
+    /// Where the server listens, as soon as it does.
+    fn address(&self) -> BoxFuture<'_, SocketAddr>;
+}
