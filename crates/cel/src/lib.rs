@@ -30,6 +30,7 @@ use std::fmt;
 
 pub use eval::{Budget, EvalError};
 pub use library::{Cidr, Semver, Url};
+pub use parser::is_reserved;
 pub use types::{FieldType, ListType, MapType, ObjectType, Opaque, Order, Size, Type};
 pub use value::{Key, List, Map, Text, Value};
 

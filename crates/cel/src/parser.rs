@@ -11,7 +11,7 @@ const HEIGHT_MAX: usize = 100;
 const OPERANDS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, \
                         BYTES, IDENTIFIER}";
 
-/// Words that cannot be names.
+/// Words that cannot be names, besides those of the grammar itself.
 const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -31,6 +31,11 @@ const RESERVED: [&str; 17] = [
     "void",
     "while",
 ];
+
+/// Whether a word belongs to the language, so that nothing can be called by it.
+pub fn is_reserved(word: &str) -> bool {
+    matches!(word, "true" | "false" | "null" | "in") || RESERVED.contains(&word)
+}
 
 /// Reads an expression.
 pub(crate) fn parse(source: &str) -> Result<Expr, CompileError> {

@@ -80,6 +80,7 @@ impl Cluster {
         let mut tasks = JoinSet::new();
         tasks.spawn(api.clone().run_namespaces());
         tasks.spawn(api.clone().run_quotas());
+        tasks.spawn(api.clone().run_budgets());
         tasks.spawn(api.clone().run_storage_protection());
         tasks.spawn(Collector::new(api.clone()).run());
         let metrics = Arc::<Metrics>::default();

@@ -140,9 +140,16 @@ fn in_scope(pod: &Value, scope: &str, operator: &str, values: &[&str]) -> bool {
     }
 }
 
-/// What a quota would be used to with one more object, or why there is not enough left. `None` if the object is none of
-/// the quota's business.
-pub fn charge(quota: &Value, plural: &str, group: &str, object: &Value) -> Option<Result<Amounts, String>> {
+/// What a quota would be used to with one more object, or with what a changed one costs more than before; or why there is
+/// not enough left. `None` if the object is none of the quota's business. What costs less is given back when the quota is
+/// counted anew.
+pub fn charge(
+    quota: &Value,
+    plural: &str,
+    group: &str,
+    object: &Value,
+    before: Option<&Value>,
+) -> Option<Result<Amounts, String>> {
     let name = quota.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let hard = amounts(quota.pointer("/status/hard"));
     let used = amounts(quota.pointer("/status/used"));
@@ -150,13 +157,18 @@ pub fn charge(quota: &Value, plural: &str, group: &str, object: &Value) -> Optio
         return None;
     }
     let limited: Vec<&String> = hard.keys().filter(|limited| concerns(limited, plural, group)).collect();
-    if plural == "pods" && group.is_empty() {
+    if plural == "pods" && group.is_empty() && before.is_none() {
         let unsaid = unsaid(&limited, object);
         if !unsaid.is_empty() {
             return Some(Err(format!("failed quota: {name}: must specify {unsaid}")));
         }
     }
     let mut cost = usage(plural, group, object);
+    for (resource, paid) in before.map(|before| usage(plural, group, before)).unwrap_or_default() {
+        if let Some(amount) = cost.get_mut(&resource) {
+            *amount -= paid;
+        }
+    }
     cost.retain(|resource, amount| limited.contains(&resource) && *amount > Quantity::ZERO);
     if cost.is_empty() {
         return None;
@@ -260,7 +272,7 @@ mod tests {
 
     fn check(status: Value, pod: &Value, expected: Expect) {
         let quota = json!({"metadata": {"name": "q"}, "status": status});
-        let shown = match charge(&quota, "pods", "", pod) {
+        let shown = match charge(&quota, "pods", "", pod, None) {
             None => "nothing".to_owned(),
             Some(Err(why)) => why,
             Some(Ok(used)) => {

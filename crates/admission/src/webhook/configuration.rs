@@ -192,9 +192,21 @@ fn validate_conditions(conditions: &At<'_>, verdict: &mut Verdict) {
     if list.len() > CONDITIONS_MAX {
         verdict.too_many(conditions.path(), list.len(), CONDITIONS_MAX);
     }
-    if !list.is_empty() {
-        let why = "conditions are not evaluated by this server; say it with rules, namespaceSelector or objectSelector";
-        verdict.forbidden(conditions.path(), why);
+    let mut seen = Vec::new();
+    for condition in list {
+        let (name, expression) = (condition.get("name"), condition.get("expression"));
+        if name.text().is_empty() {
+            verdict.required(name.path(), "");
+        } else {
+            verdict.invalid_each(name.path(), name.text(), names::qualified_name(name.text()));
+        }
+        if seen.contains(&name.text()) {
+            verdict.duplicate(name.path(), name.text());
+        }
+        seen.push(name.text());
+        if expression.text().trim().is_empty() {
+            verdict.required(expression.path(), "");
+        }
     }
 }
 
@@ -260,12 +272,15 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_nobody_would_look_at_is_refused() {
+    fn conditions_have_names_of_their_own() {
+        let conditions = json!([{"name": "a", "expression": "true"}, {"name": "a", "expression": " "}, {}]);
         check(
-            json!({"matchConditions": [{"name": "x", "expression": "true"}]}),
-            expect![
-                "webhooks[0].matchConditions: Forbidden: conditions are not evaluated by this server; say it with rules, namespaceSelector or objectSelector"
-            ],
+            json!({"matchConditions": conditions}),
+            expect![[r#"
+                webhooks[0].matchConditions[1].name: Duplicate value: "a"
+                webhooks[0].matchConditions[1].expression: Required value
+                webhooks[0].matchConditions[2].name: Required value
+                webhooks[0].matchConditions[2].expression: Required value"#]],
         );
     }
 }

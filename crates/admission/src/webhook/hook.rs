@@ -20,11 +20,23 @@ pub struct Hook {
     pub namespace_selector: LabelSelector,
     /// For objects with which labels.
     pub object_selector: LabelSelector,
+    /// What must hold for it to be asked.
+    pub match_conditions: Vec<Condition>,
     failure_policy: String,
     match_policy: String,
     reinvocation_policy: String,
     /// How long it may take.
     pub timeout_seconds: u32,
+}
+
+/// Something that must hold, as an expression.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Condition {
+    /// The name by which messages call it.
+    pub name: String,
+    /// The expression.
+    pub expression: String,
 }
 
 /// Whom to call: either of the two.

@@ -14,5 +14,5 @@ mod review;
 
 pub use configuration::{default, validate};
 pub(crate) use hook::selects;
-pub use hook::{Client, Hook, Rule, Service, Target, Verb, hooks};
+pub use hook::{Client, Condition, Hook, Rule, Service, Target, Verb, hooks};
 pub use review::{Answer, Place, Question, Unreadable, read};

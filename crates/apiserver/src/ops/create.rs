@@ -118,7 +118,7 @@ impl Api {
         self.admission().validate(self, resource, Operation::Create, object, None)?;
         self.validate_by_webhooks(resource, Part::Main, options, object, None).await?;
         // Last of all, since it is charged for good.
-        self.charge(resource, object, options).await
+        self.charge(resource, object, None, options).await
     }
 
     async fn put_new(&self, resource: &Resource, object: Value) -> Result<Answer, Status> {

@@ -14,6 +14,7 @@
 
 mod accounts;
 mod apply;
+mod budgets;
 mod create;
 mod definitions;
 mod delete;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::ownership::Ownership;
 use super::update::wrong_uid;
-use super::{Answer, Api, DeleteOptions, Deleted, Part, WriteOptions};
+use super::{Answer, Api, DeleteOptions, Deleted, Part, WriteOptions, parse};
 use crate::object;
 use crate::registry::Resource;
 use crate::status::{Qualified, Status};
@@ -52,6 +52,7 @@ impl Api {
             return Err(Status::bad_request("name in URL does not match name in Eviction object"));
         }
         let entry = self.stored(pods, pod)?;
+        self.spend_budget(&parse(&entry)?, options.dry_run).await?;
         if options.uid.is_none() && !options.dry_run && !entry.meta.is_deleting {
             self.mark_disrupted(pods, pod).await?;
         }

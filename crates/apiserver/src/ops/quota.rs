@@ -1,4 +1,5 @@
-//! Quotas: what a new object costs is charged before it is stored, and what goes is counted out again later.
+//! Quotas: what a new object costs, or a changed one costs more, is charged before it is stored, and what goes is counted
+//! out again later.
 //!
 //! A charge is a write to the quota on the condition that nobody else charged it meanwhile, so a quota is never overdrawn
 //! by two at once. If the object is not stored after all, the quota stays charged until it is counted anew; the other
@@ -7,6 +8,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use krafla_admission::builtin::quota;
 use krafla_api::{Key, Quantity};
 use serde_json::{Value, json};
@@ -23,11 +26,12 @@ const QUOTAS: &str = "resourcequotas";
 const GATHERING: Duration = Duration::from_millis(200);
 
 impl Api {
-    /// Charges all quotas of a namespace with a new object, or refuses it.
+    /// Charges all quotas of a namespace with a new object, or with what a changed one costs more, or refuses it.
     pub(super) async fn charge(
         &self,
         resource: &Resource,
         object: &Value,
+        before: Option<&Value>,
         options: &WriteOptions,
     ) -> Result<(), Status> {
         let quotas = self.store().snapshot(&QUOTAS.into());
@@ -38,11 +42,11 @@ impl Api {
         let Some(of_quotas) = self.registry().find("", "v1", QUOTAS) else { return Ok(()) };
         let (plural, group) = (&resource.names.plural, &resource.names.group);
         for entry in quotas.range(Some(object::namespace(object)), None) {
-            if quota::charge(&parse(entry)?, plural, group, object).is_none() {
+            if quota::charge(&parse(entry)?, plural, group, object, before).is_none() {
                 continue;
             }
             let options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
-            let charged = |old: &Value| match quota::charge(old, plural, group, object) {
+            let charged = |old: &Value| match quota::charge(old, plural, group, object, before) {
                 None => Ok(old.clone()),
                 Some(Ok(used)) => Ok(with_status(old, "used", &used)),
                 Some(Err(why)) => Err(Status::forbidden(&resource.qualified(), object::name(object), &why)),
@@ -57,6 +61,22 @@ impl Api {
             }
         }
         Ok(())
+    }
+
+    /// Charges what a change costs; none where a change costs nothing. The charge is itself a change, of the quota, so its
+    /// future has to be of a known size.
+    pub(super) fn charge_for_change<'a>(
+        &'a self,
+        resource: &'a Resource,
+        part: Part,
+        (new, old): (&'a Value, &'a Value),
+        options: &'a WriteOptions,
+    ) -> Option<BoxFuture<'a, Result<(), Status>>> {
+        let can_cost = matches!(
+            (part, resource.storage.as_str()),
+            (Part::Main, "persistentvolumeclaims" | "services") | (Part::Own("resize"), "pods")
+        );
+        can_cost.then(|| self.charge(resource, new, Some(old), options).boxed())
     }
 
     /// Counts what quotas limit, whenever something of it changes, for as long as it is polled.
@@ -142,7 +162,6 @@ fn with_status(quota: &Value, field: &str, amounts: &quota::Amounts) -> Value {
 mod tests {
     use std::sync::Arc;
 
-    use futures_util::FutureExt;
     use krafla_api::Kind;
 
     use super::*;
@@ -199,6 +218,40 @@ mod tests {
         count(&api);
         assert_eq!(used(&api)["pods"], "0");
         create(&api, Kind::Pod, pod("b")).unwrap();
+    }
+
+    #[test]
+    fn a_claim_that_grows_is_charged_for_its_growth() {
+        let api = cluster();
+        let quotas = api.registry().find("", "v1", QUOTAS).unwrap();
+        let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"requests.storage": "5Gi"}}});
+        let options = WriteOptions::default();
+        api.create(&quotas, "default", quota, &options).now_or_never().unwrap().unwrap();
+        count(&api);
+        let class =
+            json!({"metadata": {"name": "growing"}, "provisioner": "p", "allowVolumeExpansion": true});
+        let classes = api.registry().find("storage.k8s.io", "v1", "storageclasses").unwrap();
+        api.create(&classes, "", class, &options).now_or_never().unwrap().unwrap();
+        let claim = json!({"metadata": {"name": "c"}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "storageClassName": "growing",
+            "resources": {"requests": {"storage": "2Gi"}},
+        }});
+        create(&api, Kind::PersistentVolumeClaim, claim).unwrap();
+        let claims = api.registry().of_kind(Kind::PersistentVolumeClaim).unwrap();
+        let key = Key::new("default", "c");
+        let bind = crate::patch::Patch::Merge(json!({"status": {"phase": "Bound"}}));
+        api.patch(&claims, &key, Part::Status, &bind, &options).now_or_never().unwrap().unwrap();
+        let grow = |size: &str| {
+            let patch = json!({"spec": {"resources": {"requests": {"storage": size}}}});
+            let patch = crate::patch::Patch::Merge(patch);
+            api.patch(&claims, &key, Part::Main, &patch, &options).now_or_never().unwrap()
+        };
+        grow("4Gi").unwrap();
+        assert_eq!(used(&api), json!({"requests.storage": "4Gi"}));
+        let why = "exceeded quota: q, requested: requests.storage=2Gi, used: requests.storage=4Gi, limited: \
+                   requests.storage=5Gi";
+        let refused = grow("6Gi").unwrap_err().message;
+        assert_eq!(refused, format!("persistentvolumeclaims \"c\" is forbidden: {why}"));
     }
 
     #[test]

@@ -137,7 +137,10 @@ impl Api {
         if part.is_asked_about() {
             self.validate_by_webhooks(resource, part, options, new, Some(old)).await?;
         }
-        Ok(())
+        match self.charge_for_change(resource, part, (new, old), options) {
+            Some(charge) => charge.await,
+            None => Ok(()),
+        }
     }
 
     async fn put_changed(

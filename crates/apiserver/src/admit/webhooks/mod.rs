@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   this file        who is asked, in which order, and what follows from the answers
+//!   conditions.rs    expressions that say whether a webhook is asked at all
 //!   destination.rs   where a webhook listens: an address, or a service's pods
 //!   https.rs         one question and one answer over the network
 //! ```
@@ -10,6 +11,7 @@
 //!
 //! **Invariant:** without configurations nobody waits: a write then costs two look-ups in the store and no more.
 
+pub(crate) mod conditions;
 mod destination;
 mod https;
 mod refusal;
@@ -154,7 +156,12 @@ impl Call<'_> {
         let asked = Place { target: *concerned, ..*requested };
         let uid = self.api.env().uid();
         let question = self.question(&uid.0, asked, *requested, object);
-        match self.answer(caller, hook, &uid.0, question).await {
+        let answer = match conditions::hold(&hook.match_conditions, object::at(&question, "/request")) {
+            Ok(false) => return Ok(None),
+            Ok(true) => self.answer(caller, hook, &uid.0, question.to_string().into()).await,
+            Err(why) => Err(why),
+        };
+        match answer {
             Ok(answer) => {
                 self.warnings.extend(answer.warnings.clone());
                 match &answer.refusal {
@@ -223,7 +230,7 @@ impl Call<'_> {
         serde_json::from_slice(&entry.bytes).ok()
     }
 
-    fn question(&self, uid: &str, asked: Place<'_>, requested: Place<'_>, object: &Value) -> Bytes {
+    fn question(&self, uid: &str, asked: Place<'_>, requested: Place<'_>, object: &Value) -> Value {
         let question = Question {
             uid,
             asked,
@@ -235,6 +242,6 @@ impl Call<'_> {
             old: self.old,
             is_dry_run: self.is_dry_run,
         };
-        question.to_json().to_string().into()
+        question.to_json()
     }
 }

@@ -225,6 +225,18 @@ fn deletions_and_changes_are_asked_about_with_what_is_stored() {
 }
 
 #[test]
+fn only_requests_that_fulfil_the_conditions_are_asked_about() {
+    let world = World::new(|_, _| Ok(json!({"allowed": false})));
+    let condition = json!([{"name": "only-b", "expression": "object.metadata.name == 'b'"}]);
+    world.hook(VALIDATING, "check", json!({"matchConditions": condition}));
+    world.create("a", &world.options).unwrap();
+    says(
+        world.create("b", &world.options),
+        expect![[r#"400 : admission webhook "check.example.com" denied the request without explanation"#]],
+    );
+}
+
+#[test]
 fn configurations_are_nobodys_business() {
     let world = World::new(|_, _| Err("nobody there".into()));
     let all = json!([{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}]);

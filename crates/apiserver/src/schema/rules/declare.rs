@@ -13,30 +13,6 @@ use crate::object;
 
 /// The largest request that kube-apiserver reads.
 const REQUEST_BYTES_MAX: u64 = 3 * 1024 * 1024;
-/// Words of the language; a field of such a name is called by it only between underscores.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// The type of the values of a schema. `is_object` says that they are whole objects, which have metadata. Of what a schema says
 /// nothing about, expressions can say nothing either.
@@ -130,7 +106,8 @@ fn object_type(schema: &Value, name: &str, is_object: bool) -> Type {
 
 /// A field's name in expressions: names may have letters, digits and underscores, everything else is spelt out.
 fn property_name(name: &str) -> String {
-    if RESERVED.contains(&name) {
+    // A field that is called like a word of the language is called by it only between underscores.
+    if krafla_cel::is_reserved(name) {
         return format!("__{name}__");
     }
     name.replace("__", "__underscores__")
