@@ -50,16 +50,17 @@ pub(super) fn create(
     if !group.is_admitted() {
         return;
     }
-    let mut existing: BTreeSet<(&str, i32)> = pods.all().map(|pod| (pod.task, pod.index)).collect();
+    let existing: BTreeSet<(&str, i32)> = pods.all().map(|pod| (pod.task, pod.index)).collect();
+    let mut planned: BTreeSet<(&str, i32)> = BTreeSet::new();
     let mut room = NEW_PODS_PER_PLAN_MAX;
     for task in &job.spec.tasks {
         if !dependency::is_met(job, task, pods) {
             continue;
         }
         let n_done = usize::try_from(pods.n_removed_after_success(&task.name)).unwrap_or(0);
-        let missing: Vec<i32> =
-            (0..task.replicas).filter(|index| !existing.contains(&(&task.name, *index))).collect();
-        for index in missing.into_iter().skip(n_done) {
+        // Not collected: a task may ask for two thousand million pods.
+        let missing = (0..task.replicas).filter(|index| !existing.contains(&(&task.name, *index)));
+        for index in missing.skip(n_done) {
             if room == 0 {
                 return;
             }
@@ -68,8 +69,11 @@ pub(super) fn create(
                 plan.notes.push(name_taken(&name));
                 continue;
             }
+            // Two tasks of one name, which admission refuses, are one.
+            if !planned.insert((&task.name, index)) {
+                continue;
+            }
             room -= 1;
-            existing.insert((&task.name, index));
             let object = build(job, parts, task, index, &name);
             plan.steps.push(Step::Create { kind: Kind::Pod, object });
         }

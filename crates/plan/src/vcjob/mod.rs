@@ -245,7 +245,7 @@ fn provide(
     snapshot: &Snapshot<'_>,
     plan: &mut Plan,
 ) {
-    let held = job.queue_problem(snapshot).map_or_else(
+    let held = job.task_problem().or_else(|| job.queue_problem(snapshot)).map_or_else(
         || {
             forward(job, plan);
             plugins::ensure(job, plugins, snapshot, plan)?;
@@ -294,10 +294,12 @@ struct Hold {
 }
 
 impl Hold {
+    const NO_TASKS: &'static str = "NoTasks";
     const QUEUE_NOT_FOUND: &'static str = "QueueNotFound";
     const PVC_ERROR: &'static str = "PVCError";
     const PLUGIN_ERROR: &'static str = "PluginError";
-    const REASONS: [&'static str; 3] = [Hold::QUEUE_NOT_FOUND, Hold::PVC_ERROR, Hold::PLUGIN_ERROR];
+    const REASONS: [&'static str; 4] =
+        [Hold::NO_TASKS, Hold::QUEUE_NOT_FOUND, Hold::PVC_ERROR, Hold::PLUGIN_ERROR];
 }
 
 /// One job as all its modules see it.
@@ -322,6 +324,12 @@ impl<'a> Job<'a> {
 
     fn phase(&self) -> &JobPhase {
         &self.status.state.phase
+    }
+
+    /// Admission refuses a job without tasks; one that was stored without being asked has nothing to run.
+    fn task_problem(&self) -> Option<Hold> {
+        let message = "spec.tasks is empty, so there is nothing to run; create the job anew with a task";
+        self.spec.tasks.is_empty().then(|| Hold { reason: Hold::NO_TASKS, message: message.to_owned() })
     }
 
     /// A job without its queue can have no PodGroup.

@@ -147,7 +147,8 @@ pub(super) fn advance(job: &Job<'_>, pods: &Pods<'_>) -> Next {
 fn pending(job: &Job<'_>, pods: &Pods<'_>) -> JobPhase {
     let counts = pods.counts();
     let started = counts.running.saturating_add(counts.succeeded).saturating_add(counts.failed);
-    if job.spec.min_available <= started { JobPhase::Running } else { JobPhase::Pending }
+    let has_started = job.spec.min_available <= started && !job.spec.tasks.is_empty();
+    if has_started { JobPhase::Running } else { JobPhase::Pending }
 }
 
 /// Volcano: state/running.go. minSuccess is looked at before minAvailable.

@@ -1,5 +1,6 @@
 //! Decision tables: a world in, the printed plan out.
 
+mod absurd;
 mod fixture;
 mod life;
 mod volcano;
