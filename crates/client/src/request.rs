@@ -5,7 +5,7 @@ use krafla_api::{Key, Kind, Scope};
 use krafla_plan::{Propagation, Step};
 use serde_json::{Value, json};
 
-/// Fields that a server does not know are a fault of ours or a version's; it must not refuse a pod for them.
+/// Of the types of patches, the one that every kind takes, CRDs included.
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 
