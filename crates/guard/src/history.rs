@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use krafla_api::volcano::{JobPhase, PodGroupPhase};
-use krafla_api::{Kind, Uid, labels};
-use krafla_plan::Object;
-use krafla_plan::object::VcJob;
+use krafla_api::{Key, Kind, Uid, labels};
+use krafla_plan::object::{PodPhase, VcJob};
+use krafla_plan::{Object, Step};
 
 use crate::{Property, Violation};
 
@@ -16,13 +16,28 @@ pub struct History {
     /// Live pods (neither finished nor going) by the job that owns them and the place they stand for.
     live: BTreeMap<(Uid, Place), Uid>,
     pods: BTreeMap<Uid, Pod>,
+    /// The last pod of each name and job, and how it was removed if a controller did it.
+    last_of_name: BTreeMap<(Uid, Key), LastPod>,
+    /// Who controls each object that is there, by UID.
+    controllers: BTreeMap<Uid, Option<Uid>>,
 }
+
+#[derive(Clone, Debug)]
+struct LastPod {
+    uid: Uid,
+    /// Whether it had failed by itself when a controller deleted it; nothing, if none did.
+    own_deletion: Option<HadFailed>,
+}
+
+type HadFailed = bool;
 
 #[derive(Clone, Debug, Default)]
 struct Job {
     phase: JobPhase,
     version: i32,
     retry_count: i32,
+    /// Why the job is in its phase, in the words of its status.
+    message: String,
     max_retry: i32,
     /// The fewest replicas that the job ever wanted of each task: a pod beyond them may have been found too many by
     /// somebody who does not yet know that the job has grown again.
@@ -34,7 +49,9 @@ struct Job {
 #[derive(Clone, Debug)]
 struct Pod {
     job: Uid,
+    key: Key,
     place: Place,
+    has_failed: bool,
     version: i32,
     is_going: bool,
 }
@@ -71,6 +88,12 @@ impl History {
 
     /// Shows the next revision and returns what it breaks.
     pub fn see(&mut self, change: Change, object: &Object) -> Vec<Violation> {
+        if change == Change::Removed {
+            self.controllers.remove(&object.meta.uid);
+        } else {
+            let controller = object.meta.controller_uid().cloned();
+            self.controllers.insert(object.meta.uid.clone(), controller);
+        }
         match object.kind {
             Kind::VcJob => self.see_job(change, object),
             Kind::Pod => self.see_pod(change, object),
@@ -95,9 +118,11 @@ impl History {
             budget_is_kept(before, &after),
             restart_is_charged(before, &after),
         ];
+        let charged = is_charge(before, &after).then(|| after.message.clone());
         *before = after;
+        let blamed = charged.and_then(|cause| self.own_deletion_is_no_eviction(object, &cause));
         let name = &object.meta.key;
-        let broken = broken.into_iter().flatten();
+        let broken = broken.into_iter().chain([blamed]).flatten();
         broken.map(|(property, what)| Violation::new(property, format!("{name}: {what}"))).collect()
     }
 
@@ -132,8 +157,14 @@ impl History {
         if is_gone {
             self.pods.remove(&object.meta.uid);
         } else {
-            let known = Pod { job: owner.clone(), place, version, is_going };
+            let (job, key) = (owner.clone(), object.meta.key.clone());
+            let has_failed = pod.status.phase == PodPhase::Failed;
+            let known = Pod { job, key, place, has_failed, version, is_going };
             self.pods.insert(object.meta.uid.clone(), known);
+        }
+        if is_new {
+            let last = LastPod { uid: object.meta.uid.clone(), own_deletion: None };
+            self.last_of_name.insert((owner.clone(), object.meta.key.clone()), last);
         }
         let name = &object.meta.key;
         let broken = broken.into_iter().flatten();
@@ -151,6 +182,41 @@ impl History {
         }
         let other = self.live.insert(slot, pod.clone()).filter(|other| other != pod)?;
         Some((Property::P1, format!("live beside {other}, both for {place}")))
+    }
+
+    /// P4: a job is not stopped or restarted because of the going of a pod that a controller has itself removed, nor because
+    /// of a failure that came only after that.
+    fn own_deletion_is_no_eviction(&self, job: &Object, cause: &str) -> Broken {
+        let (name, is_evicted) = blamed_pod(cause)?;
+        let key = Key::new(&job.meta.key.namespace, name);
+        let last = self.last_of_name.get(&(job.meta.uid.clone(), key))?;
+        let had_failed = last.own_deletion?;
+        let is_own = is_evicted || !had_failed;
+        is_own.then(|| (Property::P4, format!("{cause}, but it was deleted by a controller")))
+    }
+
+    /// A controller is about to write for a root that owns what it makes: P6, it touches that root and what the root controls,
+    /// by UID, and makes only what the root will control. What a plan saw may be older than what is stored: this is
+    /// about what is stored.
+    pub fn see_own_write(&self, root: &Uid, step: &Step) -> Option<Violation> {
+        let is_own = match step {
+            Step::Create { object, .. } | Step::CreateGenerated { object, .. } => {
+                crate::is_controlled_by(object, root)
+            }
+            Step::Patch { uid, .. } | Step::Delete { uid, .. } | Step::Bind { uid, .. } => {
+                uid == root || self.controllers.get(uid).is_none_or(|owner| owner.as_ref() == Some(root))
+            }
+        };
+        (!is_own).then(|| Violation::new(Property::P6, format!("{step}: not owned by {root}")))
+    }
+
+    /// A controller of jobs is about to delete a pod. From then on its going is no eviction (P4).
+    pub fn remember_own_deletion(&mut self, pod: &Uid) {
+        let Some(known) = self.pods.get(pod) else { return };
+        let last = self.last_of_name.get_mut(&(known.job.clone(), known.key.clone()));
+        if let Some(last) = last.filter(|last| last.uid == *pod) {
+            last.own_deletion.get_or_insert(known.has_failed);
+        }
     }
 
     /// A controller is about to delete a pod: P3, a restart is charged before its first kill. Killing a pod of the
@@ -184,10 +250,28 @@ impl Job {
             phase: status.state.phase.clone(),
             version: status.version,
             retry_count: status.retry_count,
+            message: status.state.message.clone(),
             max_retry: job.spec.max_retry,
             replicas_min,
             is_admitted: self.is_admitted,
         }
+    }
+}
+
+/// Whether something was begun that ends the present try of the job or of a part of it.
+fn is_charge(before: &Job, after: &Job) -> bool {
+    after.version > before.version || after.retry_count > before.retry_count
+}
+
+/// The pod that a job's message blames, and whether for having been evicted: `pod a-work-1 was evicted`, or, after the parts that are restarted and a colon,
+/// `pod a-work-1 failed with exit code 3`.
+fn blamed_pod(cause: &str) -> Option<(&str, bool)> {
+    let from_pod = cause.split(": ").find_map(|part| part.strip_prefix("pod "))?;
+    let (name, fate) = from_pod.split_once(' ')?;
+    match fate {
+        "was evicted" => Some((name, true)),
+        _ if fate.starts_with("failed") => Some((name, false)),
+        _ => None,
     }
 }
 
@@ -348,6 +432,58 @@ mod tests {
         see(&mut history, Change::Updated, &job_of(1, "Running", 0, 0));
         see(&mut history, Change::Updated, &job_of(2, "Running", 0, 0));
         assert_eq!(history.see_own_deletion(&"two".into()), None);
+    }
+
+    #[test]
+    fn p4_a_pod_that_a_controller_deleted_was_not_evicted() {
+        let blamed = |cause: &str| {
+            let (kind, mut job) = job("Aborting", 1, 0);
+            job["status"]["state"]["message"] = cause.into();
+            (kind, job)
+        };
+        let mut history = running();
+        see(&mut history, Change::Created, &pod("one", 0, "Running"));
+        see(&mut history, Change::Created, &pod("two", 1, "Failed"));
+        for uid in ["one", "two"] {
+            history.remember_own_deletion(&uid.into());
+        }
+        let stopped = see(&mut history.clone(), Change::Updated, &blamed("pod a-work-0 was evicted"));
+        assert_eq!(stopped, ["P4: n/a: pod a-work-0 was evicted, but it was deleted by a controller"]);
+        let restarted = blamed("task work: pod a-work-0 failed with exit code 143");
+        assert_eq!(see(&mut history.clone(), Change::Updated, &restarted).len(), 1);
+        // This one had failed before it was deleted.
+        let failed = see(&mut history.clone(), Change::Updated, &blamed("pod a-work-1 failed"));
+        assert_eq!(failed, Vec::<String>::new());
+        // A successor of the same name is another pod.
+        see(&mut history, Change::Removed, &pod("one", 0, "Running"));
+        see(&mut history, Change::Created, &pod("three", 0, "Running"));
+        let evicted = see(&mut history, Change::Updated, &blamed("pod a-work-0 was evicted"));
+        assert_eq!(evicted, Vec::<String>::new());
+    }
+
+    #[test]
+    fn p6_a_job_touches_what_it_controls_and_nobody_else_does() {
+        let mut history = running();
+        see(&mut history, Change::Created, &pod("one", 0, "Running"));
+        let written = |root: &str, uid: &str| {
+            let step = Step::Delete {
+                kind: Kind::Pod,
+                key: Key::new("n", "a-work-0"),
+                uid: uid.into(),
+                revision: None,
+                propagation: krafla_plan::Propagation::Background,
+                grace_seconds: None,
+            };
+            history.see_own_write(&root.into(), &step).map(|broken| broken.to_string())
+        };
+        assert_eq!(written("job", "one"), None);
+        let broken = "P6: delete pod a-work-0: not owned by predecessor";
+        assert_eq!(written("predecessor", "one").as_deref(), Some(broken));
+        assert_eq!(written("predecessor", "gone"), None, "the server refuses that");
+        let (_, pod) = pod("new", 1, "Pending");
+        let create = Step::Create { kind: Kind::Pod, object: pod };
+        assert_eq!(history.see_own_write(&"job".into(), &create), None);
+        assert!(history.see_own_write(&"predecessor".into(), &create).is_some());
     }
 
     #[test]

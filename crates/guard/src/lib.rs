@@ -10,8 +10,9 @@ mod jobflow;
 mod queue;
 mod vcjob;
 
-use krafla_api::Kind;
+use krafla_api::{Kind, Uid};
 use krafla_plan::{Plan, Snapshot, Step};
+use serde_json::Value;
 
 /// The twelve properties that Krafla promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,11 +110,7 @@ fn touches_only_its_own(snapshot: &Snapshot<'_>, step: &Step) -> Result<(), Viol
     })?;
     let is_own = match step {
         Step::Create { object, .. } | Step::CreateGenerated { object, .. } => {
-            let owners = object.pointer("/metadata/ownerReferences").and_then(serde_json::Value::as_array);
-            owners.into_iter().flatten().any(|owner| {
-                owner.get("controller") == Some(&true.into())
-                    && owner.get("uid").and_then(serde_json::Value::as_str) == Some(&root.meta.uid.0)
-            })
+            is_controlled_by(object, &root.meta.uid)
         }
         Step::Patch { kind, key, uid, .. } | Step::Delete { kind, key, uid, .. } => {
             let target = snapshot.objects.get(*kind, key);
@@ -132,4 +129,13 @@ fn touches_only_its_own(snapshot: &Snapshot<'_>, step: &Step) -> Result<(), Viol
     } else {
         Err(Violation::new(Property::P6, format!("{step}: not owned by {}", snapshot.key)))
     }
+}
+
+/// Whether a manifest says that this root controls the object.
+fn is_controlled_by(manifest: &Value, root: &Uid) -> bool {
+    let owners = manifest.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    owners.into_iter().flatten().any(|owner| {
+        owner.get("controller") == Some(&true.into())
+            && owner.get("uid").and_then(Value::as_str) == Some(&root.0)
+    })
 }

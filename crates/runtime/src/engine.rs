@@ -28,6 +28,8 @@ const COUNTERS_WAIT: Duration = Duration::from_millis(200);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Root {
     controller: usize,
+    /// The root's kind.
+    pub kind: Kind,
     /// The root's key.
     pub key: Key,
 }
@@ -37,6 +39,8 @@ pub struct Root {
 pub struct Work {
     /// For whom.
     pub root: Root,
+    /// Who that was when the decision was taken, unless it was gone.
+    pub uid: Option<Uid>,
     /// What.
     pub plan: Plan,
 }
@@ -153,7 +157,7 @@ impl Engine {
         for index in self.watchers.get(&object.kind).into_iter().flatten() {
             let Some(controller) = self.controllers.get(*index) else { continue };
             for key in controller.keys(object, self.cache.objects()) {
-                let root = Root { controller: *index, key };
+                let root = Root { controller: *index, kind: controller.root(), key };
                 if change.is_gone && controller.root() == object.kind {
                     self.looked_at.remove(&root);
                     self.counters_since.remove(&root);
@@ -207,7 +211,9 @@ impl Engine {
         let next = loop {
             let Some(root) = self.queue.pop(now) else { break None };
             if let Some(plan) = self.decide(&root, now) {
-                break Some(Work { root, plan });
+                let object = self.cache.objects().get(root.kind, &root.key);
+                let uid = object.map(|object| object.meta.uid.clone());
+                break Some(Work { root, uid, plan });
             }
         };
         if let Some((metrics, name)) = &self.metrics {
@@ -325,7 +331,7 @@ impl Engine {
 
     /// A decision has been carried out, wholly or in part.
     pub fn finished(&mut self, work: Work, outcome: Outcome, now: Time) {
-        let Work { root, plan } = work;
+        let Work { root, plan, .. } = work;
         let wake_at = match outcome {
             Outcome::Dropped => Some(self.queue.back_off(&root, now)),
             Outcome::Applied(applied) => {

@@ -169,6 +169,8 @@ pub(crate) struct Line {
     pub(crate) wire: Arc<Wire>,
     pub(crate) process: &'static str,
     pub(crate) root: Root,
+    /// Who the process took the root for when it decided.
+    pub(crate) uid: Option<Uid>,
     /// What this life of the process was told about its own writes.
     pub(crate) memory: Arc<Mutex<Memory>>,
 }
@@ -249,7 +251,7 @@ impl Line {
     async fn send(&self, step: &Step) -> Result<Written, ClientError> {
         self.wire.catch_up();
         self.wire.with(|State { oracle, .. }| {
-            oracle.about_to_write(step);
+            oracle.about_to_write(&self.root, self.uid.as_ref(), step);
             let is_stored = |kind, key: &Key, uid: &Uid| oracle.is_stored(kind, key, uid);
             if let Some(message) = self.memory.lock().repeats(&self.root, step, is_stored) {
                 oracle.found("P9", message);

@@ -38,6 +38,8 @@ const QUIET: Duration = Duration::from_secs(600);
 const AGE_MAX: Duration = Duration::from_secs(6 * 3600);
 /// P10: so many things never happen in a world that comes to rest.
 const MOVES_MAX: u64 = 50_000;
+/// P10: nor so many writes: the longest scenarios take about a hundred.
+const WRITES_MAX: usize = 2_000;
 
 /// How a run went.
 #[derive(Clone, Debug)]
@@ -133,7 +135,12 @@ impl World {
                     }
                 }
             }
-            if self.clock.elapsed() > AGE_MAX {
+            // What follows the first violation is seldom news, and a world gone wrong may never come to rest.
+            if self.wire.with(|state| state.oracle.has_findings()) {
+                return;
+            }
+            let n_writes = self.wire.with(|state| state.attempts.len());
+            if n_writes > WRITES_MAX || self.clock.elapsed() > AGE_MAX {
                 break;
             }
         }
@@ -245,30 +252,34 @@ impl World {
     }
 
     fn end(self, case: &Case, program: &Program) -> Outcome {
-        let now = self.clock.now();
         self.wire.catch_up();
-        let is_played = self.user.is_done();
         let writes = self.wire.with(|state| std::mem::take(&mut state.attempts));
         let (findings, trace) = self.wire.with(|state| {
-            let oracle = &mut state.oracle;
-            if !is_played {
-                oracle.found("P11", "users still wait for what the script says".to_owned());
+            if !state.oracle.has_findings() {
+                self.judge_end(&mut state.oracle, case, program);
             }
-            for violation in end::check(case.scenario, &self.server.store) {
-                oracle.broken(violation);
-            }
-            for part in &program.parts {
-                if let Some(work) = Process::afresh(part, &self.server, now) {
-                    let message = format!("{}, started afresh, would still write: {}", part.name, work.plan);
-                    oracle.found("P10", message);
-                }
-            }
-            (oracle.take_findings(), std::mem::replace(&mut state.trace, Trace::new(false)))
+            (state.oracle.take_findings(), std::mem::replace(&mut state.trace, Trace::new(false)))
         });
         let (hash, timeline) = trace.finish();
         let end = end::print(&self.server.store);
         let n_writes = u32::try_from(writes.len()).unwrap_or(u32::MAX);
         Outcome { findings, end, n_writes, writes, simulated: self.clock.elapsed(), hash, timeline }
+    }
+
+    /// What must hold once all is quiet.
+    fn judge_end(&self, oracle: &mut Oracle, case: &Case, program: &Program) {
+        if !self.user.is_done() {
+            oracle.found("P11", "users still wait for what the script says".to_owned());
+        }
+        for violation in end::check(case.scenario, &self.server.store) {
+            oracle.broken(violation);
+        }
+        for part in &program.parts {
+            if let Some(work) = Process::afresh(part, &self.server, self.clock.now()) {
+                let message = format!("{}, started afresh, would still write: {}", part.name, work.plan);
+                oracle.found("P10", message);
+            }
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 //! store, and every write of a process before it is sent.
 //!
 //! ```text
-//!   at every revision       krafla_guard::history    P1, P2, P3, P7
+//!   at every revision       krafla_guard::history    P1, P2, P3, P4, P7
 //!   before every deletion   krafla_guard::history    P3: charged before the first kill
+//!   before every write      krafla_guard::history    P6: only what the root owns
 //!   before every write      memory                   P9: no decision without its own last writes
 //!   at the end              end                      P5, P8, P10, P12: one function each in end::CHECKS
 //! ```
@@ -21,6 +22,7 @@ use krafla_apiserver::store::{EventType, Store, StoredEvent, Watcher};
 use krafla_guard::Violation;
 use krafla_guard::history::{Change, History};
 use krafla_plan::{Object, Step};
+use krafla_runtime::Root;
 
 pub(crate) use memory::Memory;
 
@@ -141,11 +143,19 @@ impl Oracle {
         }
     }
 
-    /// A process is about to make a write.
-    pub(crate) fn about_to_write(&mut self, step: &Step) {
-        if let Step::Delete { kind: Kind::Pod, uid, .. } = step
-            && let Some(violation) = self.history.see_own_deletion(uid)
+    /// A process is about to make a write for a root, whom it took for this UID.
+    pub(crate) fn about_to_write(&mut self, root: &Root, uid: Option<&Uid>, step: &Step) {
+        // Others, such as the scheduler and queues, touch what jobs own, and their guards say what they may.
+        if matches!(root.kind, Kind::VcJob | Kind::JobFlow | Kind::VcCronJob)
+            && let Some(violation) = uid.and_then(|uid| self.history.see_own_write(uid, step))
         {
+            self.broken(violation);
+        }
+        let Step::Delete { kind: Kind::Pod, uid: pod, .. } = step else { return };
+        if root.kind == Kind::VcJob {
+            self.history.remember_own_deletion(pod);
+        }
+        if let Some(violation) = self.history.see_own_deletion(pod) {
             self.broken(violation);
         }
     }
@@ -175,6 +185,11 @@ impl Oracle {
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(Finding { rule: rule.to_owned(), message, at: self.elapsed });
         }
+    }
+
+    /// Whether something was that must not be.
+    pub(crate) fn has_findings(&self) -> bool {
+        !self.findings.is_empty()
     }
 
     /// What must not be and was.

@@ -9,7 +9,9 @@ pub(super) static SCENARIO: Scenario = Scenario {
     name: "partial",
     shows: "a failed pod restarts its task once, the other task goes on, and the job runs to Completed",
     script: || {
-        let policies = vec![on(Event::PodFailed, Action::RestartTask)];
+        // What the restart removes is not evicted.
+        let policies =
+            vec![on(Event::PodFailed, Action::RestartTask), on(Event::PodEvicted, Action::TerminateJob)];
         let workers = TaskSpec { policies, ..task("worker", 2) };
         vec![create_job(When::Now, "partial", gang(vec![task("lead", 1), workers]))]
     },

@@ -10,5 +10,6 @@
 mod command_line;
 mod determinism;
 mod mutants;
+mod properties;
 mod scenarios;
 mod writes;

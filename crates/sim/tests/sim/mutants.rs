@@ -1,6 +1,7 @@
 //! Faults planted in the program, each of which the simulator must find: what it does not find, it does not promise.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use expect_test::expect;
@@ -10,8 +11,11 @@ use krafla_api::{Key, Kind};
 use krafla_plan::{Controller, Object, Objects, Plan, Snapshot, Step};
 use krafla_runtime::{Client, ClientError, Event, Listed, Written};
 use krafla_sim::driver::{cases_of, exhaustive};
-use krafla_sim::{Finding, Program, play, scenario};
+use krafla_sim::{Case, Finding, Program, play, scenario};
 use serde_json::{Value, json};
+
+/// How much processor time the simulator may take to find a mutant.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A controller whose plans have been tampered with.
 struct Mutant {
@@ -41,16 +45,36 @@ impl Controller for Mutant {
     }
 }
 
-fn tampered(tamper: fn(&Snapshot<'_>, Plan) -> Plan) -> Vec<Box<dyn Controller>> {
+pub(crate) fn tampered(tamper: fn(&Snapshot<'_>, Plan) -> Plan) -> Vec<Box<dyn Controller>> {
     let controllers = krafla_plan::controllers().into_iter();
     controllers.map(|sane| Box::new(Mutant { sane, tamper }) as Box<dyn Controller>).collect()
 }
 
 /// The first finding in the cases of a scenario, in the order in which they are played.
 fn first_finding(scenario: &str, program: &Program) -> Option<Finding> {
-    let scenario = scenario::named(scenario).unwrap();
-    let cases = cases_of(scenario, program);
-    cases.iter().find_map(|case| play(case, program, false).findings.into_iter().next())
+    let cases = cases_of(scenario::named(scenario).unwrap(), program);
+    first_finding_in(&cases, program)
+}
+
+/// The first finding in these cases. It must come soon, counted in the time that this thread was given: how much else the
+/// machine has to do is not the simulator's fault.
+pub(crate) fn first_finding_in(cases: &[Case], program: &Program) -> Option<Finding> {
+    let before = processor_time();
+    let found = cases.iter().find_map(|case| {
+        let finding = play(case, program, false).findings.into_iter().next()?;
+        Some((case, finding))
+    });
+    let took = processor_time() - before;
+    let (case, finding) = found?;
+    println!("{} found in {:.1} s by {case}", finding.rule, took.as_secs_f64());
+    assert!(took < PATIENCE, "{finding} was found in {case}, but only after {took:?}");
+    Some(finding)
+}
+
+/// For how long this thread has been running.
+fn processor_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
 
 fn rule_broken_by(scenario: &str, controllers: fn() -> Vec<Box<dyn Controller>>) -> String {
@@ -59,7 +83,7 @@ fn rule_broken_by(scenario: &str, controllers: fn() -> Vec<Box<dyn Controller>>)
 }
 
 /// The new status in a plan.
-fn status(plan: &mut Plan) -> Option<&mut Value> {
+pub(crate) fn status(plan: &mut Plan) -> Option<&mut Value> {
     match plan.status.as_mut()? {
         Step::Patch { patch, .. } => patch.get_mut("status"),
         _ => None,
@@ -70,7 +94,7 @@ fn is_pod_deletion(step: &Step) -> bool {
     is_deletion(step, Kind::Pod)
 }
 
-fn is_deletion(step: &Step, kind: Kind) -> bool {
+pub(crate) fn is_deletion(step: &Step, kind: Kind) -> bool {
     matches!(step, Step::Delete { .. }) && step.kind() == kind
 }
 
@@ -222,7 +246,7 @@ fn volcano_b38_a_podgroup_that_outlives_its_try_is_found() {
 }
 
 /// Plans in which every new pod has been changed.
-fn with_new_pods(mut plan: Plan, change: fn(&mut Value)) -> Plan {
+pub(crate) fn with_new_pods(mut plan: Plan, change: fn(&mut Value)) -> Plan {
     for step in &mut plan.steps {
         if let Step::Create { kind: Kind::Pod, object } = step {
             change(object);

@@ -1,0 +1,154 @@
+//! Every property has a check, and a mutant that it finds.
+//!
+//! ```text
+//!   P1   mutants::two_pods_for_one_index_are_found
+//!   P2   mutants::a_pod_for_a_finished_job_is_found, by the guard
+//!   P3   mutants::a_restart_that_is_not_charged_is_found and the two after it
+//!   P4   a_controller_that_takes_its_own_kills_for_evictions_is_found
+//!   P5   mutants::volcano_b5_a_counter_that_is_not_kept_is_found
+//!   P6   a_client_that_writes_by_name_is_found
+//!   P7   a_pod_before_its_podgroup_is_found, by the guard
+//!   P8   mutants::volcano_b15_a_clock_that_is_forgotten_is_found
+//!   P9   mutants::a_process_that_does_not_wait_for_its_own_writes_is_found
+//!   P10  mutants::a_write_at_rest_is_found
+//!   P11  a_job_that_never_says_that_it_runs_is_found
+//!   P12  a_second_podgroup_is_found
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::BoxStream;
+use krafla_api::{Key, Kind, labels};
+use krafla_plan::{Controller, Plan, Step};
+use krafla_runtime::{Client, ClientError, Event, Listed, Written};
+use krafla_sim::driver::cases_of;
+use krafla_sim::{Case, Order, Program, play, scenario};
+use serde_json::{Value, json};
+
+use crate::mutants::{first_finding_in, status, tampered};
+
+/// The rules that a scenario breaks when no fault strikes.
+fn rules_broken_in_calm(scenario: &str, controllers: fn() -> Vec<Box<dyn Controller>>) -> BTreeSet<String> {
+    let case = Case::calm(scenario::named(scenario).unwrap());
+    let outcome = play(&case, &Program::with_controllers(controllers), false);
+    outcome.findings.into_iter().map(|finding| finding.rule).collect()
+}
+
+#[test]
+fn a_controller_that_takes_its_own_kills_for_evictions_is_found() {
+    fn is_mark(step: &Step) -> bool {
+        let mark = format!("/metadata/annotations/{}", labels::OUT_OF_SYNC.replace('/', "~1"));
+        matches!(step, Step::Patch { kind: Kind::Pod, patch, .. } if patch.pointer(&mark).is_some())
+    }
+    let controllers = || {
+        tampered(|_, mut plan| {
+            plan.steps.retain(|step| !is_mark(step));
+            plan
+        })
+    };
+    let program = Program::with_controllers(controllers);
+    let cases = cases_of(scenario::named("partial").unwrap(), &program);
+    assert_eq!(first_finding_in(&cases, &program).map(|finding| finding.rule).as_deref(), Some("P4"));
+}
+
+/// A client that writes to whoever has the name now.
+struct ByName(Arc<dyn Client>);
+
+impl ByName {
+    async fn uid_now(&self, kind: Kind, key: &Key) -> Option<String> {
+        let object: Value = serde_json::from_slice(&self.0.get(kind, key).await.ok()?).ok()?;
+        Some(object.pointer("/metadata/uid")?.as_str()?.to_owned())
+    }
+}
+
+impl Client for ByName {
+    fn list(&self, kind: Kind) -> BoxFuture<'_, Result<Listed, ClientError>> {
+        self.0.list(kind)
+    }
+
+    fn watch(&self, kind: Kind, revision: u64) -> BoxStream<'static, Result<Event, ClientError>> {
+        self.0.watch(kind, revision)
+    }
+
+    fn get(&self, kind: Kind, key: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
+        self.0.get(kind, key)
+    }
+
+    fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
+        async move {
+            let mut step = step.clone();
+            if let Step::Patch { kind, key, uid, .. } | Step::Delete { kind, key, uid, .. } = &mut step
+                && let Some(now) = self.uid_now(*kind, key).await
+            {
+                *uid = now.as_str().into();
+            }
+            self.0.write(&step).await
+        }
+        .boxed()
+    }
+}
+
+#[test]
+fn a_client_that_writes_by_name_is_found() {
+    let mut program = Program::as_shipped();
+    for part in &mut program.parts {
+        part.client = |client| Arc::new(ByName(client));
+    }
+    // In some order of events, a job is made again under its old name while a plan for the old one is carried out.
+    let again = scenario::named("again").unwrap();
+    let in_order = |seed| Case { order: Order::Shuffled(seed), ..Case::calm(again) };
+    let cases: Vec<Case> = (0..300).map(in_order).collect();
+    assert_eq!(first_finding_in(&cases, &program).map(|finding| finding.rule).as_deref(), Some("P6"));
+}
+
+#[test]
+fn a_pod_before_its_podgroup_is_found() {
+    let controllers = || {
+        tampered(|snapshot, mut plan| {
+            let group = plan.steps.iter().position(|step| step.kind() == Kind::PodGroup);
+            if let (Some(_), Some(root)) = (group, snapshot.root()) {
+                let owner = json!({
+                    "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": root.meta.key.name,
+                    "uid": root.meta.uid, "controller": true,
+                });
+                let metadata = json!({ "name": "early", "namespace": "default", "ownerReferences": [owner] });
+                plan.steps.push(Step::Create { kind: Kind::Pod, object: json!({ "metadata": metadata }) });
+            }
+            plan
+        })
+    };
+    assert!(rules_broken_in_calm("straight", controllers).contains("guard"));
+}
+
+#[test]
+fn a_job_that_never_says_that_it_runs_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            if let Some(Value::Object(status)) = status(&mut plan)
+                && status.get("state").is_some_and(|state| state["phase"] == "Running")
+            {
+                status.remove("state");
+            }
+            plan
+        })
+    };
+    assert!(rules_broken_in_calm("replaced", controllers).contains("P11"));
+}
+
+#[test]
+fn a_second_podgroup_is_found() {
+    fn with_spare(mut plan: Plan) -> Plan {
+        let is_new = |step: &&Step| matches!(step, Step::Create { kind: Kind::PodGroup, .. });
+        if let Some(Step::Create { kind, object }) = plan.steps.iter().find(is_new).cloned() {
+            let mut object = object;
+            object["metadata"]["name"] = "spare".into();
+            plan.steps.push(Step::Create { kind, object });
+        }
+        plan
+    }
+    let controllers = || tampered(|_, plan| with_spare(plan));
+    assert!(rules_broken_in_calm("waiting", controllers).contains("P12"));
+}
