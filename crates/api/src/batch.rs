@@ -13,6 +13,8 @@ use crate::time::Time;
 
 /// Finalizer of a Job's pods: it goes once the pod has been counted.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+/// Label of a pod: the name of its Job.
+pub const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 /// Pod label and annotation: the index of a pod of an Indexed Job.
 pub const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
 /// Pod annotation: how often pods of this index had failed before.

@@ -1,5 +1,8 @@
 //! The properties over the store's history: one recorder is shown every stored change, in order, and says what broke.
 
+mod cronjob;
+mod job;
+
 use std::collections::BTreeMap;
 
 use krafla_api::volcano::{JobPhase, PodGroupPhase};
@@ -20,6 +23,8 @@ pub struct History {
     last_of_name: BTreeMap<(Uid, Key), LastPod>,
     /// Who controls each object that is there, by UID.
     controllers: BTreeMap<Uid, Option<Uid>>,
+    batch: job::Jobs,
+    runs: cronjob::Runs,
 }
 
 #[derive(Clone, Debug)]
@@ -83,7 +88,7 @@ pub enum Change {
 impl History {
     /// Whether objects of a kind say anything about the properties. The others need not be shown.
     pub fn reads(kind: Kind) -> bool {
-        matches!(kind, Kind::VcJob | Kind::Pod | Kind::PodGroup)
+        matches!(kind, Kind::VcJob | Kind::Pod | Kind::PodGroup | Kind::Job | Kind::CronJob)
     }
 
     /// Shows the next revision and returns what it breaks.
@@ -96,6 +101,16 @@ impl History {
         }
         match object.kind {
             Kind::VcJob => self.see_job(change, object),
+            Kind::Pod if job::is_of_a_job(object) => named(object, self.batch.see_pod(change, object)),
+            Kind::Job => {
+                let mut broken = self.batch.see_job(change, object);
+                broken.extend(self.runs.see_job(change, object));
+                named(object, broken)
+            }
+            Kind::CronJob => {
+                self.runs.see_cron_job(change, object);
+                Vec::new()
+            }
             Kind::Pod => self.see_pod(change, object),
             Kind::PodGroup => {
                 self.see_podgroup(change, object);
@@ -121,9 +136,7 @@ impl History {
         let charged = is_charge(before, &after).then(|| after.message.clone());
         *before = after;
         let blamed = charged.and_then(|cause| self.own_deletion_is_no_eviction(object, &cause));
-        let name = &object.meta.key;
-        let broken = broken.into_iter().chain([blamed]).flatten();
-        broken.map(|(property, what)| Violation::new(property, format!("{name}: {what}"))).collect()
+        named(object, broken.into_iter().chain([blamed]))
     }
 
     fn see_podgroup(&mut self, change: Change, group: &Object) {
@@ -166,9 +179,7 @@ impl History {
             let last = LastPod { uid: object.meta.uid.clone(), own_deletion: None };
             self.last_of_name.insert((owner.clone(), object.meta.key.clone()), last);
         }
-        let name = &object.meta.key;
-        let broken = broken.into_iter().flatten();
-        broken.map(|(property, what)| Violation::new(property, format!("{name}: {what}"))).collect()
+        named(object, broken)
     }
 
     /// P1.
@@ -237,6 +248,12 @@ impl History {
 
 /// A property that does not hold, and what was seen.
 type Broken = Option<(Property, String)>;
+
+/// What a revision of an object breaks, said of that object.
+fn named(object: &Object, broken: impl IntoIterator<Item = Broken>) -> Vec<Violation> {
+    let (name, broken) = (&object.meta.key, broken.into_iter().flatten());
+    broken.map(|(property, what)| Violation::new(property, format!("{name}: {what}"))).collect()
+}
 
 impl Job {
     fn followed_by(&self, job: &VcJob) -> Job {

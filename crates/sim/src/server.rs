@@ -94,8 +94,16 @@ impl Server {
 
     /// Removes an object of this name, whoever it is.
     pub(crate) fn delete(&self, kind: Kind, key: &Key) -> Result<(), ClientError> {
+        self.remove(kind, key, Propagation::Background)
+    }
+
+    /// Removes an object of this name, whoever it is, and lets its children live on.
+    pub(crate) fn orphan(&self, kind: Kind, key: &Key) -> Result<(), ClientError> {
+        self.remove(kind, key, Propagation::Orphan)
+    }
+
+    fn remove(&self, kind: Kind, key: &Key, propagation: Propagation) -> Result<(), ClientError> {
         let (key, uid) = (key.clone(), self.uid(kind, key)?);
-        let propagation = Propagation::Background;
         self.write(&Step::Delete { kind, key, uid, revision: None, propagation, grace_seconds: None })
             .map(drop)
     }

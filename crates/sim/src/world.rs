@@ -14,6 +14,7 @@
 //! The world asks everybody what they could do now, lets one of them do one thing, and asks again. When nobody can do
 //! anything, time moves on to the next moment at which somebody can.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ pub struct Outcome {
     pub n_writes: u32,
     /// Those writes, in order.
     pub writes: Vec<Attempt>,
+    /// The kinds of which anything was stored.
+    pub kinds: BTreeSet<Kind>,
     /// How old the world was at the end.
     pub simulated: Duration,
     /// A number that two equal runs share.
@@ -260,10 +263,11 @@ impl World {
             }
             (state.oracle.take_findings(), std::mem::replace(&mut state.trace, Trace::new(false)))
         });
+        let kinds = self.wire.with(|state| state.oracle.kinds());
         let (hash, timeline) = trace.finish();
         let end = end::print(&self.server.store);
         let n_writes = u32::try_from(writes.len()).unwrap_or(u32::MAX);
-        Outcome { findings, end, n_writes, writes, simulated: self.clock.elapsed(), hash, timeline }
+        Outcome { findings, end, n_writes, writes, kinds, simulated: self.clock.elapsed(), hash, timeline }
     }
 
     /// What must hold once all is quiet.

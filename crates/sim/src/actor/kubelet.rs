@@ -35,6 +35,8 @@ pub(crate) struct Kubelet {
     n_duties: u64,
     /// What has been put on the agenda, so that it is put there once.
     planned: BTreeSet<(Uid, Stage)>,
+    /// How many pods of each owner have ended.
+    n_ended: BTreeMap<Uid, u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -61,6 +63,7 @@ impl Kubelet {
             agenda: BTreeMap::new(),
             n_duties: 0,
             planned: BTreeSet::new(),
+            n_ended: BTreeMap::new(),
         }
     }
 
@@ -84,7 +87,7 @@ impl Kubelet {
             PodPhase::Running if object.meta.is_deleting() => (PACE, Stage::Terminate),
             _ if object.meta.is_deleting() => (PACE, Stage::Confirm),
             PodPhase::Pending if !pod.spec.node_name.is_empty() => (PACE, Stage::Start),
-            PodPhase::Running => match (self.scenario.pod)(&PodFacts::of(object)) {
+            PodPhase::Running => match (self.scenario.pod)(&PodFacts::of(object, self.n_ended(object))) {
                 Life::Ends { after, exit_code } => (after, Stage::End { exit_code }),
                 Life::RunsOn => return,
             },
@@ -95,6 +98,11 @@ impl Kubelet {
             self.n_duties += 1;
             self.agenda.insert((now.after(delay), self.n_duties), duty);
         }
+    }
+
+    /// How many pods of the owner of this one have ended.
+    fn n_ended(&self, pod: &Object) -> u32 {
+        pod.meta.controller_uid().and_then(|owner| self.n_ended.get(owner)).copied().unwrap_or(0)
     }
 
     /// When the next duty is due.
@@ -111,7 +119,13 @@ impl Kubelet {
         let object = Object::decode(Kind::Pod, &entry.bytes);
         let Some(step) = duty.step(&object, now) else { return format!("{} is otherwise now", duty.pod) };
         match server.write(&step) {
-            Ok(_) => brief(&step),
+            Ok(_) => {
+                let has_ended = matches!(duty.stage, Stage::End { .. } | Stage::Terminate);
+                if let Some(owner) = object.meta.controller_uid().filter(|_| has_ended) {
+                    *self.n_ended.entry(owner.clone()).or_default() += 1;
+                }
+                brief(&step)
+            }
             Err(error) => format!("{} -> {error}", brief(&step)),
         }
     }
@@ -162,7 +176,9 @@ fn started(now: Time) -> Value {
         "name": "main", "image": "busybox", "imageID": "", "ready": true, "restartCount": 0,
         "state": { "running": { "startedAt": now } },
     });
-    json!({ "phase": "Running", "startTime": now, "containerStatuses": [container] })
+    json!({
+        "phase": "Running", "startTime": now, "conditions": conditions("True", now), "containerStatuses": [container],
+    })
 }
 
 fn ended(exit_code: i32, now: Time) -> Value {
@@ -171,5 +187,12 @@ fn ended(exit_code: i32, now: Time) -> Value {
         "state": { "terminated": { "exitCode": exit_code, "finishedAt": now } },
     });
     let phase = if exit_code == 0 { "Succeeded" } else { "Failed" };
-    json!({ "phase": phase, "containerStatuses": [container] })
+    json!({ "phase": phase, "conditions": conditions("False", now), "containerStatuses": [container] })
+}
+
+fn conditions(ready: &str, now: Time) -> Value {
+    json!([
+        { "type": "PodScheduled", "status": "True" },
+        { "type": "Ready", "status": ready, "lastTransitionTime": now },
+    ])
 }

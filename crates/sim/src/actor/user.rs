@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use krafla_api::volcano::{Action, Command, CommandFields, Resource};
 use krafla_api::{Kind, ObjectMeta, OwnerReference, Time};
+use krafla_plan::Object;
 use krafla_runtime::ClientError;
 
 use crate::clock;
@@ -39,6 +40,9 @@ impl User {
                 phases.is_some_and(|phases| phases.contains(phase))
             }
             When::JobIsGone(job) => oracle.phases_of(&key(Kind::VcJob, job)).is_none(),
+            When::Shows(kind, name, is_so) => {
+                oracle.stored(*kind, &key(*kind, name)).is_some_and(|object| is_so(&object))
+            }
         }
     }
 
@@ -46,7 +50,7 @@ impl User {
     pub(crate) fn due_at(&self) -> Option<Time> {
         match self.script.front()?.when {
             When::At(at) => Some(clock::start().after(at)),
-            When::Now | When::JobHasBeen(..) | When::JobIsGone(_) => None,
+            When::Now | When::JobHasBeen(..) | When::JobIsGone(_) | When::Shows(..) => None,
         }
     }
 
@@ -64,6 +68,11 @@ impl User {
             Deed::Delete(kind, name) => {
                 (format!("delete {} {name}", kind.info().singular), server.delete(kind, &key(kind, name)))
             }
+            Deed::Orphan(kind, name) => (
+                format!("delete {} {name} and leave its children", kind.info().singular),
+                server.orphan(kind, &key(kind, name)),
+            ),
+            Deed::DeletePodOf(owner) => (format!("delete a pod of {owner}"), delete_pod_of(server, owner)),
             Deed::Command(job, action) => (format!("{action} of {job}"), command(server, job, &action)),
         };
         match answer {
@@ -71,6 +80,16 @@ impl User {
             Err(error) => format!("{said} -> {error}"),
         }
     }
+}
+
+/// Removes the first pod of an owner.
+fn delete_pod_of(server: &Server, owner: &str) -> Result<(), ClientError> {
+    let nobody = || ClientError::NotFound(format!("a pod of {owner}"));
+    let listed = server.list(Kind::Pod).ok_or_else(nobody)?;
+    let mut pods = listed.items.iter().map(|item| Object::decode(Kind::Pod, item));
+    let is_its_own = |pod: &Object| pod.meta.owners.iter().any(|it| it.name == owner);
+    let pod = pods.find(is_its_own).ok_or_else(nobody)?;
+    server.delete(Kind::Pod, &pod.meta.key)
 }
 
 /// Stores a Command for a job, as Volcano's own command line does.

@@ -10,7 +10,7 @@ use crate::case::Case;
 use crate::fault::{FAULTS, Fault, Injection};
 use crate::program::Program;
 use crate::scenario::Scenario;
-use crate::world::play;
+use crate::world::{Outcome, play};
 
 /// Plays every scenario without faults, and with every fault at every write of that run.
 pub fn exhaustive(scenarios: &[&'static Scenario], program: &Program, progress: Progress<'_>) -> Summary {
@@ -24,8 +24,12 @@ pub fn cases_of(scenario: &'static Scenario, program: &Program) -> Vec<Case> {
     let watched: BTreeMap<&str, BTreeSet<Kind>> =
         program.parts.iter().map(|part| (part.name, part.kinds())).collect();
     let mut cases = vec![calm.clone()];
-    for (write, attempt) in (1..).zip(play(&calm, program, false).writes) {
-        let watches = |kind| watched.get(attempt.process).is_some_and(|kinds| kinds.contains(&kind));
+    let Outcome { writes, kinds, .. } = play(&calm, program, false);
+    for (write, attempt) in (1..).zip(writes) {
+        // News of a kind of which there is nothing can not be late.
+        let watches = |kind| {
+            kinds.contains(&kind) && watched.get(attempt.process).is_some_and(|kinds| kinds.contains(&kind))
+        };
         let can_strike = |fault: &Fault| match fault {
             Fault::Late(kind) | Fault::Hang(kind) | Fault::Relist(kind) | Fault::Repeat(kind) => {
                 watches(*kind)

@@ -3,17 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use krafla_api::batch::{JOB_NAME, JOB_TRACKING, JobStatus};
 use krafla_api::{Kind, Uid};
 use krafla_apiserver::store::Store;
 use krafla_guard::{Property, Violation};
 use krafla_plan::object::PodPhase;
-use krafla_plan::{Object, Objects};
+use krafla_plan::{Object, Objects, controlling_keys};
 
 use crate::scenario::Scenario;
 use crate::server::resource;
 
 /// What belongs to a job, is one, or makes jobs.
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 12] = [
     Kind::VcJob,
     Kind::PodGroup,
     Kind::Pod,
@@ -24,11 +25,13 @@ const KINDS: [Kind; 10] = [
     Kind::JobFlow,
     Kind::VcCronJob,
     Kind::PersistentVolumeClaim,
+    Kind::Job,
+    Kind::CronJob,
 ];
 
 /// What must hold at the end of every run, one function per property.
-const CHECKS: [fn(&Scenario, &Objects) -> Option<Violation>; 3] =
-    [counters_equal_a_recount, errors_were_no_verdicts, nothing_is_left];
+const CHECKS: [fn(&Scenario, &Objects) -> Option<Violation>; 4] =
+    [counters_equal_a_recount, errors_were_no_verdicts, nothing_is_left, nothing_is_held];
 
 /// What does not hold at the end of a run.
 pub(crate) fn check(scenario: &Scenario, store: &Store) -> Vec<Violation> {
@@ -96,8 +99,8 @@ fn errors_were_no_verdicts(scenario: &Scenario, objects: &Objects) -> Option<Vio
     if expected == found {
         return None;
     }
-    let missing = expected.difference(&found).map(|line| format!("\n      missing: {line}"));
-    let surplus = found.difference(&expected).map(|line| format!("\n      instead: {line}"));
+    let missing = without(&expected, &found).map(|line| format!("\n      missing: {line}"));
+    let surplus = without(&found, &expected).map(|line| format!("\n      instead: {line}"));
     let message =
         format!("the end is not the one without faults{}", missing.chain(surplus).collect::<String>());
     Some(Violation::new(Property::P8, message))
@@ -105,7 +108,7 @@ fn errors_were_no_verdicts(scenario: &Scenario, objects: &Objects) -> Option<Vio
 
 /// P12: nothing of a job or flow that is gone remains, and a job has one PodGroup at most.
 fn nothing_is_left(_: &Scenario, objects: &Objects) -> Option<Violation> {
-    let owners = [Kind::VcJob, Kind::JobFlow, Kind::VcCronJob];
+    let owners = [Kind::VcJob, Kind::JobFlow, Kind::VcCronJob, Kind::Job, Kind::CronJob];
     let owners = owners.into_iter().flat_map(|kind| objects.all(kind));
     let owners: BTreeSet<&Uid> = owners.map(|owner| &owner.meta.uid).collect();
     let mut groups: BTreeMap<&Uid, usize> = BTreeMap::new();
@@ -124,8 +127,35 @@ fn nothing_is_left(_: &Scenario, objects: &Objects) -> Option<Violation> {
         .map(|(job, n_groups)| Violation::new(Property::P12, format!("job {job} has {n_groups} PodGroups")))
 }
 
-fn lines(text: &str) -> BTreeSet<&str> {
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
+/// P12: no pod is held for a count that nobody makes any more.
+fn nothing_is_held(_: &Scenario, objects: &Objects) -> Option<Violation> {
+    objects.all(Kind::Pod).find_map(|pod| {
+        let is_tracked = pod.meta.finalizers.iter().any(|name| name == JOB_TRACKING);
+        let mut jobs = objects.all(Kind::Job);
+        let job = jobs.find(|job| Some(&job.meta.uid) == pod.meta.controller_uid());
+        let is_counting = job.and_then(|job| job.as_job()).is_some_and(|job| job.status.finished().is_none());
+        (is_tracked && !is_counting).then(|| {
+            let message = format!("{} keeps the finalizer of a Job that counts no more", pod.meta.key);
+            Violation::new(Property::P12, message)
+        })
+    })
+}
+
+/// The lines of a text, and how often each is there.
+fn lines(text: &str) -> BTreeMap<&str, usize> {
+    let mut lines = BTreeMap::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        *lines.entry(line).or_default() += 1;
+    }
+    lines
+}
+
+/// The lines that are more often in one text than in the other.
+fn without<'a>(
+    one: &'a BTreeMap<&'a str, usize>,
+    other: &'a BTreeMap<&'a str, usize>,
+) -> impl Iterator<Item = &'a str> {
+    one.iter().filter(|(line, n)| other.get(*line).is_none_or(|of_other| of_other < n)).map(|(line, _)| *line)
 }
 
 /// One line per object. Identities and moments are left out: they differ from run to run.
@@ -138,16 +168,65 @@ fn describe(objects: &Objects) -> String {
     text
 }
 
-fn describe_one(text: &mut String, object: &Object) -> std::fmt::Result {
+/// A Job of Kubernetes: its conditions in the order in which they came, and its counters.
+fn describe_batch_job(text: &mut String, status: &JobStatus) -> std::fmt::Result {
+    for condition in &status.conditions {
+        let not = if condition.status == "True" { "" } else { "not " };
+        write!(text, " {not}{} {},", condition.condition_type, condition.reason)?;
+    }
+    let n_on_record =
+        status.uncounted_terminated_pods.as_ref().map_or(0, |it| it.succeeded.len() + it.failed.len());
+    let counts = [
+        (status.active, "active"),
+        (status.terminating.unwrap_or(0), "terminating"),
+        (status.succeeded, "succeeded"),
+        (status.failed, "failed"),
+        (i32::try_from(n_on_record).unwrap_or(i32::MAX), "on record"),
+    ];
+    for (n, what) in counts.iter().filter(|(n, _)| *n != 0) {
+        write!(text, " {n} {what}")?;
+    }
+    for (indexes, what) in [
+        (status.completed_indexes.as_str(), "completed"),
+        (status.failed_indexes.as_deref().unwrap_or_default(), "failed"),
+    ] {
+        if !indexes.is_empty() {
+            write!(text, " [{indexes} {what}]")?;
+        }
+    }
+    Ok(())
+}
+
+/// An object's name without the parts that differ from run to run: identities, moments, and what is drawn.
+fn name_to_compare(object: &Object) -> String {
+    let name = &*object.meta.key.name;
     let owner = object.meta.controller_uid().map_or("", |owner| &owner.0);
-    let name = match object.meta.key.name.strip_suffix(owner) {
-        Some(before) if !owner.is_empty() => format!("{before}<uid>"),
-        _ => match object.meta.key.name.split_once("-pvc-") {
+    let is_of = |kind| !controlling_keys(kind, object).is_empty();
+    // A label outlives the owner.
+    let is_of_a_job = object.meta.labels.get(JOB_NAME).is_some();
+    let without_last =
+        |name: &str| name.rsplit_once('-').map_or_else(|| name.to_owned(), |(start, _)| start.to_owned());
+    match (object.kind, name.strip_suffix(owner)) {
+        (_, Some(before)) if !owner.is_empty() => format!("{before}<uid>"),
+        (Kind::Job, _) if is_of(Kind::CronJob) => format!("{}-<run>", without_last(name)),
+        (Kind::Pod, _) if is_of_a_job => {
+            let run =
+                name.split('-').find(|part| part.len() >= 8 && part.bytes().all(|it| it.is_ascii_digit()));
+            let made_by = without_last(name);
+            let made_by = run.map_or(made_by.clone(), |run| made_by.replace(run, "<run>"));
+            format!("{made_by}-<drawn>")
+        }
+        _ => match name.split_once("-pvc-") {
             Some((job, _)) => format!("{job}-pvc-<drawn>"),
-            None => object.meta.key.name.to_string(),
+            None => name.to_owned(),
         },
-    };
-    write!(text, "{} {name}", object.kind.info().singular)?;
+    }
+}
+
+fn describe_one(text: &mut String, object: &Object) -> std::fmt::Result {
+    let kind = object.kind.info();
+    let kind = if object.kind == Kind::Job { kind.qualified_plural() } else { kind.singular.to_owned() };
+    write!(text, "{kind} {}", name_to_compare(object))?;
     if let Some(job) = object.as_vcjob() {
         let status = &job.status;
         let (phase, retries, version) = (&status.state.phase, status.retry_count, status.version);
@@ -173,6 +252,10 @@ fn describe_one(text: &mut String, object: &Object) -> std::fmt::Result {
         write!(text, " {}: {}", flow.status.state.phase, jobs.join(", "))?;
     } else if let Some(group) = object.as_podgroup() {
         write!(text, " {}", group.status.phase)?;
+    } else if let Some(job) = object.as_job() {
+        describe_batch_job(text, &job.status)?;
+    } else if let Some(cron_job) = object.as_cron_job() {
+        write!(text, " {} active", cron_job.status.active.len())?;
     }
     if object.meta.is_deleting() {
         write!(text, ", deleting")?;

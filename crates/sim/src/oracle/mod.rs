@@ -23,6 +23,7 @@ use krafla_guard::Violation;
 use krafla_guard::history::{Change, History};
 use krafla_plan::{Object, Step};
 use krafla_runtime::Root;
+use serde_json::Value;
 
 pub(crate) use memory::Memory;
 
@@ -31,7 +32,7 @@ use crate::server::resource;
 use crate::trace::Trace;
 
 /// The kinds that controllers, scheduler, node and users write to.
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 15] = [
     Kind::VcJob,
     Kind::PodGroup,
     Kind::Pod,
@@ -45,6 +46,8 @@ const KINDS: [Kind; 13] = [
     Kind::JobTemplate,
     Kind::VcCronJob,
     Kind::PersistentVolumeClaim,
+    Kind::Job,
+    Kind::CronJob,
 ];
 
 /// One run reports at most so many findings: what follows the first is seldom news.
@@ -76,6 +79,8 @@ pub(crate) struct Oracle {
     history: History,
     /// The phases that each job is or has been in.
     jobs: BTreeMap<Key, BTreeSet<JobPhase>>,
+    /// The kinds of which anything has been stored.
+    kinds: BTreeSet<Kind>,
     findings: Vec<Finding>,
     last_change_at: Time,
     elapsed: Duration,
@@ -92,6 +97,7 @@ impl Oracle {
             revision,
             history: History::default(),
             jobs: BTreeMap::new(),
+            kinds: BTreeSet::new(),
             findings: Vec::new(),
             last_change_at: clock::start(),
             elapsed: Duration::ZERO,
@@ -116,6 +122,7 @@ impl Oracle {
         for (kind, event) in news {
             self.last_change_at = clock.now();
             trace.digest(&event.entry.bytes);
+            self.kinds.insert(kind);
             self.see(kind, &event);
         }
     }
@@ -158,6 +165,17 @@ impl Oracle {
         if let Some(violation) = self.history.see_own_deletion(pod) {
             self.broken(violation);
         }
+    }
+
+    /// The object of this name, if there is one.
+    pub(crate) fn stored(&self, kind: Kind, key: &Key) -> Option<Value> {
+        let entry = self.store.get(&resource(kind), key)?;
+        serde_json::from_slice(&entry.bytes).ok()
+    }
+
+    /// The kinds of which anything has been stored so far.
+    pub(crate) fn kinds(&self) -> BTreeSet<Kind> {
+        self.kinds.clone()
     }
 
     /// Whether this very object is there.

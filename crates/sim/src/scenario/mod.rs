@@ -6,6 +6,7 @@ mod absurd;
 mod again;
 mod alternating;
 mod any;
+mod batch;
 mod build;
 mod chain;
 mod claimed;
@@ -53,6 +54,7 @@ mod zero;
 
 use std::time::Duration;
 
+use krafla_api::batch::COMPLETION_INDEX;
 use krafla_api::volcano::{Action, JobPhase};
 use krafla_api::{Key, Kind, labels};
 use krafla_plan::Object;
@@ -107,6 +109,22 @@ pub static ALL: &[&Scenario] = &[
     &squatted::SCENARIO,
     &absurd::SCENARIO,
     &shrunk::SCENARIO,
+    &batch::plain::SCENARIO,
+    &batch::parallel::SCENARIO,
+    &batch::indexed::SCENARIO,
+    &batch::failure_policy::SCENARIO,
+    &batch::success_policy::SCENARIO,
+    &batch::suspended::SCENARIO,
+    &batch::deadline::SCENARIO,
+    &batch::replaced::SCENARIO,
+    &batch::deleted::SCENARIO,
+    &batch::orphaned::SCENARIO,
+    &batch::expired::SCENARIO,
+    &batch::cron_allow::SCENARIO,
+    &batch::cron_forbid::SCENARIO,
+    &batch::cron_replace::SCENARIO,
+    &batch::cron_missed::SCENARIO,
+    &batch::cron_history::SCENARIO,
 ];
 
 /// The scenario of a name.
@@ -152,6 +170,8 @@ pub enum When {
     JobHasBeen(&'static str, JobPhase),
     /// When there is no such job.
     JobIsGone(&'static str),
+    /// When an object of this name shows this.
+    Shows(Kind, &'static str, fn(&Value) -> bool),
 }
 
 /// What a user can do.
@@ -163,6 +183,10 @@ pub enum Deed {
     Patch(Kind, &'static str, Value),
     /// Remove an object of this name.
     Delete(Kind, &'static str),
+    /// Remove an object of this name and let its children live on.
+    Orphan(Kind, &'static str),
+    /// Remove a pod that belongs to an object of this name.
+    DeletePodOf(&'static str),
     /// Ask for something to be done to a job.
     Command(&'static str, Action),
 }
@@ -174,22 +198,26 @@ pub struct PodFacts<'a> {
     pub job: &'a str,
     /// The task's name.
     pub task: &'a str,
-    /// The index within the task.
+    /// The index within the task, or the completion index.
     pub index: i32,
     /// How often the job had restarted when the pod was made.
     pub retry: i32,
     /// The job's version when the pod was made.
     pub version: i32,
+    /// How many pods of the same owner had ended when this one started.
+    pub n_ended: u32,
 }
 
 impl<'a> PodFacts<'a> {
     /// Reads the facts from a pod.
-    pub(crate) fn of(pod: &'a Object) -> PodFacts<'a> {
+    pub(crate) fn of(pod: &'a Object, n_ended: u32) -> PodFacts<'a> {
         let annotation = |key: &str| pod.meta.annotations.get(key).unwrap_or_default();
+        let index = [labels::TASK_INDEX, COMPLETION_INDEX].map(annotation);
         PodFacts {
             job: annotation(labels::JOB_NAME),
             task: annotation(labels::TASK_SPEC),
-            index: annotation(labels::TASK_INDEX).parse().unwrap_or(-1),
+            index: index.iter().find_map(|index| index.parse().ok()).unwrap_or(-1),
+            n_ended,
             retry: annotation(labels::JOB_RETRY_COUNT).parse().unwrap_or(0),
             version: annotation(labels::JOB_VERSION).parse().unwrap_or(0),
         }
