@@ -1,7 +1,8 @@
 //! What the controllers cost: many jobs on nodes that only pretend, with everything in one process.
 //!
 //! ```text
-//!   bench/controller [JOBSxPODS...]
+//!   bench/controller [JOBSxPODS...]     Volcano Jobs
+//!   bench/batch [JOBSxPODS...]          Jobs of Kubernetes itself
 //! ```
 //!
 //! Each size runs in a process of its own, so that its processor time and memory are its own. Requests are counted by who
@@ -36,6 +37,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const SIZES: [&str; 3] = ["1000x1", "1000x10", "100x100"];
+const BATCH_SIZES: [&str; 4] = ["1000x10", "10x1000", "1x1000", "1x10000"];
 const RESIDENT: &str = "1000x10";
 const WORKERS: usize = 8;
 /// When nothing was asked for so long, the controllers are at rest.
@@ -45,9 +47,12 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
-        ["--one", size] => on_threads(complete(size)),
+        ["--one", size] => on_threads(complete(Kind::VcJob, size)),
+        ["--one-batch", size] => on_threads(complete(Kind::Job, size)),
         ["--fill", dir] => on_threads(fill(Path::new(dir))),
         ["--rest", dir, who] => on_threads(rest(Path::new(dir), *who == "controllers")),
+        ["--batch"] => rows("--one-batch", &BATCH_SIZES),
+        ["--batch", sizes @ ..] => rows("--one-batch", sizes),
         [] => all(&SIZES),
         sizes => all(sizes),
     };
@@ -64,13 +69,16 @@ fn on_threads(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
 }
 
-fn all(sizes: &[&str]) -> Result<(), Failure> {
+/// A table with a row for each size, each of which is a process of its own.
+fn rows(mode: &str, sizes: &[&str]) -> Result<(), Failure> {
     println!(
-        "jobs x pods   seconds   jobs/s   pods/s  cpu s  peak MB   writes per job: controllers scheduler nodes"
+        "jobs x pods   seconds   jobs/s   pods/s  cpu s  peak MB   writes per job: controllers scheduler nodes   per pod: controllers"
     );
-    for size in sizes {
-        again(&["--one", size])?;
-    }
+    sizes.iter().try_for_each(|size| again(&[mode, size]))
+}
+
+fn all(sizes: &[&str]) -> Result<(), Failure> {
+    rows("--one", sizes)?;
     let dir = tempfile::tempdir()?;
     let dir = dir.path().to_str().ok_or("the temporary directory has no usable name")?;
     again(&["--fill", dir])?;
@@ -100,16 +108,16 @@ fn parse(size: &str) -> Result<(u64, u64), Failure> {
 }
 
 /// Runs jobs to their end and prints a row.
-async fn complete(size: &str) -> Result<(), Failure> {
+async fn complete(kind: Kind, size: &str) -> Result<(), Failure> {
     let (jobs, pods) = parse(size)?;
     let cluster = Cluster::start(Store::in_memory()).await?;
     let started = Instant::now();
-    cluster.create(jobs, pods, "0s").await?;
-    cluster.wait_for(jobs, "Completed").await?;
+    cluster.create(kind, jobs, pods, "0s").await?;
+    cluster.wait_for(kind, jobs, has_completed).await?;
     let seconds = started.elapsed().as_secs_f64();
     let per_job = |who: &Counted| who.writes.load(Ordering::Relaxed) as f64 / jobs as f64;
     println!(
-        "{size:<12} {seconds:>8.2} {:>8.0} {:>8.0} {:>6.2} {:>8.1}   {:>27.2} {:>9.2} {:>5.2}",
+        "{size:<12} {seconds:>8.2} {:>8.0} {:>8.0} {:>6.2} {:>8.1}   {:>27.2} {:>9.2} {:>5.2}   {:>20.3}",
         jobs as f64 / seconds,
         (jobs * pods) as f64 / seconds,
         cpu_seconds()?,
@@ -117,6 +125,7 @@ async fn complete(size: &str) -> Result<(), Failure> {
         per_job(&cluster.controllers),
         per_job(&cluster.scheduler),
         per_job(&cluster.nodes),
+        per_job(&cluster.controllers) / pods as f64,
     );
     Ok(())
 }
@@ -126,8 +135,8 @@ async fn fill(dir: &Path) -> Result<(), Failure> {
     let (jobs, pods) = parse(RESIDENT)?;
     let store = Store::open(dir)?;
     let mut cluster = Cluster::start(store.clone()).await?;
-    cluster.create(jobs, pods, "forever").await?;
-    cluster.wait_for(jobs, "Running").await?;
+    cluster.create(Kind::VcJob, jobs, pods, "forever").await?;
+    cluster.wait_for(Kind::VcJob, jobs, |job| phase_is(job, "Running")).await?;
     cluster.tasks.shutdown().await;
     store.close();
     Ok(())
@@ -176,25 +185,26 @@ impl Cluster {
         Ok(Cluster { client: LocalClient::new(api), controllers, scheduler, nodes, tasks })
     }
 
-    async fn create(&self, jobs: u64, pods: u64, duration: &str) -> Result<(), Failure> {
+    async fn create(&self, kind: Kind, jobs: u64, pods: u64, duration: &str) -> Result<(), Failure> {
         let created = join_all((0..jobs).map(|n| async move {
-            let step = Step::Create { kind: Kind::VcJob, object: job(n, pods, duration) };
+            let object =
+                if kind == Kind::Job { batch_job(n, pods, duration) } else { job(n, pods, duration) };
+            let step = Step::Create { kind, object };
             self.client.write(&step).await
         }));
         created.await.into_iter().try_for_each(|written| written.map(drop))?;
         Ok(())
     }
 
-    /// Waits until all jobs have come to a phase.
-    async fn wait_for(&self, jobs: u64, phase: &str) -> Result<(), Failure> {
-        let listed = self.client.list(Kind::VcJob).await?;
+    /// Waits until all jobs are or have been so.
+    async fn wait_for(&self, kind: Kind, jobs: u64, is_so: impl Fn(&Object) -> bool) -> Result<(), Failure> {
+        let listed = self.client.list(kind).await?;
         let is_there = |json: &Bytes| {
-            let object = Object::decode(Kind::VcJob, json);
-            let there = object.as_vcjob().is_some_and(|job| job.status.state.phase.to_string() == phase);
-            there.then_some(object.meta.key)
+            let object = Object::decode(kind, json);
+            is_so(&object).then_some(object.meta.key)
         };
         let mut there: std::collections::HashSet<Key> = listed.items.iter().filter_map(is_there).collect();
-        let mut events = self.client.watch(Kind::VcJob, listed.revision);
+        let mut events = self.client.watch(kind, listed.revision);
         while (there.len() as u64) < jobs {
             let event = events.next().await.ok_or("the watch ended")??;
             there.extend(is_there(&event.object));
@@ -203,25 +213,45 @@ impl Cluster {
     }
 }
 
+fn has_completed(job: &Object) -> bool {
+    phase_is(job, "Completed") || job.as_job().is_some_and(|job| job.status.condition("Complete").is_some())
+}
+
+fn phase_is(job: &Object, phase: &str) -> bool {
+    job.as_vcjob().is_some_and(|job| job.status.state.phase.to_string() == phase)
+}
+
+fn batch_job(n: u64, pods: u64, duration: &str) -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": format!("job-{n}"), "namespace": "default"},
+        "spec": {
+            "completionMode": "Indexed", "completions": pods, "parallelism": pods,
+            "template": template(duration),
+        },
+    })
+}
+
+fn template(duration: &str) -> Value {
+    json!({
+        "metadata": {"annotations": {"krafla.dev/simulated-duration": duration}},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{
+                "name": "main", "image": "any", "command": ["true"],
+                "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
+            }],
+        },
+    })
+}
+
 fn job(n: u64, pods: u64, duration: &str) -> Value {
     json!({
         "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
         "metadata": {"name": format!("job-{n}"), "namespace": "default"},
         "spec": {
             "minAvailable": pods,
-            "tasks": [{
-                "name": "work", "replicas": pods,
-                "template": {
-                    "metadata": {"annotations": {"krafla.dev/simulated-duration": duration}},
-                    "spec": {
-                        "restartPolicy": "Never",
-                        "containers": [{
-                            "name": "main", "image": "any", "command": ["true"],
-                            "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
-                        }],
-                    },
-                },
-            }],
+            "tasks": [{"name": "work", "replicas": pods, "template": template(duration)}],
         },
     })
 }

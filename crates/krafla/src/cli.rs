@@ -111,6 +111,12 @@ pub(crate) struct ControllerManager {
     /// ttl-after-finished-controller) only run if they are named: every Kubernetes cluster has its own.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "*", allow_hyphen_values = true)]
     pub(crate) controllers: Vec<String>,
+    /// Of Kubernetes' own Jobs, take care of those alone whose spec.managedBy is this
+    ///
+    /// With it, kubernetes-job-controller works beside the cluster's own; krafla.dev/job-controller is a good name. Without it,
+    /// it takes care of all Jobs that name no other controller.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) jobs_managed_by: Option<String>,
     /// How many decisions are carried out at once
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub(crate) worker_threads: u16,

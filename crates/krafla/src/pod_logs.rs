@@ -159,7 +159,14 @@ impl Colours {
 }
 
 fn is_of_job(pod: &Object, job: &Key) -> bool {
-    pod.meta.key.namespace == job.namespace && pod.meta.owners.iter().any(|owner| *owner.name == *job.name)
+    // The Jobs of a CronJob are named after it and the minute of their run.
+    let is_run = |name: &str| {
+        let minute = name.strip_prefix(&*job.name).and_then(|rest| rest.strip_prefix('-'));
+        minute.is_some_and(|minute| !minute.is_empty() && minute.bytes().all(|digit| digit.is_ascii_digit()))
+    };
+    let mut owners = pod.meta.owners.iter();
+    pod.meta.key.namespace == job.namespace
+        && owners.any(|owner| *owner.name == *job.name || (owner.kind == "Job" && is_run(&owner.name)))
 }
 
 /// Shows how the pods of a failed job ended.

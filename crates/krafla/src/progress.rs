@@ -3,12 +3,13 @@
 use krafla_api::volcano::{JobFlowPhase, JobPhase};
 use krafla_api::{Key, Kind};
 use krafla_plan::Object;
+use krafla_plan::cron::Timetable;
 use krafla_plan::jobflow::JobFlow;
-use krafla_plan::object::{Job, VcJob};
+use krafla_plan::object::{CronJob, Job, VcJob};
 use serde_json::{Value, json};
 
-/// The kinds that a run waits for.
-pub(crate) const FOLLOWED: [Kind; 3] = [Kind::VcJob, Kind::Job, Kind::JobFlow];
+/// The kinds that a run waits for. Of a CronJob it waits for the first Job, and for that one's end.
+pub(crate) const FOLLOWED: [Kind; 4] = [Kind::VcJob, Kind::Job, Kind::JobFlow, Kind::CronJob];
 
 /// Up to so many steps of a flow are named; of more only the number in each state is told.
 const STEPS_NAMED_MAX: usize = 12;
@@ -35,6 +36,9 @@ pub(crate) fn end(object: &Object) -> Option<End> {
         let end = job.status.finished()?;
         return Some(if end.condition_type == "Complete" { End::Well } else { End::Badly });
     }
+    if let Some(cron_job) = object.as_cron_job() {
+        return cron_job.status.last_schedule_time.map(|_| End::Well);
+    }
     match &object.as_jobflow()?.status.state.phase {
         JobFlowPhase::Succeed => Some(End::Well),
         JobFlowPhase::Failed => Some(End::Badly),
@@ -48,7 +52,8 @@ pub(crate) fn line(object: &Object) -> String {
     let of_vcjob = object.as_vcjob().map(|job| of_vcjob(key, job));
     let of_job = || object.as_job().map(|job| of_job(key, job));
     let of_flow = || object.as_jobflow().map(|flow| of_flow(key, flow));
-    of_vcjob.or_else(of_job).or_else(of_flow).unwrap_or_default()
+    let of_cron_job = || object.as_cron_job().map(|cron_job| of_cron_job(object, cron_job));
+    of_vcjob.or_else(of_job).or_else(of_flow).or_else(of_cron_job).unwrap_or_default()
 }
 
 /// What of a line is news.
@@ -87,6 +92,21 @@ fn of_job(key: &Key, job: &Job) -> String {
     ];
     let message = status.condition("Failed").map_or("", |failed| &failed.message);
     told(&format!("{}: {}", key.name, phase_of_job(job)), &counts, message)
+}
+
+/// What a CronJob waits for. How its Jobs fare, they say themselves.
+fn of_cron_job(object: &Object, cron_job: &CronJob) -> String {
+    let (name, spec) = (&object.meta.key.name, &cron_job.spec);
+    if spec.suspend == Some(true) {
+        return format!("{name}: Suspended, waits for spec.suspend to be false");
+    }
+    let since = cron_job.status.last_schedule_time.or(object.meta.created_at);
+    let timetable = Timetable::new(&spec.schedule, spec.time_zone.as_deref()).ok();
+    let next = timetable.and_then(|it| Some(it.on_the_wall(it.next(since?)?)));
+    match next {
+        Some(next) => format!("{name}: waits for its next run at {next}"),
+        None => format!("{name}: is never due; change spec.schedule"),
+    }
 }
 
 /// A Job of Kubernetes has no phase: this is the word that its conditions come to.
@@ -164,6 +184,23 @@ mod tests {
     fn a_flows_steps_are_told_in_order_and_counted_when_they_are_many() {
         assert_eq!(line(&flow(3, "Running")), "f: Running, s0 Completed, s1 Running, s2 waits");
         assert_eq!(line(&flow(1000, "Running")), "f: Running, 1 Completed, 1 Running, 998 waits");
+    }
+
+    #[test]
+    fn a_cron_job_says_when_it_is_due() {
+        let line_of = |spec: Value| {
+            let metadata =
+                json!({ "namespace": "ns", "name": "tick", "creationTimestamp": "2027-01-15T08:00:30Z" });
+            let cron_job = json!({ "metadata": metadata, "spec": spec });
+            line(&Object::decode(Kind::CronJob, cron_job.to_string().as_bytes()))
+        };
+        let hourly = json!({ "schedule": "0 * * * *", "timeZone": "Europe/Berlin" });
+        assert_eq!(line_of(hourly), "tick: waits for its next run at 2027-01-15T10:00:00+01:00");
+        assert_eq!(
+            line_of(json!({ "schedule": "0 * * * *", "suspend": true })),
+            "tick: Suspended, waits for spec.suspend to be false"
+        );
+        assert_eq!(line_of(json!({ "schedule": "0 0 31 2 *" })), "tick: is never due; change spec.schedule");
     }
 
     #[test]

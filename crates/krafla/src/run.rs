@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 use futures_util::StreamExt;
 use futures_util::stream::select_all;
 use krafla_api::{Key, Kind, Uid};
-use krafla_plan::{Object, Propagation, Step};
+use krafla_plan::{Object, Propagation, Step, controlling_keys};
 use krafla_runtime::{Event, EventType};
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -44,7 +44,7 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
     let choice = Choice::of(args.kubeconfig.as_deref(), std::env::var_os("KUBECONFIG").as_deref())?;
     let manifests = manifest::read_all(&args.files, choice.namespace()).map_err(BadInput)?;
     if !manifests.iter().any(|manifest| FOLLOWED.contains(&manifest.kind)) {
-        let message = "there is no Job and no JobFlow in the files, so there is nothing to wait for: \
+        let message = "there is no Job, JobFlow or CronJob in the files, so there is nothing to wait for: \
                        add one, or use `krafla up` and kubectl";
         return Err(BadInput(anyhow!(message)).into());
     }
@@ -176,7 +176,7 @@ impl Run<'_> {
         let mut events = select_all(watches);
         let mut ticks = tokio::time::interval(REDRAWN_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        while !self.followed.values().all(Followed::has_ended) {
+        while self.waits_for_anything() {
             tokio::select! {
                 event = events.next() => match event.ok_or_else(|| anyhow!("the watch of jobs ended"))? {
                     Ok((kind, event)) => self.observe(kind, &event)?,
@@ -193,6 +193,30 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Whether something has not ended, or a CronJob has made no Job yet.
+    fn waits_for_anything(&self) -> bool {
+        self.followed.iter().any(|((kind, key), followed)| match kind {
+            Kind::CronJob => !self.has_run(key),
+            _ => !followed.has_ended(),
+        })
+    }
+
+    /// Whether a Job of this CronJob is followed.
+    fn has_run(&self, cron_job: &Key) -> bool {
+        let mut seen = self.followed.values().filter_map(|followed| followed.seen.as_ref());
+        seen.any(|object| maker(object).as_ref() == Some(cron_job))
+    }
+
+    /// Follows the first Job that a CronJob makes. Those that come after it are the next run's affair.
+    fn follow_first_run(&mut self, job: &Object) {
+        let cron_job = maker(job).filter(|maker| self.followed.contains_key(&(Kind::CronJob, maker.clone())));
+        if cron_job.is_some_and(|cron_job| !self.has_run(&cron_job)) {
+            self.jobs.push(job.meta.key.clone());
+            let run = Followed { uid: job.meta.uid.clone(), seen: None };
+            self.followed.entry((Kind::Job, job.meta.key.clone())).or_insert(run);
+        }
+    }
+
     fn observe(&mut self, kind: Kind, event: &Event) -> Result<()> {
         self.has_contact = true;
         let is_deleted = event.event_type == EventType::Deleted;
@@ -204,6 +228,7 @@ impl Run<'_> {
             return Ok(());
         }
         let object = Object::decode(kind, &event.object);
+        self.follow_first_run(&object);
         let Some(followed) = self.followed.get_mut(&(kind, object.meta.key.clone())) else { return Ok(()) };
         // Another one of the same name may have been there before.
         if followed.uid != object.meta.uid {
@@ -309,6 +334,11 @@ impl Run<'_> {
             "seconds": self.started.elapsed().as_secs_f64(),
         })
     }
+}
+
+/// The CronJob that made a Job.
+fn maker(job: &Object) -> Option<Key> {
+    (job.kind == Kind::Job).then(|| controlling_keys(Kind::CronJob, job).into_iter().next())?
 }
 
 /// Whether nobody has looked at a job or flow yet.

@@ -65,6 +65,11 @@ pub trait Controller: Send + Sync {
 
 /// The controllers that ship, in the order in which they start. A new controller is one file and one line here.
 pub fn controllers() -> Vec<Box<dyn Controller>> {
+    controllers_of(&k8sjob::Managed::default())
+}
+
+/// The same, taking care of these of Kubernetes' own Jobs.
+pub fn controllers_of(jobs: &k8sjob::Managed) -> Vec<Box<dyn Controller>> {
     vec![
         Box::new(vcjob::JobController),
         Box::new(jobflow::JobFlowController),
@@ -73,8 +78,8 @@ pub fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(cronjob::CronJobController),
         Box::<podgroup::PodGroupController>::default(),
         Box::new(ttl::TtlController),
-        Box::new(k8sjob::JobController),
-        Box::new(k8sjob::ReleaseController),
+        Box::new(k8sjob::JobController { managed: jobs.clone() }),
+        Box::new(k8sjob::ReleaseController { managed: jobs.clone() }),
         Box::new(k8sjob::TtlController),
         Box::new(k8scron::CronJobController),
     ]

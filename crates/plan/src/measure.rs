@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Numbers follow what is stored, not what was tried: a write that fails, is repeated or whose answer is lost is counted
-//! exactly when the change that it led to is seen, and once. Names and labels are Volcano's, since dashboards ask for them.
+//! exactly when the change that it led to is seen, and once. Names and labels are Volcano's and Kubernetes', since dashboards ask
+//! for them.
 
 use crate::object::Object;
 use crate::objects::Objects;

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::{Controller, Departed, Note, Object, Plan, Severity, Snapshot};
+use krafla_plan::{Controller, Departed, Note, Object, Objects, Plan, Severity, Snapshot};
 
 use crate::apply::{Applied, Failure};
 use crate::barrier::Barrier;
 use crate::cache::{Cache, Change, OutdatedList};
 use crate::client::{ClientError, Event, Listed};
-use crate::events::Remark;
+use crate::events::{Remark, refusal};
 use crate::metrics::{Metrics, Reconciled};
 use crate::queue::Queue;
+use crate::rest::Rests;
 
 /// How long a root waits for its own writes to come back on the watch before that is worth a warning. It goes on waiting:
 /// a decision without them could create pods for a job that it has itself just stopped. A watch that hangs is for the
@@ -85,6 +86,8 @@ pub struct Engine {
     looked_at: BTreeSet<Root>,
     /// Since when a root's counters differ from what is stored.
     counters_since: BTreeMap<Root, Time>,
+    /// Roots with many children, which rest between decisions.
+    rests: Rests<Root>,
     /// What was last said about each root, so that nothing is said twice in a row.
     last_notes: BTreeMap<Root, Vec<Note>>,
     /// What is to be said.
@@ -114,6 +117,7 @@ impl Engine {
             departed: BTreeMap::new(),
             looked_at: BTreeSet::new(),
             counters_since: BTreeMap::new(),
+            rests: Rests::default(),
             last_notes: BTreeMap::new(),
             remarks: Vec::new(),
             counts: Counts::default(),
@@ -161,6 +165,7 @@ impl Engine {
                 if change.is_gone && controller.root() == object.kind {
                     self.looked_at.remove(&root);
                     self.counters_since.remove(&root);
+                    self.rests.forget(&root);
                     self.last_notes.remove(&root);
                     self.barrier.drop_root(&root);
                 }
@@ -224,6 +229,11 @@ impl Engine {
 
     fn decide(&mut self, root: &Root, now: Time) -> Option<Plan> {
         let controller = self.controllers.get(root.controller)?;
+        if let Some(until) = self.rests.until(root, now) {
+            self.queue.done(root);
+            self.queue.wake(root, Some(until));
+            return None;
+        }
         if let Err(since) = self.barrier.check(root, &self.cache) {
             // The event that is awaited brings the root back.
             if now >= since.after(BARRIER_PATIENCE) {
@@ -234,6 +244,7 @@ impl Engine {
             return None;
         }
         self.counts.plans += 1;
+        self.rests.decided(root, n_children(controller.as_ref(), root, self.cache.objects()), now);
         let snapshot = self.snapshot(root, controller.as_ref(), now);
         let decided = catch_unwind(AssertUnwindSafe(|| {
             let plan = controller.plan(&snapshot);
@@ -324,8 +335,10 @@ impl Engine {
         self.counts.failures += 1;
         tracing::debug!(key = %root.key, step = failure.step, error = %failure.error, "write failed");
         if let ClientError::Refused { message, .. } = &failure.error {
-            let (severity, reason) = (Severity::Warning, failure.refusal_reason);
-            self.say(root, &[Note { severity, reason, message: message.clone() }], now);
+            let Some(controller) = self.controllers.get(root.controller) else { return };
+            let reason = failure.refusal_reason;
+            let message = refusal(controller.root(), reason, message);
+            self.say(root, &[Note { severity: Severity::Warning, reason, message }], now);
         }
     }
 
@@ -412,6 +425,12 @@ fn coalesce_counters(waiting: &mut BTreeMap<Root, Time>, root: &Root, mut plan: 
         plan.wake_at = Some(plan.wake_at.map_or(due_at, |at| at.min(due_at)));
     }
     plan
+}
+
+/// How many objects a root controls, of those that its controller reads.
+fn n_children(controller: &dyn Controller, root: &Root, objects: &Objects) -> usize {
+    let Some(object) = objects.get(controller.root(), &root.key) else { return 0 };
+    controller.watches().iter().map(|kind| objects.children(&object.meta.uid, *kind).count()).sum()
 }
 
 fn log_notes(controller: &str, key: &Key, notes: &[Note]) {

@@ -16,6 +16,17 @@ fn component(about: Kind) -> &'static str {
     }
 }
 
+/// How a refusal is told: Kubernetes' own controllers begin with words that scripts look for.
+pub(crate) fn refusal(about: Kind, reason: &str, why: &str) -> String {
+    match (about, reason) {
+        (Kind::Job, "FailedCreate") => format!("Error creating: {why}"),
+        (Kind::Job, "FailedDelete") => format!("Error deleting: {why}"),
+        (Kind::CronJob, "FailedCreate") => format!("Error creating job: {why}"),
+        (Kind::CronJob, "FailedDelete") => format!("Error deleting job: {why}"),
+        _ => why.to_owned(),
+    }
+}
+
 /// How many different things are remembered. Beyond that, the oldest is said anew instead of counted.
 const REMEMBERED_MAX: usize = 4096;
 
@@ -160,6 +171,13 @@ mod tests {
         ]
         .assert_eq(&again);
         assert!(matches!(recorder.record(&remark("another thing")), Step::Create { .. }));
+    }
+
+    #[test]
+    fn a_refusal_is_told_in_kubernetes_words() {
+        assert_eq!(refusal(Kind::Job, "FailedCreate", "no quota"), "Error creating: no quota");
+        assert_eq!(refusal(Kind::CronJob, "FailedCreate", "no quota"), "Error creating job: no quota");
+        assert_eq!(refusal(Kind::VcJob, "FailedCreate", "no quota"), "no quota");
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod events;
 pub mod lease;
 pub mod metrics;
 mod queue;
+mod rest;
 mod run;
 pub mod ssh;
 

@@ -10,6 +10,7 @@ use krafla_api::Key;
 use krafla_apiserver::{Env, SystemEnv};
 use krafla_client::{Access, HttpsClient, Limits};
 use krafla_plan::Controller;
+use krafla_plan::k8sjob::Managed;
 use krafla_runtime::lease::{Candidate, Election};
 use krafla_runtime::{Client, Engine, SystemClock};
 use tokio::signal::unix::{SignalKind, signal};
@@ -24,9 +25,14 @@ enum End {
     LeaseLost(String),
 }
 
+/// Which of Kubernetes' own Jobs the controllers take care of.
+fn managed(args: &cli::ControllerManager) -> Managed {
+    args.jobs_managed_by.clone().map_or(Managed::Unclaimed, Managed::By)
+}
+
 /// Runs the controllers until somebody stops them or they lose their lease.
 pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
-    let controllers = selection::select(krafla_plan::controllers(), &args.controllers)?;
+    let controllers = selection::select(krafla_plan::controllers_of(&managed(&args)), &args.controllers)?;
     let election = election(&args.election)?;
     let access = access(&args)?;
     let origin = access.origin.clone();

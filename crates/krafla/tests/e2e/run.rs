@@ -258,6 +258,25 @@ fn a_job_of_kubernetes_runs_to_its_end_and_shows_its_progress() {
 }
 
 #[test]
+fn a_cron_job_is_followed_to_the_end_of_its_first_run() {
+    let output =
+        krafla().args(["run", "--logs"]).arg(repository_file("examples/cron.yaml")).output().unwrap();
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    for word in ["tick: waits for its next run at 20", "it is time", ": Complete, 1 succeeded"] {
+        assert!(lines.contains(word), "{word} is missing in:\n{lines}");
+    }
+}
+
+#[test]
+fn a_job_of_kubernetes_is_done_with_its_leader() {
+    let output = krafla().arg("run").arg(repository_file("examples/success-policy.yaml")).output().unwrap();
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    assert!(lines.contains("led: Complete, 1 succeeded"), "{lines}");
+}
+
+#[test]
 fn a_job_of_kubernetes_that_fails_exits_with_1_and_shows_why() {
     let (code, stdout, stderr) = run_text(
         r#"

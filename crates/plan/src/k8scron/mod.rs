@@ -10,6 +10,7 @@
 //! Mirrors Kubernetes' `pkg/controller/cronjob`; what is deliberately different stands in DEVIATIONS.md.
 
 mod history;
+mod measure;
 mod run;
 mod status;
 
@@ -21,9 +22,10 @@ use std::sync::Arc;
 use krafla_api::batch::{CronJobSpec, CronJobStatus};
 use krafla_api::{Key, Kind, Time};
 
+pub(crate) use self::status::has_recorded;
 use crate::cron::{Problem, Timetable};
 use crate::object::{Body, Meta};
-use crate::{Controller, Note, Object, Objects, Plan, Severity, Snapshot, controlling_keys};
+use crate::{Controller, Measure, Note, Object, Objects, Plan, Severity, Snapshot, Stored, controlling_keys};
 
 /// The controller of CronJobs.
 pub struct CronJobController;
@@ -47,6 +49,10 @@ impl Controller for CronJobController {
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
         plan(snapshot)
+    }
+
+    fn measure(&self, stored: &Stored<'_>) -> Vec<Measure> {
+        measure::measure(stored).into_iter().collect()
     }
 }
 

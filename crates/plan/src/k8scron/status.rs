@@ -34,6 +34,15 @@ pub(super) fn recount(
     status
 }
 
+/// Whether the status says all that it will ever say about a finished Job.
+pub(crate) fn has_recorded(status: &CronJobStatus, job: &Object) -> bool {
+    let is_listed = status.active.iter().any(|listed| listed.uid == job.meta.uid);
+    let completed_at = job.as_job().and_then(|job| job.status.completion_time);
+    !is_listed
+        && scheduled_for(&job.meta) <= status.last_schedule_time
+        && completed_at <= status.last_successful_time
+}
+
 /// Whether a Job is neither finished nor on its way out.
 pub(super) fn is_running(job: &Object) -> bool {
     !job.meta.is_deleting() && job.as_job().is_some_and(|job| job.status.finished().is_none())

@@ -23,6 +23,12 @@ pub(super) fn judge(policy: Option<&PodFailurePolicy>, pod: &Ended<'_>) -> Verdi
     rules.filter_map(|(position, rule)| apply(rule, position, pod)).next().unwrap_or(Verdict::Count)
 }
 
+/// What the first rule that fits says, in the policy's own word.
+pub(super) fn matched_action<'a>(policy: &'a PodFailurePolicy, pod: &Ended<'_>) -> Option<&'a str> {
+    let mut rules = policy.rules.iter();
+    rules.find(|rule| apply(rule, 0, pod).is_some()).map(|rule| rule.action.as_str())
+}
+
 /// A rule newer than this program never fits.
 fn apply(rule: &PodFailureRule, position: usize, pod: &Ended<'_>) -> Option<Verdict> {
     let (namespace, name) = (&pod.meta.key.namespace, &pod.meta.key.name);

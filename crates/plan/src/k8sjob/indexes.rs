@@ -60,11 +60,18 @@ impl Indexes {
 
     /// How many of these indexes the other set has too.
     pub(super) fn n_in(&self, other: &Indexes) -> i64 {
-        let overlap = |(first, last): &(u32, u32), (start, end): &(u32, u32)| {
-            (i64::from(*last.min(end)) - i64::from(*first.max(start)) + 1).max(0)
-        };
-        let overlaps = self.0.iter().flat_map(|mine| other.0.iter().map(move |theirs| overlap(mine, theirs)));
-        overlaps.sum()
+        let (mut mine, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let mut n = 0;
+        while let (Some((first, last)), Some((start, end))) = (mine.peek(), theirs.peek()) {
+            n += (i64::from(*last.min(end)) - i64::from(*first.max(start)) + 1).max(0);
+            // The interval that ends first meets nothing more of the other set.
+            if last < end {
+                mine.next()
+            } else {
+                theirs.next()
+            };
+        }
+        n
     }
 }
 

@@ -67,6 +67,9 @@ pub(super) fn change<'a>(job: &Job<'_>, pods: &'a [JobPod<'a>], tally: &Tally<'a
 
 /// Active pods that are too many: those whose index is none or taken, and the `excess` that are missed least.
 fn surplus<'a>(job: &Job<'_>, pods: &'a [JobPod<'a>], excess: usize) -> Vec<&'a JobPod<'a>> {
+    if excess == 0 && !(job.is_indexed() && has_misplaced(pods)) {
+        return Vec::new();
+    }
     let mut ranked: Vec<&JobPod<'_>> = pods.iter().filter(|pod| pod.is_active()).collect();
     ranked.sort_by(|one, other| rank::compare(one, other));
     if !job.is_indexed() {
@@ -82,6 +85,12 @@ fn surplus<'a>(job: &Job<'_>, pods: &'a [JobPod<'a>], excess: usize) -> Vec<&'a 
     let more = excess.saturating_sub(surplus.len());
     surplus.extend(rest.into_iter().take(more));
     surplus
+}
+
+/// Whether an active pod has no index, or one that another has too.
+fn has_misplaced(pods: &[JobPod<'_>]) -> bool {
+    let mut taken = BTreeSet::new();
+    pods.iter().filter(|pod| pod.is_active()).any(|pod| pod.index.is_none_or(|index| !taken.insert(index)))
 }
 
 /// The lowest indexes for which a pod is needed.

@@ -16,6 +16,8 @@ mod condition;
 mod failure_policy;
 mod indexes;
 mod manage;
+mod managed;
+mod measure;
 mod outcome;
 mod pods;
 mod rank;
@@ -29,8 +31,10 @@ mod ttl;
 #[cfg(test)]
 mod tests;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use krafla_api::batch::{JobSpec, JobStatus};
-use krafla_api::{Key, Kind, OwnerReference, Time};
+use krafla_api::{Key, Kind, OwnerReference, Time, Uid};
 use serde_json::{Value, json};
 
 use self::indexes::Indexes;
@@ -41,20 +45,23 @@ use self::tally::Tally;
 use crate::object::{Body, Meta};
 use crate::placement::selects;
 use crate::{
-    Controller, Note, Object, Objects, Plan, Propagation, Severity, Snapshot, Step, controlling_keys,
-    merge_patch,
+    Controller, Measure, Note, Object, Objects, Plan, Propagation, Severity, Snapshot, Step, Stored,
+    controlling_keys, merge_patch,
 };
 
+pub use self::managed::Managed;
 pub use self::release::ReleaseController;
 pub use self::ttl::TtlController;
 
-/// The name by which a Job asks for Kubernetes' own controller.
-const KUBERNETES: &str = "kubernetes.io/job-controller";
 /// How many pods a plan names one by one in its notes.
 const NAMED_PODS_MAX: usize = 10;
 
 /// The controller of Jobs.
-pub struct JobController;
+#[derive(Debug, Default)]
+pub struct JobController {
+    /// Whose Jobs it takes care of.
+    pub managed: Managed,
+}
 
 impl Controller for JobController {
     fn name(&self) -> &'static str {
@@ -83,12 +90,16 @@ impl Controller for JobController {
     }
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
-        plan(snapshot)
+        plan(&self.managed, snapshot)
+    }
+
+    fn measure(&self, stored: &Stored<'_>) -> Vec<Measure> {
+        measure::measure(&self.managed, stored)
     }
 }
 
 /// What should be done for one Job now.
-pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
+pub fn plan(managed: &Managed, snapshot: &Snapshot<'_>) -> Plan {
     let Some(root) = snapshot.root() else { return Plan::nothing() };
     let job = match &root.body {
         Body::Job(job) => Job { meta: &root.meta, spec: &job.spec, status: &job.status, now: snapshot.now },
@@ -97,7 +108,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
         }
         _ => return Plan::nothing(),
     };
-    if job.is_managed_by_another() || job.status.finished().is_some() {
+    if !managed.includes(job.spec.managed_by.as_deref()) || job.status.finished().is_some() {
         return Plan::nothing();
     }
     if !job.has_known_mode() {
@@ -200,8 +211,8 @@ fn suspend_or_resume(job: &Job<'_>, status: &mut JobStatus, plan: &mut Plan) {
 /// Lets go of pods, and removes those that are too many. A pod that goes unfinished loses its finalizer first, and is
 /// not counted.
 fn remove(change: &Change<'_>, untracked: &[&JobPod<'_>], plan: &mut Plan) {
-    let is_untracked = |pod: &JobPod<'_>| untracked.iter().any(|other| other.meta().uid == pod.meta().uid);
-    let released = change.delete.iter().filter(|pod| pod.is_tracked && !is_untracked(pod));
+    let gone: BTreeSet<&Uid> = untracked.iter().map(|pod| &pod.meta().uid).collect();
+    let released = change.delete.iter().filter(|pod| pod.is_tracked && !gone.contains(&pod.meta().uid));
     plan.steps.extend(untracked.iter().chain(released).map(|pod| pods::untrack(pod.object)));
     for pod in &change.delete {
         plan.steps.push(Step::Delete {
@@ -220,7 +231,7 @@ fn remove(change: &Change<'_>, untracked: &[&JobPod<'_>], plan: &mut Plan) {
 fn create(
     job: &Job<'_>,
     change: &Change<'_>,
-    retained: &std::collections::BTreeMap<u32, &JobPod<'_>>,
+    retained: &BTreeMap<u32, &JobPod<'_>>,
     objects: &Objects,
     plan: &mut Plan,
 ) {
@@ -278,10 +289,6 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn is_managed_by_another(&self) -> bool {
-        self.spec.managed_by.as_deref().is_some_and(|manager| manager != KUBERNETES)
-    }
-
     fn has_known_mode(&self) -> bool {
         matches!(self.spec.completion_mode.as_deref(), None | Some("NonIndexed" | "Indexed"))
     }

@@ -6,11 +6,16 @@
 use krafla_api::batch::JOB_TRACKING;
 use krafla_api::{Key, Kind};
 
+use super::managed::Managed;
 use super::pods::untrack;
 use crate::{Controller, Object, Objects, Plan, Snapshot};
 
 /// The controller that lets go of pods without a Job.
-pub struct ReleaseController;
+#[derive(Debug, Default)]
+pub struct ReleaseController {
+    /// Whose Jobs it takes care of.
+    pub managed: Managed,
+}
 
 impl Controller for ReleaseController {
     fn name(&self) -> &'static str {
@@ -27,7 +32,12 @@ impl Controller for ReleaseController {
 
     fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
         if changed.kind == Kind::Pod {
-            return is_held(changed, objects).then(|| changed.meta.key.clone()).into_iter().collect();
+            return self.is_held(changed, objects).then(|| changed.meta.key.clone()).into_iter().collect();
+        }
+        // While the Job counts, it lets go of its pods itself.
+        let job = objects.get(Kind::Job, &changed.meta.key).filter(|job| job.meta.uid == changed.meta.uid);
+        if job.and_then(|job| job.as_job()).is_some_and(|job| job.status.finished().is_none()) {
+            return Vec::new();
         }
         let pods = objects.children(&changed.meta.uid, Kind::Pod).filter(|pod| is_tracked(pod));
         pods.map(|pod| pod.meta.key.clone()).collect()
@@ -35,7 +45,7 @@ impl Controller for ReleaseController {
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
         match snapshot.root() {
-            Some(pod) if is_held(pod, snapshot.objects) => {
+            Some(pod) if self.is_held(pod, snapshot.objects) => {
                 Plan { steps: vec![untrack(pod)], ..Plan::nothing() }
             }
             _ => Plan::nothing(),
@@ -47,26 +57,28 @@ fn is_tracked(pod: &Object) -> bool {
     pod.meta.finalizers.iter().any(|name| name == JOB_TRACKING)
 }
 
-/// Whether the pod is held for a count that nobody will make. What another controller manages is that one's own affair.
-fn is_held(pod: &Object, objects: &Objects) -> bool {
-    if !is_tracked(pod) {
-        return false;
-    }
-    let info = Kind::Job.info();
-    let Some(owner) = pod.meta.owners.iter().find(|owner| owner.controller == Some(true)) else {
-        return true;
-    };
-    if owner.kind != info.kind || owner.api_version != info.api_version() {
-        return false;
-    }
-    let key = Key::new(&pod.meta.key.namespace, &owner.name);
-    let job = objects.get(Kind::Job, &key).filter(|job| job.meta.uid == owner.uid);
-    match job.and_then(|job| job.as_job()) {
-        Some(job) => {
-            job.status.finished().is_some()
-                && job.spec.managed_by.as_deref().is_none_or(|it| it == super::KUBERNETES)
+impl ReleaseController {
+    /// Whether the pod is held for a count that nobody will make. What another controller manages is that one's own affair, and so
+    /// are pods without a Job where another controller is Kubernetes' own.
+    fn is_held(&self, pod: &Object, objects: &Objects) -> bool {
+        if !is_tracked(pod) {
+            return false;
         }
-        // One that can not be read is there all the same.
-        None => job.is_none(),
+        let info = Kind::Job.info();
+        let Some(owner) = pod.meta.owners.iter().find(|owner| owner.controller == Some(true)) else {
+            return self.managed.includes(None);
+        };
+        if owner.kind != info.kind || owner.api_version != info.api_version() {
+            return false;
+        }
+        let key = Key::new(&pod.meta.key.namespace, &owner.name);
+        let job = objects.get(Kind::Job, &key).filter(|job| job.meta.uid == owner.uid);
+        match job.and_then(|job| job.as_job()) {
+            Some(job) => {
+                job.status.finished().is_some() && self.managed.includes(job.spec.managed_by.as_deref())
+            }
+            // One that can not be read is there all the same.
+            None => job.is_none() && self.managed.includes(None),
+        }
     }
 }

@@ -4,7 +4,8 @@
 
 use krafla_api::{Key, Kind};
 
-use crate::{Controller, Object, Objects, Plan, Snapshot, ttl};
+use crate::object::Body;
+use crate::{Controller, Object, Objects, Plan, Snapshot, controlling_keys, k8scron, ttl};
 
 /// The controller that removes finished Jobs.
 pub struct TtlController;
@@ -19,11 +20,14 @@ impl Controller for TtlController {
     }
 
     fn watches(&self) -> &'static [Kind] {
-        &[]
+        &[Kind::CronJob]
     }
 
-    fn keys(&self, changed: &Object, _objects: &Objects) -> Vec<Key> {
-        vec![changed.meta.key.clone()]
+    fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
+        if changed.kind == Kind::Job {
+            return vec![changed.meta.key.clone()];
+        }
+        objects.children(&changed.meta.uid, Kind::Job).map(|job| job.meta.key.clone()).collect()
     }
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
@@ -31,11 +35,24 @@ impl Controller for TtlController {
             return Plan::nothing();
         };
         match job.status.finished() {
+            Some(_) if is_awaited_by_its_maker(root, snapshot.objects) => Plan::nothing(),
             Some(end) => {
                 ttl::plan(root, end.last_transition_time, job.spec.ttl_seconds_after_finished, snapshot.now)
             }
             None => Plan::nothing(),
         }
+    }
+}
+
+/// Whether the CronJob that made the Job has yet to write down what came of it. Until then the Job is the only one who
+/// knows: were it removed while nobody looks, its run would be made again.
+fn is_awaited_by_its_maker(job: &Object, objects: &Objects) -> bool {
+    let mut makers = controlling_keys(Kind::CronJob, job).into_iter();
+    let maker = makers.find_map(|key| objects.get(Kind::CronJob, &key));
+    let maker = maker.filter(|it| Some(&it.meta.uid) == job.meta.controller_uid() && !it.meta.is_deleting());
+    match maker.map(|maker| &maker.body) {
+        Some(Body::CronJob(cron_job)) => !k8scron::has_recorded(&cron_job.status, job),
+        _ => false,
     }
 }
 
@@ -86,6 +103,45 @@ mod tests {
             wake at 2027-01-15T08:00:15Z
         "#]],
         );
+    }
+
+    #[test]
+    fn a_run_stays_until_its_cron_job_has_recorded_it() {
+        let planned = |cron_job_uid: &str, status: Value| {
+            let owner = json!([{ "apiVersion": "batch/v1", "kind": "CronJob", "name": "c", "uid": "c1", "controller": true }]);
+            let annotations =
+                json!({ "batch.kubernetes.io/cronjob-scheduled-timestamp": "2027-01-15T08:00:00Z" });
+            let end =
+                json!({ "type": "Complete", "status": "True", "lastTransitionTime": "2027-01-15T08:00:05Z" });
+            let job = json!({
+                "metadata": {
+                    "namespace": "n", "name": "c-1", "uid": "u", "ownerReferences": owner, "annotations": annotations,
+                },
+                "spec": { "ttlSecondsAfterFinished": 0 },
+                "status": { "conditions": [end], "completionTime": "2027-01-15T08:00:05Z" },
+            });
+            let cron_job = json!({
+                "metadata": { "namespace": "n", "name": "c", "uid": cron_job_uid }, "status": status,
+            });
+            let mut objects = Objects::default();
+            objects.insert(Arc::new(Object::decode(Kind::Job, job.to_string().as_bytes())));
+            objects.insert(Arc::new(Object::decode(Kind::CronJob, cron_job.to_string().as_bytes())));
+            let (key, now) = (Key::new("n", "c-1"), Time::from_seconds(1_800_000_010));
+            TtlController.plan(&Snapshot::new(Kind::Job, &key, now, &objects)).to_string()
+        };
+        let goes = "delete job c-1 in the foreground\n";
+        let recorded = json!({
+            "lastScheduleTime": "2027-01-15T08:00:00Z", "lastSuccessfulTime": "2027-01-15T08:00:05Z",
+        });
+        assert_eq!(planned("c1", recorded.clone()), goes);
+        assert_eq!(planned("c1", json!({})), "");
+        let mut before_its_success = recorded.clone();
+        before_its_success["lastSuccessfulTime"] = json!("2027-01-15T07:00:00Z");
+        assert_eq!(planned("c1", before_its_success), "");
+        let mut listed = recorded;
+        listed["active"] = json!([{ "kind": "Job", "namespace": "n", "name": "c-1", "uid": "u" }]);
+        assert_eq!(planned("c1", listed), "");
+        assert_eq!(planned("a-namesake", json!({})), goes);
     }
 
     #[test]

@@ -11,5 +11,6 @@ mod command_line;
 mod determinism;
 mod mutants;
 mod properties;
+mod requests;
 mod scenarios;
 mod writes;

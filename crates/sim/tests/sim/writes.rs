@@ -51,6 +51,8 @@ impl Alone {
                 let listed = self.client.list(kind).now_or_never().unwrap().unwrap();
                 self.engine.listed(kind, &listed, self.now).unwrap();
             }
+            // A root with many children rests for a moment between decisions.
+            self.now = self.now.after(std::time::Duration::from_millis(1));
             let Some(work) = self.engine.next(self.now) else { return };
             let applied = apply(&self.client, &work.plan).now_or_never().unwrap();
             assert!(applied.failure.is_none(), "{:?}", applied.failure);

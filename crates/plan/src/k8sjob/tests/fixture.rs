@@ -19,6 +19,7 @@ use expect_test::Expect;
 use krafla_api::{Key, Kind, Time};
 use serde_json::{Value, json};
 
+use crate::k8sjob::Managed;
 use crate::{Note, Object, Objects, Plan, Snapshot, Step};
 
 const START: i64 = 1_800_000_000;
@@ -83,7 +84,7 @@ impl World {
             objects.insert(Arc::new(Object::decode(*kind, json.to_string().as_bytes())));
         }
         let key = Key::new("ns", "a");
-        super::super::plan(&Snapshot::new(Kind::Job, &key, now(), &objects))
+        super::super::plan(&Managed::default(), &Snapshot::new(Kind::Job, &key, now(), &objects))
     }
 
     /// Carries out plan after plan until nothing is left to do at once, and returns how many writes that took.

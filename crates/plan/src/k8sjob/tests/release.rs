@@ -28,7 +28,8 @@ fn is_let_go(owner: Option<(&str, &str, &str)>, job: Option<Value>) -> bool {
         objects.insert(Arc::new(Object::decode(Kind::Job, job.to_string().as_bytes())));
     }
     let key = Key::new("ns", "p");
-    let plan = ReleaseController.plan(&Snapshot::new(Kind::Pod, &key, now(), &objects)).to_string();
+    let plan =
+        ReleaseController::default().plan(&Snapshot::new(Kind::Pod, &key, now(), &objects)).to_string();
     assert!(plan.is_empty() || plan == "patch pod p {\"metadata\":{\"finalizers\":[\"other\"]}}\n", "{plan}");
     !plan.is_empty()
 }
