@@ -1,13 +1,17 @@
-//! P2 as it reads for a plan of a JobFlow.
+//! P2 and P6 as they read for a plan of a JobFlow.
+
+use std::collections::BTreeSet;
 
 use krafla_api::volcano::JobFlowPhase;
+use krafla_api::{Kind, Uid};
 use krafla_plan::{Plan, Snapshot, Step};
 use serde_json::Value;
 
 use crate::{Property, Violation};
 
-/// A flow that has succeeded or failed stays so, and makes no more jobs.
+/// A flow that has succeeded or failed stays so, and makes no more jobs. It asks nobody but pods of its own jobs.
 pub(crate) fn check(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Violation> {
+    asks_only_its_own(snapshot, plan)?;
     let Some(flow) = snapshot.root().and_then(|root| root.as_jobflow()) else { return Ok(()) };
     let before = &flow.status.state.phase;
     let patch = match &plan.status {
@@ -23,6 +27,22 @@ pub(crate) fn check(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Violatio
             Err(Violation::new(Property::P2, format!("{step} for a flow that is {after}")))
         }
         _ => Ok(()),
+    }
+}
+
+/// P6: whoever writes a flow must not be able to make this program dial what is not the flow's.
+fn asks_only_its_own(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Violation> {
+    if plan.probes.is_empty() {
+        return Ok(());
+    }
+    let jobs = snapshot.children(Kind::VcJob);
+    let pods = jobs.flat_map(|job| snapshot.objects.children(&job.meta.uid, Kind::Pod));
+    let pods: BTreeSet<&Uid> = pods.map(|pod| &pod.meta.uid).collect();
+    match plan.probes.iter().find(|probe| !pods.contains(&probe.pod)) {
+        Some(probe) => {
+            Err(Violation::new(Property::P6, format!("pod {} of somebody else would be asked", probe.pod)))
+        }
+        None => Ok(()),
     }
 }
 

@@ -26,6 +26,7 @@ pub mod objects;
 pub mod placement;
 pub mod plugin;
 pub mod podgroup;
+pub mod probe;
 pub mod queue;
 pub mod snapshot;
 pub mod step;
@@ -35,6 +36,7 @@ pub mod vcjob;
 pub use measure::{Measure, Stored};
 pub use object::{Body, Meta, Object};
 pub use objects::Objects;
+pub use probe::{Answer, Answers, Probe};
 pub use snapshot::{Departed, Snapshot};
 pub use step::{Note, Plan, Propagation, Severity, Step};
 

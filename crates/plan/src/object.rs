@@ -5,6 +5,7 @@
 //! newer than this program survives.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use krafla_api::batch;
@@ -257,12 +258,21 @@ pub struct PodStatus {
     pub phase: PodPhase,
     /// Why, in one word.
     pub reason: String,
+    /// Where it is reached, once it runs.
+    #[serde(rename = "podIP", deserialize_with = "readable_address")]
+    pub pod_ip: Option<IpAddr>,
     /// Each container's state.
     pub container_statuses: Vec<ContainerStatus>,
     /// Each init container's state.
     pub init_container_statuses: Vec<ContainerStatus>,
     /// What the scheduler, the node and others say of it.
     pub conditions: PodConditions,
+}
+
+/// An address that can not be read is none: it must not make the whole pod unreadable.
+fn readable_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<IpAddr>, D::Error> {
+    let text: String = null_as_default(deserializer)?;
+    Ok(text.parse().ok())
 }
 
 /// A pod's conditions.

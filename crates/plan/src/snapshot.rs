@@ -6,6 +6,7 @@ use krafla_api::{Key, Kind, Time};
 
 use crate::object::Object;
 use crate::objects::Objects;
+use crate::probe::{Answers, NO_ANSWERS};
 
 /// What one decision sees: a root by its key, everything observed around it, and the time.
 ///
@@ -24,6 +25,8 @@ pub struct Snapshot<'a> {
     pub objects: &'a Objects,
     /// Children of the root that went away and whose going no stored plan has made use of yet.
     pub departed: &'a [Departed],
+    /// What pods answered to the questions that the last decision for this root hung on.
+    pub answers: &'a Answers,
     /// Whether nothing has been decided for this root since the program started, and all kinds have been observed at least
     /// up to the root's own revision: only then does a difference between status and children show what happened while
     /// nobody looked.
@@ -42,7 +45,7 @@ pub struct Departed {
 impl<'a> Snapshot<'a> {
     /// A snapshot of what is there, with no evidence of what is gone.
     pub fn new(kind: Kind, key: &'a Key, now: Time, objects: &'a Objects) -> Snapshot<'a> {
-        Snapshot { key, kind, now, objects, departed: &[], is_first_look: false }
+        Snapshot { key, kind, now, objects, departed: &[], answers: &NO_ANSWERS, is_first_look: false }
     }
 
     /// The root itself, unless it is gone.

@@ -1,10 +1,13 @@
 //! A plan: what should be written, in order, as data that can be printed, compared and checked.
 
+use std::collections::BTreeSet;
+
 use krafla_api::{Key, Kind, Time, Uid};
 use serde_json::Value;
 
 use crate::object::Object;
 use crate::plugin::Recipe;
+use crate::probe::Probe;
 
 /// What should be done for one root.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +21,9 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// When to look again even if nothing changes.
     pub wake_at: Option<Time>,
+    /// Questions to pods that this decision hangs on. Those without a good answer are asked, and the answer leads to
+    /// another look.
+    pub probes: BTreeSet<Probe>,
     /// What a person should know about this decision.
     pub notes: Vec<Note>,
     /// Departed children whose going this plan takes into account: once it is stored, they are no longer evidence.
@@ -182,6 +188,10 @@ impl std::fmt::Display for Plan {
         }
         if let Some(at) = self.wake_at {
             writeln!(f, "wake at {}", at.0)?;
+        }
+        for Probe { address, port, http_get, .. } in &self.probes {
+            let path = http_get.as_ref().map_or("", |get| &get.path);
+            writeln!(f, "hangs on {address}:{port}{path}")?;
         }
         for note in &self.notes {
             let Note { severity, reason, message } = note;

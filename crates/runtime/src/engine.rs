@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::{Controller, Departed, Note, Object, Objects, Plan, Severity, Snapshot};
+use krafla_plan::{Answer, Controller, Departed, Note, Object, Objects, Plan, Severity, Snapshot};
 
 use crate::apply::{Applied, Failure};
 use crate::barrier::Barrier;
 use crate::cache::{Cache, Change, OutdatedList};
 use crate::client::{ClientError, Event, Listed};
 use crate::events::{Remark, refusal};
+use crate::inquiry::{Inquiries, Inquiry};
 use crate::metrics::{Metrics, Reconciled};
 use crate::queue::Queue;
 use crate::rest::Rests;
@@ -28,7 +29,7 @@ const COUNTERS_WAIT: Duration = Duration::from_millis(200);
 /// One object under one controller.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Root {
-    controller: usize,
+    pub(crate) controller: usize,
     /// The root's kind.
     pub kind: Kind,
     /// The root's key.
@@ -92,6 +93,8 @@ pub struct Engine {
     last_notes: BTreeMap<Root, Vec<Note>>,
     /// What is to be said.
     remarks: Vec<Remark>,
+    /// What pods are asked.
+    inquiries: Inquiries,
     counts: Counts,
     /// Where numbers go, if anywhere, and the name under which those of this engine go there.
     metrics: Option<(Arc<Metrics>, &'static str)>,
@@ -120,6 +123,7 @@ impl Engine {
             rests: Rests::default(),
             last_notes: BTreeMap::new(),
             remarks: Vec::new(),
+            inquiries: Inquiries::default(),
             counts: Counts::default(),
             metrics: None,
         }
@@ -168,6 +172,7 @@ impl Engine {
                     self.rests.forget(&root);
                     self.last_notes.remove(&root);
                     self.barrier.drop_root(&root);
+                    self.inquiries.forget(&root);
                 }
                 self.queue.push(root);
             }
@@ -253,6 +258,7 @@ impl Engine {
         }));
         let retry = match decided {
             Ok((plan, Ok(()))) => {
+                self.inquiries.rely_on(root, &plan.probes, now);
                 let plan = coalesce_counters(&mut self.counters_since, root, plan, now);
                 if !plan.is_quiet() {
                     self.counts.plans_with_writes += 1;
@@ -293,10 +299,12 @@ impl Engine {
         let departed = object.and_then(|object| self.departed.get(&object.meta.uid));
         let revision = object.map_or(0, |object| object.meta.revision);
         let has_caught_up = controller.watches().iter().all(|kind| self.cache.revision(*kind) >= revision);
+        let nothing_asked = Snapshot::new(controller.root(), &root.key, now, objects);
         Snapshot {
+            answers: self.inquiries.answers(root).unwrap_or(nothing_asked.answers),
             departed: departed.map_or(&[], Vec::as_slice),
             is_first_look: has_caught_up && !self.looked_at.contains(root),
-            ..Snapshot::new(controller.root(), &root.key, now, objects)
+            ..nothing_asked
         }
     }
 
@@ -381,6 +389,24 @@ impl Engine {
         match error {
             ClientError::Busy { retry_after: Some(after), .. } => at.max(now.after(*after)),
             _ => at,
+        }
+    }
+
+    /// The next question that is to be put to a pod. Each must be [answered](Engine::answered).
+    pub fn next_inquiry(&mut self) -> Option<Inquiry> {
+        self.inquiries.next()
+    }
+
+    /// Whether there is a question that is to be put to a pod.
+    pub fn has_inquiry(&self) -> bool {
+        self.inquiries.is_waiting()
+    }
+
+    /// Takes in what a pod answered, or why there is no good answer.
+    pub fn answered(&mut self, inquiry: Inquiry, outcome: Result<(), String>, now: Time) {
+        let root = inquiry.root.clone();
+        if self.inquiries.answered(inquiry, Answer { failure: outcome.err(), at: now }) {
+            self.queue.push(root);
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::join_all;
-use futures_util::stream::StreamExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use krafla_api::{Kind, Time};
 use krafla_plan::Step;
 use parking_lot::Mutex;
@@ -13,12 +13,16 @@ use tokio::sync::futures::Notified;
 
 use crate::apply::apply;
 use crate::client::{Client, ClientError};
+use crate::dial;
 use crate::engine::{Engine, Outcome, Work};
 use crate::events::Recorder;
 
 /// How long to wait after a list that failed or a watch that broke: twice as long each time, up to a limit.
 const WATCH_RETRY: Duration = Duration::from_millis(250);
 const WATCH_RETRY_MAX: Duration = Duration::from_secs(16);
+
+/// How many pods are asked at once.
+const DIALS_IN_FLIGHT_MAX: usize = 32;
 
 /// Where the time comes from.
 pub trait Clock: Send + Sync {
@@ -45,6 +49,8 @@ struct Shared {
     news: Notify,
     /// Told whenever there may be something to say.
     remarks: Notify,
+    /// Told whenever there may be something to ask.
+    inquiries: Notify,
 }
 
 /// Runs the engine until the future is dropped. `workers` bounds how many plans are carried out at once.
@@ -56,10 +62,11 @@ pub async fn run(engine: Engine, client: Arc<dyn Client>, clock: Arc<dyn Clock>,
         clock,
         news: Notify::new(),
         remarks: Notify::new(),
+        inquiries: Notify::new(),
     });
     let watches = join_all(kinds.into_iter().map(|kind| watch(shared.clone(), kind)));
     let workers = join_all((0..workers.max(1)).map(|_| work(shared.clone())));
-    tokio::join!(watches, workers, say(&shared));
+    tokio::join!(watches, workers, say(&shared), ask(&shared));
 }
 
 async fn watch(shared: Arc<Shared>, kind: Kind) {
@@ -129,10 +136,13 @@ async fn work(shared: Arc<Shared>) {
         // Ask to be told before looking, so that news between the look and the wait are not missed.
         let news = shared.news.notified();
         let now = shared.clock.now();
-        let (next, wake_at) = {
+        let (next, wake_at, has_inquiry) = {
             let mut engine = shared.engine.lock();
-            (engine.next(now), engine.next_wake())
+            (engine.next(now), engine.next_wake(), engine.has_inquiry())
         };
+        if has_inquiry {
+            shared.inquiries.notify_one();
+        }
         match next {
             Some(work) => carry_out(&shared, work).await,
             None => {
@@ -169,6 +179,28 @@ async fn say(shared: &Shared) {
                 (Step::Patch { key, .. }, Err(_)) => recorder.stored(key, None),
                 (_, Ok(_)) => {}
                 (_, Err(error)) => tracing::debug!(%step, %error, "an event could not be written"),
+            }
+        }
+    }
+}
+
+/// Asks pods, beside the work, so many at once.
+async fn ask(shared: &Shared) {
+    let mut dials = FuturesUnordered::new();
+    loop {
+        while dials.len() < DIALS_IN_FLIGHT_MAX
+            && let Some(inquiry) = shared.engine.lock().next_inquiry()
+        {
+            dials.push(async move {
+                let outcome = dial::ask(&inquiry.probe).await;
+                (inquiry, outcome)
+            });
+        }
+        tokio::select! {
+            () = shared.inquiries.notified() => {}
+            Some((inquiry, outcome)) = dials.next() => {
+                shared.engine.lock().answered(inquiry, outcome, shared.clock.now());
+                shared.news.notify_one();
             }
         }
     }

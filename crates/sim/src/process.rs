@@ -11,6 +11,7 @@ use krafla_runtime::apply::{Applied, apply};
 use krafla_runtime::{Engine, Outcome, Work};
 use parking_lot::Mutex;
 
+use crate::actor::Kubelet;
 use crate::fault::{Fault, HANG, LATE};
 use crate::feed::Feed;
 use crate::oracle::Memory;
@@ -54,12 +55,15 @@ pub(crate) enum Deed {
     Decide,
     /// Go on with a plan.
     GoOn(usize),
+    /// Put a question to a pod.
+    Ask,
 }
 
 /// What a process needs to do something.
 pub(crate) struct Around<'a> {
     pub(crate) server: &'a Server,
     pub(crate) wire: &'a Arc<Wire>,
+    pub(crate) kubelet: &'a Kubelet,
     pub(crate) now: Time,
 }
 
@@ -85,6 +89,9 @@ impl Process {
             }
         }
         if (0..life.in_flight.len()).any(|index| found(Deed::GoOn(index))) {
+            return true;
+        }
+        if life.engine.has_inquiry() && found(Deed::Ask) {
             return true;
         }
         let may_decide = life.in_flight.len() < PLANS_IN_FLIGHT_MAX && life.engine.has_work(now);
@@ -123,6 +130,7 @@ impl Process {
             }
             Deed::Decide => life.decide(&self.part, around),
             Deed::GoOn(index) => life.go_on(index, around),
+            Deed::Ask => life.ask(around),
         }
         self.suffer(around);
     }
@@ -201,6 +209,13 @@ impl Life {
             .boxed_local(),
         );
         self.go_on(self.in_flight.len() - 1, around);
+    }
+
+    fn ask(&mut self, around: &Around<'_>) {
+        if let Some(inquiry) = self.engine.next_inquiry() {
+            let outcome = around.kubelet.answer(&inquiry.probe, around.now);
+            self.engine.answered(inquiry, outcome, around.now);
+        }
     }
 
     fn go_on(&mut self, index: usize, around: &Around<'_>) {

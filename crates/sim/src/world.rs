@@ -186,7 +186,7 @@ impl World {
                 return;
             }
         }
-        let around = Around { server: &self.server, wire: &self.wire, now };
+        let around = Around { server: &self.server, wire: &self.wire, kubelet: &self.kubelet, now };
         for (index, process) in self.processes.iter_mut().enumerate() {
             if process.offers(&around, |deed| found(Move::Process(index, deed))) {
                 return;
@@ -219,7 +219,7 @@ impl World {
             Move::Process(index, deed) => {
                 // In calm order a plan is carried out in one go; else others act between its writes.
                 self.wire.grant(self.chance.as_ref().map(|_| 1));
-                let around = Around { server: &self.server, wire: &self.wire, now };
+                let around = Around { server: &self.server, wire: &self.wire, kubelet: &self.kubelet, now };
                 if let Some(process) = self.processes.get_mut(index) {
                     process.perform(deed, &around);
                 }
@@ -249,7 +249,7 @@ impl World {
         let outage_ends = self.wire.outage_ends();
         let others = self.user.due_at().into_iter().chain(self.kubelet.due_at());
         let others: Vec<Time> = others.map(|at| outage_ends.map_or(at, |ends| at.max(ends))).collect();
-        let around = Around { server: &self.server, wire: &self.wire, now };
+        let around = Around { server: &self.server, wire: &self.wire, kubelet: &self.kubelet, now };
         let processes = self.processes.iter_mut().filter_map(|process| process.due_at(&around));
         processes.chain(others).chain(outage_ends).filter(|at| *at > now).min()
     }

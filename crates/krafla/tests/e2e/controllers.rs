@@ -1,5 +1,11 @@
 //! Volcano's other controllers, seen with kubectl.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+
 use crate::support::Up;
 
 /// A Volcano Job of one task that runs a shell command.
@@ -80,6 +86,65 @@ fn a_flow_waits_for_a_template_that_comes_later() {
     let events = up.kubectl_ok(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
     assert!(events.contains("JobTemplate late does not exist"), "{events}");
     assert_eq!(up.field("jobtemplate/late", "{.status.jobDependsOnList[0]}"), "f-late");
+}
+
+#[test]
+fn a_step_starts_as_soon_as_its_target_answers() {
+    let up = Up::start();
+    // The port is kept at one address, so that it is free at the pod's.
+    let kept = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = kept.local_addr().unwrap().port();
+    up.apply(&templates(&[("server", "exec sleep 1000"), ("client", "true")]));
+    up.apply(&format!(
+        "
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobFlow
+metadata: {{name: f}}
+spec:
+  flows:
+    - {{name: server}}
+    - name: client
+      dependsOn:
+        targets: [server]
+        probe:
+          tcpSocketList: [{{taskName: work, port: {port}}}]
+          httpGetList: [{{taskName: work, port: {port}, path: /healthz, httpHeader: {{name: X-Who, value: flow}}}}]
+"
+    ));
+    up.kubectl_ok(&["wait", "pod/f-server-work-0", "--for=create", "--timeout=60s"]);
+    up.wait_for("pod/f-server-work-0", "{.status.phase}", "Running");
+    let pod = up.field("pod/f-server-work-0", "{.status.podIP}");
+    let is_well = Arc::new(AtomicBool::new(false));
+    let requests = serve(TcpListener::bind(format!("{pod}:{port}")).unwrap(), is_well.clone());
+    let request = requests.recv().unwrap();
+    assert!(request.starts_with("GET /healthz HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("X-Who: flow\r\n"), "{request}");
+    assert_eq!(up.kubectl_ok(&["get", "vcjob/f-client", "--ignore-not-found"]), "", "it is not ready yet");
+    is_well.store(true, Ordering::Relaxed);
+    up.kubectl_ok(&["wait", "vcjob/f-client", "--for=create", "--timeout=60s"]);
+    up.wait_for("vcjob/f-client", "{.status.state.phase}", "Completed");
+    assert_eq!(up.field("vcjob/f-server", "{.status.state.phase}"), "Running", "the server runs on");
+    let events = up.kubectl_ok(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
+    assert!(events.contains("flow client waits until job f-server answers: "), "{events}");
+}
+
+/// Answers requests as long as the test goes on, well or not, and hands them over.
+fn serve(server: TcpListener, is_well: Arc<AtomicBool>) -> Receiver<String> {
+    let (send, requests) = channel();
+    std::thread::spawn(move || {
+        for mut stream in server.incoming().map_while(Result::ok) {
+            let mut request = String::new();
+            let mut reader = BufReader::new(&stream);
+            while !request.ends_with("\r\n\r\n") && reader.read_line(&mut request).is_ok_and(|n| n > 0) {}
+            // Who only knocks says nothing, and who has waited too long does not hear the answer.
+            if !request.is_empty() {
+                let answer = if is_well.load(Ordering::Relaxed) { "200 OK" } else { "503 Busy" };
+                let _ = write!(stream, "HTTP/1.1 {answer}\r\n\r\n");
+                let _ = send.send(request);
+            }
+        }
+    });
+    requests
 }
 
 /// A Command for a queue.

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use krafla_api::volcano::{FlowDependsOn, JobPhase};
 use krafla_api::{Key, Kind};
 
-use super::jobs::{Jobs, Seen};
+use super::jobs::Jobs;
+use super::ready::is_ready;
 use super::{Flow, View, build};
 use crate::{Note, Plan, Severity, Snapshot, Step};
 
@@ -23,34 +23,11 @@ pub(super) fn create_what_is_ready(
             warn(plan, message);
             continue;
         }
-        if jobs.phase(&step.name).is_none() && is_ready(step, jobs) {
+        if jobs.phase(&step.name).is_none() && is_ready(step, jobs, snapshot, plan) {
             create(flow, step, snapshot, plan);
         }
     }
     explain_what_never_starts(flow, &names, plan);
-}
-
-/// Whether all that this flow waits for has completed, or counts as ready by its probe.
-fn is_ready(step: &Flow, jobs: &Jobs<'_>) -> bool {
-    let Some(depends_on) = &step.depends_on else { return true };
-    depends_on.targets.iter().all(|target| {
-        jobs.phase(target) == Some(&JobPhase::Completed)
-            || jobs.get(target).is_some_and(|job| has_reached(job, depends_on))
-    })
-}
-
-/// Whether the tasks that the probe names have reached the phases that it names.
-fn has_reached(job: &Seen<'_>, depends_on: &FlowDependsOn) -> bool {
-    let Some(probe) = &depends_on.probe else { return false };
-    let is_only_about_phases = probe.http_get_list.is_empty() && probe.tcp_socket_list.is_empty();
-    is_only_about_phases
-        && !probe.task_status_list.is_empty()
-        && probe.task_status_list.iter().all(|wanted| {
-            let task = job.job.status.task_status_count.get(&wanted.task_name);
-            let n_in_phase = task.and_then(|task| task.phase.get(&wanted.phase)).copied().unwrap_or(0);
-            let replicas = job.job.spec.tasks.iter().find(|task| task.name == wanted.task_name);
-            n_in_phase > 0 && replicas.is_some_and(|task| n_in_phase >= task.replicas)
-        })
 }
 
 fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan) {

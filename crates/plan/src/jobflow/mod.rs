@@ -4,6 +4,8 @@
 //!   JobFlow f --reads--> JobTemplate x             what a job is; it may come later than the flow
 //!      |
 //!      +------owns-----> Job f-x                   one per flow, made once all that it waits for is ready
+//!                          |
+//!                          +--owns--> Pod          seen, and asked if `dependsOn.probe` says so
 //! ```
 //!
 //! A job that has finished stays finished for the flow, also when it is gone: what is in `status.jobStatusList` counts as
@@ -18,6 +20,7 @@ mod jobs;
 mod measure;
 mod object;
 mod patch;
+mod ready;
 mod status;
 
 use krafla_api::volcano::{JobFlowPhase, JobFlowStatus, JobPhase, JobRetainPolicy};
@@ -42,7 +45,7 @@ impl Controller for JobFlowController {
     }
 
     fn watches(&self) -> &'static [Kind] {
-        &[Kind::VcJob, Kind::JobTemplate]
+        &[Kind::VcJob, Kind::JobTemplate, Kind::Pod]
     }
 
     fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
@@ -52,6 +55,7 @@ impl Controller for JobFlowController {
                 keys.extend(waiting_for_name(&changed.meta.key, objects));
                 keys
             }
+            Kind::Pod => asking(changed, objects).into_iter().collect(),
             Kind::JobTemplate => waiting_for_template(&changed.meta.key, objects),
             _ => controlling_keys(Kind::JobFlow, changed),
         }
@@ -71,6 +75,15 @@ fn waiting_for_name(job: &Key, objects: &Objects) -> Vec<Key> {
     let names = job.name.match_indices('-').filter_map(|(at, _)| job.name.get(..at));
     let keys = names.map(|name| Key::new(&job.namespace, name));
     keys.filter(|key| objects.get(Kind::JobFlow, key).is_some()).collect()
+}
+
+/// The unfinished flow that asks pods of the job to which this one belongs.
+fn asking(pod: &Object, objects: &Objects) -> Option<Key> {
+    let [job] = controlling_keys(Kind::VcJob, pod).try_into().ok()?;
+    let [flow] = controlling_keys(Kind::JobFlow, objects.get(Kind::VcJob, &job)?).try_into().ok()?;
+    let body = objects.get(Kind::JobFlow, &flow)?.as_jobflow()?;
+    let is_asking = !is_final(&body.status.state.phase) && body.spec.flows.iter().any(ready::asks_pods);
+    is_asking.then_some(flow)
 }
 
 /// The unfinished flows that name this template.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use krafla_api::{Key, Kind, Time, Uid};
 use krafla_apiserver::store::{EventType, Watcher};
 use krafla_plan::object::PodPhase;
-use krafla_plan::{Object, Propagation, Step};
+use krafla_plan::{Object, Probe, Propagation, Step};
 use serde_json::{Value, json};
 
 use crate::scenario::{Life, PodFacts, Scenario};
@@ -20,6 +20,9 @@ use crate::wire::brief;
 
 /// How long a pod takes to start, and to end when it is told to.
 const PACE: Duration = Duration::from_secs(1);
+
+/// Where all pods are. It is of a range that is for examples: nothing in the world is ever dialled.
+const ADDRESS: &str = "192.0.2.1";
 
 /// 128 + SIGTERM: how a container ends that is told to.
 const EXIT_CODE_TERMINATED: i32 = 143;
@@ -37,6 +40,8 @@ pub(crate) struct Kubelet {
     planned: BTreeSet<(Uid, Stage)>,
     /// How many pods of each owner have ended.
     n_ended: BTreeMap<Uid, u32>,
+    /// From when on which pods listen.
+    listening: BTreeMap<Uid, Time>,
 }
 
 #[derive(Clone, Debug)]
@@ -64,6 +69,7 @@ impl Kubelet {
             n_duties: 0,
             planned: BTreeSet::new(),
             n_ended: BTreeMap::new(),
+            listening: BTreeMap::new(),
         }
     }
 
@@ -89,9 +95,16 @@ impl Kubelet {
             PodPhase::Pending if !pod.spec.node_name.is_empty() => (PACE, Stage::Start),
             PodPhase::Running => match (self.scenario.pod)(&PodFacts::of(object, self.n_ended(object))) {
                 Life::Ends { after, exit_code } => (after, Stage::End { exit_code }),
+                Life::Listens { from } => {
+                    self.listening.entry(object.meta.uid.clone()).or_insert(now.after(from));
+                    return;
+                }
                 Life::RunsOn => return,
             },
-            PodPhase::Pending | PodPhase::Succeeded | PodPhase::Failed | PodPhase::Unknown => return,
+            PodPhase::Pending | PodPhase::Succeeded | PodPhase::Failed | PodPhase::Unknown => {
+                self.listening.remove(&object.meta.uid);
+                return;
+            }
         };
         if self.planned.insert((object.meta.uid.clone(), stage)) {
             let duty = Duty { pod: object.meta.key.clone(), uid: object.meta.uid.clone(), stage };
@@ -103,6 +116,14 @@ impl Kubelet {
     /// How many pods of the owner of this one have ended.
     fn n_ended(&self, pod: &Object) -> u32 {
         pod.meta.controller_uid().and_then(|owner| self.n_ended.get(owner)).copied().unwrap_or(0)
+    }
+
+    /// What a pod answers to a question at this moment.
+    pub(crate) fn answer(&self, probe: &Probe, now: Time) -> Result<(), String> {
+        match self.listening.get(&probe.pod) {
+            Some(from) if *from <= now => Ok(()),
+            _ => Err(format!("{}:{}: connection refused", probe.address, probe.port)),
+        }
     }
 
     /// When the next duty is due.
@@ -177,7 +198,8 @@ fn started(now: Time) -> Value {
         "state": { "running": { "startedAt": now } },
     });
     json!({
-        "phase": "Running", "startTime": now, "conditions": conditions("True", now), "containerStatuses": [container],
+        "phase": "Running", "podIP": ADDRESS, "startTime": now,
+        "conditions": conditions("True", now), "containerStatuses": [container],
     })
 }
 

@@ -23,6 +23,7 @@ mod failed;
 mod flow;
 mod flow_cleared;
 mod flow_failed;
+mod flow_probed;
 mod led;
 mod minimum;
 mod outvoted;
@@ -82,6 +83,7 @@ pub static ALL: &[&Scenario] = &[
     &flow::SCENARIO,
     &flow_cleared::SCENARIO,
     &flow_failed::SCENARIO,
+    &flow_probed::SCENARIO,
     &commanded::SCENARIO,
     &queued::SCENARIO,
     &spent::SCENARIO,
@@ -236,12 +238,22 @@ pub enum Life {
     },
     /// It runs until somebody removes it.
     RunsOn,
+    /// It runs until somebody removes it, and listens at every port.
+    Listens {
+        /// From so long after its start on.
+        from: Duration,
+    },
 }
 
 impl Life {
     /// It ends well after so many seconds.
     pub(crate) const fn succeeds_after(seconds: u64) -> Life {
         Life::Ends { after: Duration::from_secs(seconds), exit_code: 0 }
+    }
+
+    /// It listens from so many seconds after its start on.
+    pub(crate) const fn listens_after(seconds: u64) -> Life {
+        Life::Listens { from: Duration::from_secs(seconds) }
     }
 
     /// It ends after so many seconds with a code that says that it failed.

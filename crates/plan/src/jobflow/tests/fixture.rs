@@ -5,11 +5,15 @@
 //! step x
 //! step y after=x patch-replicas=3
 //! step z after=x,y reached=server:Running
+//! step u after=x tcp=server:80 get=server:8080/healthz
 //! record f-x Completed
 //! job f-x Running ran=30s retries=1 server:Running*2 going
 //! gone f-x Completed
 //! foreign f-x Running
 //! no-template y
+//! pod f-x server Running 10.0.0.1
+//! answered 10.0.0.1:80 good
+//! answered 10.0.0.1:8080/healthz refused
 //! ```
 //!
 //! Templates exist for all steps unless `no-template` says otherwise. `now` is 100 seconds after the flow was created.
@@ -20,7 +24,8 @@ use std::sync::Arc;
 use krafla_api::{Key, Kind, Time};
 use serde_json::{Value, json};
 
-use crate::{Body, Departed, Object, Objects, Plan, Snapshot};
+use crate::probe::HttpGet;
+use crate::{Answer, Answers, Body, Departed, Object, Objects, Plan, Probe, Snapshot};
 
 /// The moment of every decision in these tests.
 pub(super) fn now() -> Time {
@@ -32,7 +37,7 @@ pub(super) fn plan(text: &str) -> Plan {
     let (objects, departed) = parse(text);
     let key = Key::new("ns", "f");
     let snapshot = Snapshot::new(Kind::JobFlow, &key, now(), &objects);
-    crate::jobflow::plan(&Snapshot { departed: &departed, ..snapshot })
+    crate::jobflow::plan(&Snapshot { departed: &departed, answers: &answers(text), ..snapshot })
 }
 
 /// The world that `text` describes.
@@ -61,6 +66,8 @@ pub(super) fn parse(text: &str) -> (Objects, Vec<Departed>) {
                 let object = Object::decode(Kind::VcJob, job(&words, "f1").to_string().as_bytes());
                 departed.push(Departed { object: Arc::new(object), at: now() });
             }
+            "pod" => insert(&mut objects, Kind::Pod, pod(&words)),
+            "answered" => {}
             "no-template" => drop(missing.insert(words[1].to_owned())),
             other => panic!("unknown line {other:?}"),
         }
@@ -94,6 +101,17 @@ fn step(words: &[&str]) -> Value {
         let (task, phase) = reached.split_once(':').unwrap();
         step["dependsOn"]["probe"] = json!({ "taskStatusList": [{ "taskName": task, "phase": phase }] });
     }
+    if let Some((task, port)) = value(words, "tcp").and_then(|probe| probe.split_once(':')) {
+        let port: i32 = port.parse().unwrap();
+        step["dependsOn"]["probe"]["tcpSocketList"] = json!([{ "taskName": task, "port": port }]);
+    }
+    if let Some((task, url)) = value(words, "get").and_then(|probe| probe.split_once(':')) {
+        let (port, path) = url.split_at(url.find('/').unwrap());
+        let port: i32 = port.parse().unwrap();
+        let header = json!({ "name": "X-Who", "value": "flow" });
+        let get = json!({ "taskName": task, "port": port, "path": path, "httpHeader": header });
+        step["dependsOn"]["probe"]["httpGetList"] = json!([get]);
+    }
     if let Some(replicas) = value(words, "patch-replicas") {
         let replicas: i32 = replicas.parse().unwrap();
         step["patch"] = json!({ "jobSpec": { "queue": "default", "maxRetry": 3,
@@ -126,6 +144,33 @@ fn job(words: &[&str], owner: &str) -> Value {
     }
     let tasks = json!([{ "name": "server", "replicas": 2, "template": {} }]);
     json!({ "metadata": metadata, "spec": { "tasks": tasks }, "status": status })
+}
+
+fn pod(words: &[&str]) -> Value {
+    let [_, job, task, phase, address, ..] = words else { panic!("{words:?}") };
+    let mut metadata = metadata(&format!("{job}-{task}-{address}"), address);
+    metadata["annotations"] = json!({ "volcano.sh/task-spec": task });
+    metadata["ownerReferences"] = json!([{ "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+        "name": job, "uid": format!("uid-{job}"), "controller": true }]);
+    json!({ "metadata": metadata, "status": { "phase": phase, "podIP": address } })
+}
+
+/// What the lines that begin with `answered` say. An answer is half a second old, or two seconds if it is an `old` one.
+fn answers(text: &str) -> Answers {
+    let lines = text.lines().filter_map(|line| line.trim().strip_prefix("answered "));
+    let answer = |line: &str| {
+        let (place, word) = line.split_once(' ').unwrap();
+        let (address, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+        let (address, port) = address.split_once(':').unwrap();
+        let headers = vec![("X-Who".to_owned(), "flow".to_owned())];
+        let http_get = (!path.is_empty()).then(|| HttpGet { path: path.to_owned(), headers });
+        let (pod, port) = (address.into(), port.parse().unwrap());
+        let probe = Probe { pod, address: address.parse().unwrap(), port, http_get };
+        let failure = (word != "good").then(|| format!("{address}:{port}: {word}"));
+        let age_ms = if word == "old" { 2000 } else { 500 };
+        (probe, Answer { failure, at: Time::from_nanos(now().0.as_nanosecond() - age_ms * 1_000_000) })
+    };
+    lines.map(answer).collect()
 }
 
 fn metadata(name: &str, uid: &str) -> Value {

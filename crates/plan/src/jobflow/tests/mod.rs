@@ -3,6 +3,7 @@
 mod fixture;
 mod laws;
 mod life;
+mod ready;
 mod volcano;
 
 use expect_test::Expect;

@@ -1,0 +1,121 @@
+//! Asks a pod: connects to a port, or sends an HTTP request and looks at the first line of the answer.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use krafla_plan::Probe;
+use krafla_plan::probe::HttpGet;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+
+/// How long a pod may take to answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How much of an answer is looked at.
+const ANSWER_BYTES_MAX: u64 = 10 << 10;
+
+/// Asks a pod. An error says what was wrong, for people.
+pub(crate) async fn ask(probe: &Probe) -> Result<(), String> {
+    let address = SocketAddr::new(probe.address, probe.port);
+    let work = async {
+        match &probe.http_get {
+            Some(get) => http_get(&address.to_string(), get).await,
+            None => {
+                TcpStream::connect(address).await.map(drop).map_err(|error| format!("{address}: {error}"))
+            }
+        }
+    };
+    match tokio::time::timeout(PATIENCE, work).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(format!("{address}: no answer within {} s", PATIENCE.as_secs())),
+    }
+}
+
+/// Sends a request to `host:port`. An answer from 200 to 399 is a good one; what comes after its first line is not read.
+pub async fn http_get(address: &str, get: &HttpGet) -> Result<(), String> {
+    let line = status_line(address, get).await.map_err(|error| format!("{address}: {error}"))?;
+    let code =
+        line.strip_prefix("HTTP/").and_then(|rest| rest.split(' ').nth(1)).and_then(|code| code.parse().ok());
+    match code {
+        Some(200..400) => Ok(()),
+        Some(code) => Err(format!("HTTP probe failed with statuscode: {code}")),
+        None => Err(format!("{address} does not speak HTTP")),
+    }
+}
+
+async fn status_line(address: &str, get: &HttpGet) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(request(address, get).as_bytes()).await?;
+    let mut line = Vec::new();
+    BufReader::new(stream).take(ANSWER_BYTES_MAX).read_until(b'\n', &mut line).await?;
+    Ok(String::from_utf8_lossy(&line).into_owned())
+}
+
+fn request(address: &str, get: &HttpGet) -> String {
+    // A blank or a line end would be the end of the path or of the header, and the beginning of something else.
+    let path = get.path.replace(|c: char| c.is_control() || c == ' ', "%20");
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    let mut headers = format!("GET {slash}{path} HTTP/1.1\r\nConnection: close\r\n");
+    let has = |name: &str| get.headers.iter().any(|(of_probe, _)| of_probe.eq_ignore_ascii_case(name));
+    for (name, value) in [("Host", address), ("User-Agent", "kube-probe/krafla"), ("Accept", "*/*")] {
+        if !has(name) {
+            headers += &format!("{name}: {value}\r\n");
+        }
+    }
+    for (name, value) in &get.headers {
+        let clean = |text: &str| text.replace(['\r', '\n'], " ");
+        headers += &format!("{}: {}\r\n", clean(name), clean(value));
+    }
+    headers + "\r\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    fn probe(address: SocketAddr, http_get: Option<HttpGet>) -> Probe {
+        Probe { pod: "p1".into(), address: address.ip(), port: address.port(), http_get }
+    }
+
+    #[tokio::test]
+    async fn a_server_is_well_if_it_says_so() {
+        for (answer, expected) in [
+            ("HTTP/1.1 200 OK\r\n\r\n", Ok(())),
+            ("HTTP/1.0 302 Found\r\n\r\n", Ok(())),
+            ("HTTP/1.1 503 Busy\r\n\r\n", Err("HTTP probe failed with statuscode: 503".to_owned())),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let serve = async {
+                let (stream, _) = listener.accept().await.unwrap();
+                let mut stream = BufReader::new(stream);
+                let mut request = String::new();
+                while !request.ends_with("\r\n\r\n") {
+                    stream.read_line(&mut request).await.unwrap();
+                }
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                request
+            };
+            let headers = vec![("X-Who".to_owned(), "me\r\nEvil: 1".to_owned())];
+            let get = HttpGet { path: "health y\r\n".to_owned(), headers };
+            let probe = probe(address, Some(get));
+            let (request, outcome) = tokio::join!(serve, ask(&probe));
+            assert_eq!(outcome, expected);
+            assert!(request.starts_with("GET /health%20y%20%20 HTTP/1.1\r\n"), "{request}");
+            assert!(request.contains("X-Who: me  Evil: 1\r\n"), "{request}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_port_at_which_somebody_listens_is_open_and_no_other() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        assert_eq!(ask(&probe(address, None)).await, Ok(()));
+        // Nobody can listen at port 0.
+        let nowhere = SocketAddr::new(address.ip(), 0);
+        let refused = ask(&probe(nowhere, None)).await.unwrap_err();
+        assert!(refused.starts_with("127.0.0.1:0: "), "{refused}");
+    }
+}
