@@ -338,15 +338,19 @@ impl Engine {
         }
     }
 
-    /// A write failed. What passes by itself is not worth a word; what the server refuses, somebody must look at.
-    fn complain(&mut self, root: &Root, failure: &Failure, now: Time) {
+    /// A write failed. What passes by itself is not worth a word; what the server refuses, somebody must look at, and at what
+    /// else keeps the root from going on: the rest of the plan has not been carried out, and is not said.
+    fn complain(&mut self, root: &Root, plan: &Plan, failure: &Failure, now: Time) {
         self.counts.failures += 1;
         tracing::debug!(key = %root.key, step = failure.step, error = %failure.error, "write failed");
         if let ClientError::Refused { message, .. } = &failure.error {
             let Some(controller) = self.controllers.get(root.controller) else { return };
             let reason = failure.refusal_reason;
             let message = refusal(controller.root(), reason, message);
-            self.say(root, &[Note { severity: Severity::Warning, reason, message }], now);
+            let refused = Note { severity: Severity::Warning, reason, message };
+            let warnings = plan.notes.iter().filter(|note| note.severity == Severity::Warning).cloned();
+            let notes: Vec<Note> = warnings.chain([refused]).collect();
+            self.say(root, &notes, now);
         }
     }
 
@@ -365,7 +369,7 @@ impl Engine {
                         plan.wake_at
                     }
                     Some(failure) => {
-                        self.complain(&root, &failure, now);
+                        self.complain(&root, &plan, &failure, now);
                         Some(self.retry_at(&root, &failure.error, now))
                     }
                 }

@@ -30,8 +30,18 @@ impl Controller for Hopeful {
 
     fn plan(&self, _: &Snapshot<'_>) -> Plan {
         let object = json!({ "metadata": { "namespace": "home", "name": "one" } });
-        Plan { steps: vec![Step::Create { kind: Kind::ConfigMap, object }], ..Plan::nothing() }
+        let notes = vec![note(Severity::Normal, "Created"), missing()];
+        Plan { steps: vec![Step::Create { kind: Kind::ConfigMap, object }], notes, ..Plan::nothing() }
     }
+}
+
+fn note(severity: Severity, reason: &'static str) -> Note {
+    Note { severity, reason, message: String::new() }
+}
+
+/// What else keeps the root from going on.
+fn missing() -> Note {
+    note(Severity::Warning, "Missing")
 }
 
 #[test]
@@ -55,6 +65,6 @@ fn a_refusal_is_said_once_and_an_outage_is_not() {
         said.push(engine.take_remarks().iter().map(|remark| remark.note.clone()).collect::<Vec<Note>>());
     }
     let message = "exceeded quota".to_owned();
-    let note = Note { severity: Severity::Warning, reason: "FailedCreate", message };
-    assert_eq!(said, [vec![], vec![note], vec![]]);
+    let refusal = Note { message, ..note(Severity::Warning, "FailedCreate") };
+    assert_eq!(said, [vec![], vec![missing(), refusal], vec![]]);
 }

@@ -147,6 +147,35 @@ fn serve(server: TcpListener, is_well: Arc<AtomicBool>) -> Receiver<String> {
     requests
 }
 
+#[test]
+fn why_a_job_can_not_be_made_is_said_where_people_look() {
+    let up = Up::start();
+    // A template is a job only once somebody makes one of it: until then nobody minds.
+    let twice = templates(&[("twice", "true")]).replace("  tasks:\n", "  maxRetry: 1\n  tasks:\n");
+    let task = twice.split_once("  tasks:\n").unwrap().1.to_owned();
+    up.apply(&(twice + &task));
+    up.apply("{apiVersion: flow.volcano.sh/v1alpha1, kind: JobFlow, metadata: {name: f}, spec: {flows: [{name: twice}, {name: missing}]}}");
+    let template = job("ignored", "true", "").replace("apiVersion", "#").replace("kind:", "#");
+    let template = (template + &task).replace('\n', "\n    ");
+    up.apply(&format!(
+        "
+apiVersion: batch.volcano.sh/v1alpha1
+kind: CronJob
+metadata: {{name: tick}}
+spec:
+  schedule: '@every 1s'
+  jobTemplate:
+    {template}
+"
+    ));
+    let refusal = up.wait_for_event("JobFlow", "f", "FailedCreate");
+    assert!(refusal.contains("f-twice") && refusal.contains("duplicated"), "{refusal}");
+    let missing = up.wait_for_event("JobFlow", "f", "SyncJobFlow");
+    assert!(missing.contains("JobTemplate missing does not exist"), "{missing}");
+    let refusal = up.wait_for_event("CronJob", "tick", "FailedCreate");
+    assert!(refusal.contains("tick-") && refusal.contains("duplicated"), "{refusal}");
+}
+
 /// A Command for a queue.
 fn queue_command(up: &Up, queue: &str, action: &str) -> String {
     let uid = up.field(&format!("queue/{queue}"), "{.metadata.uid}");

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -115,6 +116,20 @@ impl Up {
     /// One field of one object, by JSONPath; empty if it is not set.
     pub(crate) fn field(&self, object: &str, path: &str) -> String {
         self.kubectl_ok(&["get", object, "-o", &format!("jsonpath={path}")])
+    }
+
+    /// Waits until an Event with this reason is about an object, and returns what it says.
+    pub(crate) fn wait_for_event(&self, kind: &str, name: &str, reason: &str) -> String {
+        let about = format!("involvedObject.kind={kind},involvedObject.name={name},reason={reason}");
+        let path = "jsonpath={.items[*].message}";
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let said = self.kubectl_ok(&["get", "events", "--field-selector", &about, "-o", path]);
+            if !said.is_empty() {
+                return said;
+            }
+            assert!(Instant::now() < deadline, "no Event {reason} about {kind} {name}");
+        }
     }
 
     /// Waits until a field has a value.
