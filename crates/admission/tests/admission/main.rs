@@ -6,3 +6,4 @@ mod defaults;
 mod jobs;
 mod recorded;
 mod records;
+mod volcano;

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::fixture::{self, now};
+use crate::jobflow::jobs::LOOKS;
 use crate::jobflow::plan;
 use crate::{Body, Departed, Object, Objects, Plan, Snapshot, Step};
 
@@ -143,6 +144,29 @@ proptest! {
         for (step, targets) in graph.iter().enumerate() {
             prop_assert!(targets.iter().all(|target| place(*target) < place(step)));
         }
+    }
+}
+
+/// How many looks at jobs one decision about a graph takes, and how many jobs it makes.
+fn looks(graph: &[Vec<usize>]) -> (usize, usize) {
+    let world = World::new(graph);
+    LOOKS.set(0);
+    let plan = world.plan();
+    (LOOKS.get(), plan.steps.len())
+}
+
+/// A decision looks at every step a few times and at every dependency once, whatever the shape of the graph.
+#[test]
+fn a_graph_of_a_thousand_steps_takes_looks_in_proportion_to_its_size() {
+    let graph = |n_steps: usize, n_targets: usize| -> Vec<Vec<usize>> {
+        (0..n_steps).map(|at| (at.saturating_sub(n_targets)..at).collect()).collect()
+    };
+    for (n_targets, n_ready) in [(0, 1000), (1, 1), (10, 1)] {
+        let graph = graph(1000, n_targets);
+        let n_edges: usize = graph.iter().map(Vec::len).sum();
+        let (n_looks, n_made) = looks(&graph);
+        assert_eq!(n_made, n_ready, "only what waits for nothing is made");
+        assert!(n_looks <= 5 * graph.len() + n_edges, "{n_looks} looks at 1,000 steps with {n_edges} edges");
     }
 }
 
