@@ -4,6 +4,7 @@ use krafla_api::Key;
 use serde_json::Value;
 
 use super::ownership::Ownership;
+use super::quota::Charge;
 use super::{Answer, Api, Part, WriteOptions, commit_failed, meta};
 use crate::admit::Operation;
 use crate::codec;
@@ -61,7 +62,8 @@ impl Api {
         let is_versioned = !object::meta(&object, "resourceVersion").is_empty();
         self.check_namespace_open(resource, &object)?;
         self.check_definition_open(resource)?;
-        self.prepare_new(resource, &mut object, ownership, options).await?;
+        // Held until the object is stored.
+        let _charge = self.prepare_new(resource, &mut object, ownership, options).await?;
         if is_versioned {
             return Err(Status::plain("resourceVersion should not be set on objects to be created"));
         }
@@ -82,7 +84,7 @@ impl Api {
         object: &mut Value,
         ownership: Ownership,
         options: &WriteOptions,
-    ) -> Result<(), Status> {
+    ) -> Result<Option<Charge<'_>>, Status> {
         let now = self.env().now();
         self.stamp_type(resource, object);
         resource.rules.default(object);

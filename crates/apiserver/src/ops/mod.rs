@@ -67,6 +67,7 @@ struct Inner {
     registry: Registry,
     env: Arc<dyn Env>,
     admission: Admission,
+    quotas: quota::Books,
 }
 
 /// How a write is to be made.
@@ -126,7 +127,15 @@ impl Answer {
 impl Api {
     /// Serves what is in `store`. The kinds of stored CRDs are served at once.
     pub fn new(store: Store, env: Arc<dyn Env>, admission: Admission) -> Api {
-        let api = Api { inner: Arc::new(Inner { store, registry: Registry::builtin(), env, admission }) };
+        let api = Api {
+            inner: Arc::new(Inner {
+                store,
+                registry: Registry::builtin(),
+                env,
+                admission,
+                quotas: quota::Books::default(),
+            }),
+        };
         api.serve_stored_definitions();
         api
     }
@@ -135,7 +144,7 @@ impl Api {
     pub fn fork(&self, env: Arc<dyn Env>) -> Api {
         let Inner { store, registry, admission, .. } = &*self.inner;
         let (store, registry, admission) = (store.fork(), registry.fork(), admission.clone());
-        Api { inner: Arc::new(Inner { store, registry, env, admission }) }
+        Api { inner: Arc::new(Inner { store, registry, env, admission, quotas: quota::Books::default() }) }
     }
 
     /// Where objects are kept.

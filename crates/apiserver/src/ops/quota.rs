@@ -3,7 +3,8 @@
 //!
 //! A charge is a write to the quota on the condition that nobody else charged it meanwhile, so a quota is never overdrawn
 //! by two at once. If the object is not stored after all, the quota stays charged until it is counted anew; the other
-//! order would let too much through.
+//! order would let too much through. Nothing is counted between a charge and the write that it is for: that count would
+//! give the charge back.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use futures_util::future::BoxFuture;
 use krafla_admission::builtin::quota;
 use krafla_api::{Key, Quantity};
 use serde_json::{Value, json};
+use tokio::sync::{RwLock, RwLockReadGuard};
 
 use super::ownership::Ownership;
 use super::{Api, Part, WriteOptions, parse};
@@ -22,6 +24,10 @@ use crate::status::Status;
 use crate::store::ResourceId;
 
 const QUOTAS: &str = "resourcequotas";
+/// Whoever counts waits until all that is charged is stored.
+pub(super) type Books = RwLock<()>;
+/// Something is charged, and not yet stored.
+pub(super) type Charge<'a> = RwLockReadGuard<'a, ()>;
 /// How long changes are gathered before quotas are counted anew: counting looks at every object of a namespace.
 const GATHERING: Duration = Duration::from_millis(200);
 
@@ -33,13 +39,14 @@ impl Api {
         object: &Value,
         before: Option<&Value>,
         options: &WriteOptions,
-    ) -> Result<(), Status> {
+    ) -> Result<Option<Charge<'_>>, Status> {
         let quotas = self.store().snapshot(&QUOTAS.into());
         // Events tell of trouble, also of that with quotas.
         if quotas.entries.is_empty() || resource.storage.as_str() == "events" {
-            return Ok(());
+            return Ok(None);
         }
-        let Some(of_quotas) = self.registry().find("", "v1", QUOTAS) else { return Ok(()) };
+        let Some(of_quotas) = self.registry().find("", "v1", QUOTAS) else { return Ok(None) };
+        let charge = self.inner.quotas.read().await;
         let (plural, group) = (&resource.names.plural, &resource.names.group);
         for entry in quotas.range(Some(object::namespace(object)), None) {
             if quota::charge(&parse(entry)?, plural, group, object, before).is_none() {
@@ -60,18 +67,18 @@ impl Api {
                 }
             }
         }
-        Ok(())
+        Ok(Some(charge))
     }
 
     /// Charges what a change costs; none where a change costs nothing. The charge is itself a change, of the quota, so its
     /// future has to be of a known size.
-    pub(super) fn charge_for_change<'a>(
-        &'a self,
+    pub(super) fn charge_for_change<'a, 's: 'a>(
+        &'s self,
         resource: &'a Resource,
         part: Part,
         (new, old): (&'a Value, &'a Value),
         options: &'a WriteOptions,
-    ) -> Option<BoxFuture<'a, Result<(), Status>>> {
+    ) -> Option<BoxFuture<'a, Result<Option<Charge<'s>>, Status>>> {
         let can_cost = matches!(
             (part, resource.storage.as_str()),
             (Part::Main, "persistentvolumeclaims" | "services") | (Part::Own("resize"), "pods")
@@ -105,6 +112,7 @@ impl Api {
                 let used = self.count(&entry.key, old, &hard);
                 Ok(with_status(&with_status(old, "hard", &hard), "used", &used))
             };
+            let _books = self.inner.quotas.write().await;
             match self.change(&of_quotas, &entry.key, part, managers, &options, counted).await {
                 Err(status) if status.code != 404 => return Err(status),
                 _ => {}
@@ -218,6 +226,24 @@ mod tests {
         count(&api);
         assert_eq!(used(&api)["pods"], "0");
         create(&api, Kind::Pod, pod("b")).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_counted_between_a_charge_and_its_object() {
+        let api = cluster();
+        let quotas = api.registry().find("", "v1", QUOTAS).unwrap();
+        let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"count/secrets": "1"}}});
+        let options = WriteOptions::default();
+        api.create(&quotas, "default", quota, &options).now_or_never().unwrap().unwrap();
+        count(&api);
+        let secrets = api.registry().of_kind(Kind::Secret).unwrap();
+        let secret = json!({"metadata": {"name": "s", "namespace": "default"}});
+        let charge = api.charge(&secrets, &secret, None, &options).now_or_never().unwrap().unwrap();
+        assert!(api.count_quotas().now_or_never().is_none(), "the secret is not there to be counted yet");
+        assert_eq!(used(&api), json!({"count/secrets": "1"}));
+        drop(charge);
+        count(&api);
+        assert_eq!(used(&api), json!({"count/secrets": "0"}), "it was never stored");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::create::settle_namespace;
 use super::ownership::Ownership;
+use super::quota::Charge;
 use super::{Answer, Api, WriteOptions, commit_failed, meta, parse_for};
 use crate::admit::Operation;
 use crate::codec;
@@ -88,7 +89,8 @@ impl Api {
             let old = parse_for(resource, &entry)?;
             let mut new = compute(&old)?;
             check_identity(resource, &entry, &new, options)?;
-            self.prepare_changed(resource, part, ownership, options, (&mut new, &old)).await?;
+            // Held until the change is stored.
+            let _charge = self.prepare_changed(resource, part, ownership, options, (&mut new, &old)).await?;
             match self.put_changed(resource, &entry, [old, new], options).await {
                 Err(CommitError::Stale { .. }) => {}
                 Err(error) => return Err(commit_failed(resource, key, &error)),
@@ -106,7 +108,7 @@ impl Api {
         ownership: Ownership,
         options: &WriteOptions,
         (new, old): (&mut Value, &Value),
-    ) -> Result<(), Status> {
+    ) -> Result<Option<Charge<'_>>, Status> {
         self.stamp_type(resource, new);
         let mut errors = meta::keep_servers_own(resource, new, old);
         resource.rules.default(new);
@@ -139,7 +141,7 @@ impl Api {
         }
         match self.charge_for_change(resource, part, (new, old), options) {
             Some(charge) => charge.await,
-            None => Ok(()),
+            None => Ok(None),
         }
     }
 
