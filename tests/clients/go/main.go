@@ -43,7 +43,10 @@ func run(kubeconfig string) error {
 		return err
 	}
 
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
+	// Every namespace has a ConfigMap of the cluster's own.
+	ours := func(options *meta.ListOptions) { options.FieldSelector = "metadata.name!=kube-root-ca.crt" }
+	factory := informers.NewSharedInformerFactoryWithOptions(
+		client, 0, informers.WithNamespace(namespace), informers.WithTweakListOptions(ours))
 	maps := factory.Core().V1().ConfigMaps()
 	events := make(chan string, 16)
 	_, err = maps.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{

@@ -130,7 +130,10 @@ fn bad_input_exits_with_2_and_names_file_field_and_remedy() {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}]}\n";
     let (code, stdout, stderr) = run_text(pod);
     assert_eq!((code, stdout.as_str()), (Some(2), ""), "nothing has been done");
-    assert!(stderr.contains("there is no Job and no JobFlow") && stderr.contains("krafla up"), "{stderr}");
+    assert!(
+        stderr.contains("there is no Job, JobFlow or CronJob") && stderr.contains("krafla up"),
+        "{stderr}"
+    );
 
     let (code, _, stderr) = run_text("a: [");
     assert_eq!(code, Some(2));
