@@ -309,9 +309,11 @@ impl Engine {
     }
 
     /// A decision stands: what it made use of is no longer evidence, what it has to say is said, and the next failure is
-    /// again the first.
+    /// again the first, unless all that it says is to come back later: what failed before may only be put off.
     fn settle(&mut self, root: &Root, plan: &Plan, now: Time) {
-        self.queue.forget(root);
+        if !plan.is_quiet() || plan.wake_at.is_none() {
+            self.queue.forget(root);
+        }
         let Some(controller) = self.controllers.get(root.controller) else { return };
         let Some(object) = self.cache.objects().get(controller.root(), &root.key) else { return };
         let uid = object.meta.uid.clone();

@@ -14,12 +14,13 @@ pub(super) fn create_job(name: &str, fields: Value) -> Act {
     Act { when: When::Now, deed: Deed::Create(Kind::Job, job) }
 }
 
-/// A user stores a CronJob that is due every nine minutes: these fields, and a Job of one pod that is tried once.
+/// A user stores a CronJob that is due every three minutes: these fields, and a Job of one pod that is tried once.
 ///
-/// The pause is shorter than the time after which a world without news is taken to be at rest.
+/// The pause, an outage and the back-off after it are together shorter than the time after which a world without news is
+/// taken to be at rest.
 pub(super) fn create_cron_job(name: &str, fields: Value) -> Act {
     let job = spec(json!({ "backoffLimit": 0 }));
-    let mut spec = json!({ "schedule": "*/9 * * * *", "jobTemplate": { "spec": job } });
+    let mut spec = json!({ "schedule": "*/3 * * * *", "jobTemplate": { "spec": job } });
     add(&mut spec, fields);
     let cron_job = json!({
         "apiVersion": "batch/v1", "kind": "CronJob",
@@ -53,7 +54,7 @@ pub(super) fn has_succeeded(cron_job: &Value) -> bool {
 /// Whether a CronJob has made a run after its first.
 pub(super) fn has_run_again(cron_job: &Value) -> bool {
     let last = cron_job.pointer("/status/lastScheduleTime").and_then(Value::as_str);
-    last.is_some_and(|last| last > "2026-01-01T00:09:00Z")
+    last.is_some_and(|last| last > "2026-01-01T00:03:00Z")
 }
 
 fn spec(fields: Value) -> Value {
