@@ -117,7 +117,7 @@ pub fn plan(managed: &Managed, snapshot: &Snapshot<'_>) -> Plan {
     }
     let pods = match pods::claim(&job, snapshot) {
         Claim::Pods(pods) => pods,
-        Claim::Settle(steps) => return Plan { steps, ..Plan::nothing() },
+        Claim::Settle(steps) => return Plan { status: Some(confirm(&job)), steps, ..Plan::nothing() },
     };
     let tally = Tally::of(&job, &pods);
     let decided = outcome::decide(&job, &pods, &tally);
@@ -253,6 +253,19 @@ fn note_each(reason: &'static str, verb: &str, names: &[&str], plan: &mut Plan) 
     }
     if let Some(more) = names.len().checked_sub(NAMED_PODS_MAX).filter(|more| *more > 0) {
         note(format!("{verb} {more} more pods"));
+    }
+}
+
+/// Asks whether the Job is still what was read, by a change that changes nothing. Whoever deletes a Job and leaves its pods
+/// makes them free to be taken: by other Jobs, and not by the memory of this one.
+fn confirm(job: &Job<'_>) -> Step {
+    Step::Patch {
+        kind: Kind::Job,
+        key: job.meta.key.clone(),
+        uid: job.meta.uid.clone(),
+        revision: Some(job.meta.revision),
+        of_status: true,
+        patch: json!({}),
     }
 }
 

@@ -328,6 +328,7 @@ fn pods_that_match_are_taken_in_and_pods_that_do_not_are_let_go() {
          pod b Running stranger
          pod c Running owner=other",
         &expect![[r#"
+            status null
             patch b {"metadata":{"finalizers":[],"ownerReferences":[]}}
             patch a {"metadata":{"finalizers":["batch.kubernetes.io/job-tracking"],"ownerReferences":[{"apiVersion":"batch/v1","blockOwnerDeletion":true,"controller":true,"kind":"Job","name":"a","uid":"u"}]}}
             --
