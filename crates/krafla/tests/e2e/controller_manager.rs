@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Up, krafla, text};
+use crate::support::{Up, job, krafla, text};
 
 /// A running manager, killed at the end.
 struct Manager(Child);
@@ -39,30 +39,11 @@ impl Drop for Manager {
     }
 }
 
-fn job(name: &str, script: &str) -> String {
-    format!(
-        r#"
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {{name: {name}}}
-spec:
-  minAvailable: 2
-  tasks:
-    - name: work
-      replicas: 2
-      template:
-        spec:
-          restartPolicy: Never
-          containers: [{{name: main, image: any, command: [sh, -c, "{script}"]}}]
-"#
-    )
-}
-
 #[test]
 fn jobs_complete_though_the_manager_is_killed_and_started_again() {
     let up = Up::start_with(&["--without-controllers"]);
     let go = up.file("go");
-    up.apply(&job("a", &format!("until test -e {}; do sleep 0.05; done", go.display())));
+    up.apply(&job("a", 2, &format!("until test -e {}; do sleep 0.05; done", go.display()), ""));
     assert_eq!(up.field("vcjob/a", "{.status.state.phase}"), "", "nobody looks after it");
 
     let manager = Manager::start(&up);
@@ -70,7 +51,7 @@ fn jobs_complete_though_the_manager_is_killed_and_started_again() {
     let uid = up.field("pod/a-work-0", "{.metadata.uid}");
     drop(manager);
     std::fs::write(&go, "").unwrap();
-    up.apply(&job("b", "true"));
+    up.apply(&job("b", 2, "true", ""));
 
     let mut manager = Manager::start(&up);
     for name in ["vcjob/a", "vcjob/b"] {

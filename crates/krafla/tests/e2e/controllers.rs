@@ -6,34 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
-use crate::support::Up;
-
-/// A Volcano Job of one task that runs a shell command.
-fn job(name: &str, command: &str, more: &str) -> String {
-    format!(
-        r#"
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {{name: {name}}}
-spec:
-  minAvailable: 1
-{more}
-  tasks:
-    - name: work
-      replicas: 1
-      template:
-        spec:
-          restartPolicy: Never
-          containers: [{{name: main, image: any, command: [sh, -c, '{command}']}}]
-"#
-    )
-}
+use crate::support::{Up, job};
 
 #[test]
 fn a_finished_job_goes_when_its_time_is_over() {
     let up = Up::start();
-    up.apply(&job("short", "true", "  ttlSecondsAfterFinished: 1"));
-    up.apply(&job("kept", "true", "  ttlSecondsAfterFinished: 100000"));
+    up.apply(&job("short", 1, "true", "  ttlSecondsAfterFinished: 1"));
+    up.apply(&job("kept", 1, "true", "  ttlSecondsAfterFinished: 100000"));
     up.kubectl_ok(&["wait", "vcjob/short", "--for=delete", "--timeout=60s"]);
     up.wait_for("vcjob/kept", "{.status.state.phase}", "Completed");
     let pods = up.kubectl_ok(&["get", "pods", "-o", "name"]);
@@ -43,7 +22,7 @@ fn a_finished_job_goes_when_its_time_is_over() {
 /// JobTemplates of these names, each of which runs a shell command.
 fn templates(commands: &[(&str, &str)]) -> String {
     let template = |(name, command): &(&str, &str)| {
-        job(name, command, "")
+        job(name, 1, command, "")
             .replace("batch.volcano.sh", "flow.volcano.sh")
             .replace("kind: Job", "kind: JobTemplate")
     };
@@ -155,7 +134,7 @@ fn why_a_job_can_not_be_made_is_said_where_people_look() {
     let task = twice.split_once("  tasks:\n").unwrap().1.to_owned();
     up.apply(&(twice + &task));
     up.apply("{apiVersion: flow.volcano.sh/v1alpha1, kind: JobFlow, metadata: {name: f}, spec: {flows: [{name: twice}, {name: missing}]}}");
-    let template = job("ignored", "true", "").replace("apiVersion", "#").replace("kind:", "#");
+    let template = job("ignored", 1, "true", "").replace("apiVersion", "#").replace("kind:", "#");
     let template = (template + &task).replace('\n', "\n    ");
     up.apply(&format!(
         "
@@ -236,8 +215,10 @@ spec:
 #[test]
 fn a_cronjob_runs_again_and_again_and_keeps_as_many_jobs_as_it_should() {
     let up = Up::start();
-    let template =
-        job("ignored", "true", "").replace("apiVersion", "#").replace("kind:", "#").replace('\n', "\n    ");
+    let template = job("ignored", 1, "true", "")
+        .replace("apiVersion", "#")
+        .replace("kind:", "#")
+        .replace('\n', "\n    ");
     up.apply(&format!(
         "
 apiVersion: batch.volcano.sh/v1alpha1

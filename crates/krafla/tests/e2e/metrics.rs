@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::Up;
+use crate::support::{Up, job};
 
 /// Scrapes until the page has a line.
 fn wait_for_line(up: &Up, line: &str) -> String {
@@ -19,22 +19,7 @@ fn wait_for_line(up: &Up, line: &str) -> String {
 #[test]
 fn a_scrape_shows_volcanos_numbers_and_our_own() {
     let up = Up::start();
-    up.apply(
-        "
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {name: counted}
-spec:
-  minAvailable: 2
-  tasks:
-    - name: work
-      replicas: 2
-      template:
-        spec:
-          restartPolicy: Never
-          containers: [{name: main, image: any, command: ['true']}]
-",
-    );
+    up.apply(&job("counted", 2, "true", ""));
     up.wait_for("vcjob/counted", "{.status.state.phase}", "Completed");
     let completed = r#"volcano_job_completed_phase_count{job_name="default/counted",queue_name="default"} 1"#;
     let page = wait_for_line(&up, completed);

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use crate::support::{krafla, repository_file, text};
+use crate::support::{job, krafla, repository_file, text};
 
 fn run_text(manifest: &str) -> (Option<i32>, String, String) {
     let dir = tempfile::tempdir().unwrap();
@@ -11,26 +11,6 @@ fn run_text(manifest: &str) -> (Option<i32>, String, String) {
     std::fs::write(&file, manifest).unwrap();
     let output = krafla().current_dir(dir.path()).args(["run", "job.yaml"]).output().unwrap();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
-fn job(command: &str, more: &str) -> String {
-    format!(
-        r#"
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {{name: a}}
-spec:
-  minAvailable: 1
-{more}
-  tasks:
-    - name: work
-      replicas: 1
-      template:
-        spec:
-          restartPolicy: Never
-          containers: [{{name: main, image: any, command: [sh, -c, '{command}']}}]
-"#
-    )
 }
 
 #[test]
@@ -45,7 +25,7 @@ fn hello_completes_and_exits_with_0() {
 
 #[test]
 fn a_job_that_fails_exits_with_1_and_shows_the_pods_last_words() {
-    let (code, stdout, stderr) = run_text(&job("echo out of luck; exit 3", ""));
+    let (code, stdout, stderr) = run_text(&job("a", 1, "echo out of luck; exit 3", ""));
     assert_eq!(code, Some(1), "{stdout}{stderr}");
     assert!(stdout.contains("Failed"), "{stdout}");
     assert!(stderr.contains("a-work-0") && stderr.contains("exit code 3"), "{stderr}");
@@ -62,7 +42,7 @@ fn a_policy_restarts_a_job_until_it_succeeds() {
 
 #[test]
 fn a_command_that_does_not_exist_fails_the_job_and_is_named() {
-    let manifest = job("true", "").replace("[sh, -c, 'true']", "[no-such-command]");
+    let manifest = job("a", 1, "true", "").replace("[sh, -c, 'true']", "[no-such-command]");
     let (code, stdout, stderr) = run_text(&manifest);
     assert_eq!(code, Some(1), "{stdout}{stderr}");
     assert!(stderr.contains("no-such-command"), "{stderr}");
@@ -85,19 +65,20 @@ fn why_it_waits(manifest: &str) -> String {
 
 #[test]
 fn a_job_that_can_not_start_says_why() {
-    let greedy = job("true", "").replace("name: main, ", "name: main, resources: {requests: {cpu: 1000}}, ");
+    let greedy =
+        job("a", 1, "true", "").replace("name: main, ", "name: main, resources: {requests: {cpu: 1000}}, ");
     let why = why_it_waits(&greedy);
     assert!(why.starts_with("a: waiting: ") && why.contains("cpu"), "{why}");
 
     let volume = "volumes: [{name: data, configMap: {name: nowhere}}]\n          containers:";
-    let lost = job("true", "").replace("containers:", volume);
+    let lost = job("a", 1, "true", "").replace("containers:", volume);
     let why = why_it_waits(&lost);
     assert!(why.contains("a-work-0") && why.contains("nowhere"), "{why}");
 }
 
 #[test]
 fn a_misspelt_field_is_refused_with_what_was_meant() {
-    let misspelt = job("true", "").replace("command:", "comand:");
+    let misspelt = job("a", 1, "true", "").replace("command:", "comand:");
     let (code, stdout, stderr) = run_text(&misspelt);
     assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
     for word in ["job.yaml", "spec.tasks[0].template.spec.containers[0].comand", "did you mean command?"] {
@@ -111,7 +92,7 @@ fn a_missing_field_is_named() {
         run_text("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\nspec: {}\n");
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("job.yaml") && stderr.contains("task"), "{stderr}");
-    let unnamed = job("true", "").replace("name: main, ", "");
+    let unnamed = job("a", 1, "true", "").replace("name: main, ", "");
     let (code, _, stderr) = run_text(&unnamed);
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("containers[0].name"), "{stderr}");
@@ -123,7 +104,7 @@ fn bad_input_exits_with_2_and_names_file_field_and_remedy() {
     assert_eq!(code, Some(2));
     assert!(stderr.contains("job.yaml") && stderr.contains("Sparkle"), "{stderr}");
 
-    let (code, _, stderr) = run_text(&job("true", "  maxRetry: -1"));
+    let (code, _, stderr) = run_text(&job("a", 1, "true", "  maxRetry: -1"));
     assert_eq!(code, Some(2));
     assert!(stderr.contains("job.yaml") && stderr.contains("spec.maxRetry"), "{stderr}");
 
@@ -181,7 +162,7 @@ fn the_result_can_be_read_by_a_program() {
 fn an_interrupted_run_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let marker = dir.path().join("marker");
-    let manifest = job(&format!("touch {0}; exec tail -f {0}", marker.display()), "");
+    let manifest = job("a", 1, &format!("touch {0}; exec tail -f {0}", marker.display()), "");
     std::fs::write(dir.path().join("job.yaml"), manifest).unwrap();
     let mut run =
         krafla().current_dir(dir.path()).args(["run", "job.yaml"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -227,7 +208,7 @@ fn processes_of_one_job_find_each_other_and_agree() {
 
 #[test]
 fn a_flow_whose_job_fails_exits_with_1_and_shows_why() {
-    let template = job("echo no luck; exit 3", "").replace("batch.volcano.sh", "flow.volcano.sh");
+    let template = job("a", 1, "echo no luck; exit 3", "").replace("batch.volcano.sh", "flow.volcano.sh");
     let template = template.replace("kind: Job", "kind: JobTemplate");
     let flow = "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {name: f}\nspec: {flows: [{name: a}]}";
     let (code, stdout, stderr) = run_text(&format!("{template}---\n{flow}\n"));

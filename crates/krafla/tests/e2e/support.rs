@@ -20,6 +20,27 @@ pub(crate) fn repository_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
 
+/// A Volcano Job of one task, all of whose pods must run a shell command; `more` is further lines of its spec.
+pub(crate) fn job(name: &str, replicas: u32, script: &str, more: &str) -> String {
+    format!(
+        r#"
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {{name: {name}}}
+spec:
+  minAvailable: {replicas}
+{more}
+  tasks:
+    - name: work
+      replicas: {replicas}
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{{name: main, image: any, command: [sh, -c, '{script}']}}]
+"#
+    )
+}
+
 /// kubectl: `KRAFLA_KUBECTL`, or what `scripts/install-tools` built.
 pub(crate) fn kubectl_path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();

@@ -4,26 +4,11 @@ use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Up, krafla, text};
+use crate::support::{Up, job, krafla, text};
 
 /// A pod that ends once the test says so, by making a file.
 fn job_that_waits_for(file: &str) -> String {
-    format!(
-        r#"
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {{name: a}}
-spec:
-  minAvailable: 2
-  tasks:
-    - name: work
-      replicas: 2
-      template:
-        spec:
-          restartPolicy: Never
-          containers: [{{name: main, image: any, command: [sh, -c, "until test -e {file}; do sleep 0.05; done; echo done"]}}]
-"#
-    )
+    job("a", 2, &format!("until test -e {file}; do sleep 0.05; done; echo done"), "")
 }
 
 #[test]

@@ -3,26 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use crate::support::{Up, krafla, text};
-
-fn job(name: &str, script: &str) -> String {
-    format!(
-        r#"
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {{name: {name}}}
-spec:
-  minAvailable: 1
-  tasks:
-    - name: work
-      replicas: 1
-      template:
-        spec:
-          restartPolicy: Never
-          containers: [{{name: main, image: any, command: [sh, -c, '{script}']}}]
-"#
-    )
-}
+use crate::support::{Up, job, krafla, text};
 
 /// `krafla run` of a manifest in a directory of its own.
 struct Run {
@@ -51,7 +32,7 @@ fn shown(command: &mut Command) -> (Option<i32>, String, String) {
 #[test]
 fn a_run_uses_a_krafla_up_that_kubeconfig_names_and_its_job_stays() {
     let up = Up::start();
-    let run = Run::of(&job("a", "cat beside.txt; echo done"));
+    let run = Run::of(&job("a", 1, "cat beside.txt; echo done", ""));
     std::fs::write(run.dir.path().join("beside.txt"), "found\n").unwrap();
     let (code, stdout, stderr) = shown(run.command().arg("--logs").env("KUBECONFIG", up.kubeconfig()));
     assert_eq!(code, Some(0), "{stdout}{stderr}");
@@ -69,7 +50,7 @@ fn a_run_uses_a_krafla_up_that_kubeconfig_names_and_its_job_stays() {
 #[test]
 fn a_job_that_fails_there_exits_with_1_and_shows_its_last_words() {
     let up = Up::start();
-    let run = Run::of(&job("a", "echo out of luck; exit 3"));
+    let run = Run::of(&job("a", 1, "echo out of luck; exit 3", ""));
     let (code, stdout, stderr) = shown(run.command().arg("--kubeconfig").arg(up.kubeconfig()));
     assert_eq!(code, Some(1), "{stdout}{stderr}");
     assert!(stderr.contains("a-work-0") && stderr.contains("out of luck"), "{stderr}");
@@ -78,9 +59,9 @@ fn a_job_that_fails_there_exits_with_1_and_shows_its_last_words() {
 #[test]
 fn an_interrupted_run_deletes_its_job_and_no_other() {
     let up = Up::start();
-    up.apply(&job("other", "exec tail -f /dev/null"));
+    up.apply(&job("other", 1, "exec tail -f /dev/null", ""));
     up.wait_for("vcjob/other", "{.status.state.phase}", "Running");
-    let run = Run::of(&job("a", "exec tail -f /dev/null"));
+    let run = Run::of(&job("a", 1, "exec tail -f /dev/null", ""));
     let mut child =
         run.command().arg("--kubeconfig").arg(up.kubeconfig()).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -101,13 +82,13 @@ fn what_supports_a_job_may_be_there_and_a_run_that_can_not_begin_leaves_no_job()
         format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata: {{k: {value}}}\n---\n")
     };
     up.apply(&config("old"));
-    let run = Run::of(&format!("{}{}", config("new"), job("a", "true")));
+    let run = Run::of(&format!("{}{}", config("new"), job("a", 1, "true", "")));
     let (code, stdout, stderr) = shown(run.command().arg("--kubeconfig").arg(up.kubeconfig()));
     assert_eq!(code, Some(0), "{stdout}{stderr}");
     assert!(stdout.contains("configmap/c configured"), "{stdout}");
     assert_eq!(up.field("configmap/c", "{.data.k}"), "new");
 
-    let run = Run::of(&format!("{}---{}", job("b", "true"), job("Bad Name", "true")));
+    let run = Run::of(&format!("{}---{}", job("b", 1, "true", ""), job("Bad Name", 1, "true", "")));
     let (code, stdout, stderr) = shown(run.command().arg("--kubeconfig").arg(up.kubeconfig()));
     assert_eq!(code, Some(2), "{stdout}{stderr}");
     assert!(stderr.contains("job.yaml, document 2"), "{stderr}");
@@ -120,7 +101,7 @@ fn a_cluster_that_is_gone_is_missed_only_if_it_was_named() {
         let up = Up::start();
         std::fs::read_to_string(up.kubeconfig()).unwrap()
     };
-    let run = Run::of(&job("a", "true"));
+    let run = Run::of(&job("a", 1, "true", ""));
     let file = run.dir.path().join("kubeconfig");
     std::fs::write(&file, kubeconfig).unwrap();
     let (code, _, stderr) = shown(run.command().arg("--kubeconfig").arg(&file));
