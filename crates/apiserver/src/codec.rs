@@ -246,7 +246,7 @@ fn check_custom_type(
     }
     if *kind != *names.kind {
         let error = FieldError::invalid("kind", kind, format!("must be {}", names.kind));
-        let object = node.clone().into_value();
+        let object = node.to_value();
         let about = Qualified { group: &names.group, what: kind };
         return Err(Status::invalid(&about, crate::object::name(&object), &[error]));
     }

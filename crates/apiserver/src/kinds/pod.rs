@@ -137,9 +137,9 @@ fn qos_class(pod: &Value) -> &'static str {
     let containers = lists.iter().filter_map(|list| pod.pointer(list)?.as_array()).flatten();
     let (mut any, mut all_limited) = (false, true);
     for container in containers {
+        let resources = container.get("resources");
         for resource in ["cpu", "memory"] {
-            let amount =
-                |of: &str| container.pointer(&format!("/resources/{of}/{resource}")).filter(|v| !is_zero(v));
+            let amount = |of: &str| resources?.get(of)?.get(resource).filter(|amount| !is_zero(amount));
             let (request, limit) = (amount("requests"), amount("limits"));
             any |= request.is_some() || limit.is_some();
             all_limited &= limit.is_some() && request == limit;

@@ -60,9 +60,9 @@ pub fn decode(document: &Node<'_>, of: TypeId) -> Result<Decoded, String> {
 /// Decodes what a strategic merge patch has made of an object. kube-apiserver has another decoder there, with other
 /// words for the same faults.
 pub fn decode_patched(object: &Value, of: TypeId) -> Result<Decoded, String> {
+    let (document, context) = (Node::from(object), TypeRef::of(of));
     let mut decoder = Decoder { is_patched: true, ..Decoder::default() };
-    let context = TypeRef::of(of);
-    let object = decoder.value(&Node::from(object), &context)?;
+    let object = decoder.value(&document, &context)?;
     decoder.finish(object)
 }
 
@@ -100,12 +100,20 @@ impl Finding {
     }
 }
 
+/// A step from a value to one inside it.
+#[derive(Clone, Copy)]
+enum Step<'d> {
+    Field(&'d str),
+    Item(usize),
+}
+
+/// Reads a document `'d` by the types of a table `'t`.
 #[derive(Default)]
-struct Decoder<'t> {
+struct Decoder<'d, 't> {
     findings: Vec<Finding>,
     seen: HashSet<Finding>,
-    /// Where we are, as strict findings name it.
-    path: String,
+    /// Where we are. It becomes text only when there is something to say about the place.
+    path: Vec<Step<'d>>,
     /// Where we are, as Go's type errors name it: the innermost struct, and the fields from the top.
     go_struct: &'t str,
     go_fields: Vec<&'t str>,
@@ -117,7 +125,7 @@ struct Decoder<'t> {
     is_patched: bool,
 }
 
-impl<'t> Decoder<'t> {
+impl<'d, 't> Decoder<'d, 't> {
     fn finish(self, object: Value) -> Result<Decoded, String> {
         match self.wrong_type {
             Some(fault) => Err(fault),
@@ -129,26 +137,32 @@ impl<'t> Decoder<'t> {
         if self.is_lenient || self.findings.len() >= FINDINGS_MAX {
             return;
         }
-        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        let path = self.path_to(name);
         let finding = finding(path);
         if self.seen.insert(finding.clone()) {
             self.findings.push(finding);
         }
     }
 
-    /// Runs `inner` one step deeper in the path.
-    fn within<R>(&mut self, step: fmt::Arguments<'_>, inner: impl FnOnce(&mut Self) -> R) -> R {
-        let length = self.path.len();
-        // Writing to a string cannot fail.
-        let _ = fmt::Write::write_fmt(&mut self.path, step);
-        let result = inner(self);
-        self.path.truncate(length);
-        result
+    /// The path of a field here, as strict findings name it: `spec.containers[0].image`.
+    fn path_to(&self, field: &str) -> String {
+        let mut text = String::new();
+        for step in self.path.iter().chain([&Step::Field(field)]) {
+            match step {
+                Step::Field(name) if text.is_empty() => text.push_str(name),
+                Step::Field(name) => text.extend([".", name]),
+                Step::Item(at) => text.push_str(&format!("[{at}]")),
+            }
+        }
+        text
     }
 
-    fn within_field<R>(&mut self, name: &str, inner: impl FnOnce(&mut Self) -> R) -> R {
-        let dot = if self.path.is_empty() { "" } else { "." };
-        self.within(format_args!("{dot}{name}"), inner)
+    /// Runs `inner` one step deeper in the path.
+    fn within<R>(&mut self, step: Step<'d>, inner: impl FnOnce(&mut Self) -> R) -> R {
+        self.path.push(step);
+        let result = inner(self);
+        self.path.pop();
+        result
     }
 
     /// Go's text for a value that does not fit a type.
@@ -176,7 +190,7 @@ impl<'t> Decoder<'t> {
     }
 
     /// One value. Null stands for what Go leaves at its zero value. An error ends decoding.
-    fn value(&mut self, node: &Node<'_>, of: &'t TypeRef) -> Result<Value, String> {
+    fn value(&mut self, node: &'d Node<'_>, of: &'t TypeRef) -> Result<Value, String> {
         if let Shape::SchemaOrArray | Shape::SchemaOrBool | Shape::SchemaOrStrings = of.shape {
             return self.union(node, &of.shape);
         }
@@ -200,7 +214,7 @@ impl<'t> Decoder<'t> {
                 }
             },
             (Shape::Any, node) => self.untyped(node)?,
-            (Shape::RawExtension | Shape::FieldsV1 | Shape::Json, node) => node.clone().into_value(),
+            (Shape::RawExtension | Shape::FieldsV1 | Shape::Json, node) => node.to_value(),
             (Shape::List(element), Node::Array(items)) => self.list(items, element)?,
             (Shape::Map(value), Node::Object(fields)) => self.map(fields, value)?,
             (Shape::Struct(id), Node::Object(fields)) => self.structure(fields, id.get())?,
@@ -247,13 +261,13 @@ impl<'t> Decoder<'t> {
     }
 
     /// A schema, or something short in its place.
-    fn union(&mut self, node: &Node<'_>, shape: &Shape) -> Result<Value, String> {
+    fn union(&mut self, node: &'d Node<'_>, shape: &Shape) -> Result<Value, String> {
         let was_lenient = std::mem::replace(&mut self.is_lenient, true);
         let result = match (shape, node, schema_type()) {
             (_, Node::Object(fields), Some(schema)) => self.structure(fields, schema.get()),
             (Shape::SchemaOrArray, Node::Array(items), Some(schema)) => self.schemas(items, schema.get()),
             (Shape::SchemaOrStrings, Node::Array(items), _) => {
-                Ok(items.iter().map(|item| item.clone().into_value()).collect())
+                Ok(items.iter().map(|item| item.to_value()).collect())
             }
             (Shape::SchemaOrBool, Node::Bool(bool), _) => Ok((*bool).into()),
             (Shape::SchemaOrBool, _, _) => Err("boolean or JSON schema expected".to_owned()),
@@ -263,7 +277,7 @@ impl<'t> Decoder<'t> {
         result
     }
 
-    fn schemas(&mut self, items: &[Node<'_>], schema: &'t Type) -> Result<Value, String> {
+    fn schemas(&mut self, items: &'d [Node<'_>], schema: &'t Type) -> Result<Value, String> {
         let mut schemas = Vec::with_capacity(items.len());
         for item in items {
             schemas.push(match item {
@@ -274,10 +288,10 @@ impl<'t> Decoder<'t> {
         Ok(Value::Array(schemas))
     }
 
-    fn list(&mut self, items: &[Node<'_>], element: &'t TypeRef) -> Result<Value, String> {
+    fn list(&mut self, items: &'d [Node<'_>], element: &'t TypeRef) -> Result<Value, String> {
         let mut list = Vec::with_capacity(items.len());
         for (at, item) in items.iter().enumerate() {
-            let value = self.within(format_args!("[{at}]"), |inner| inner.value(item, element))?;
+            let value = self.within(Step::Item(at), |inner| inner.value(item, element))?;
             list.push(element.or_zero(value));
         }
         Ok(Value::Array(list))
@@ -285,7 +299,7 @@ impl<'t> Decoder<'t> {
 
     fn map(
         &mut self,
-        fields: &[(std::borrow::Cow<'_, str>, Node<'_>)],
+        fields: &'d [(std::borrow::Cow<'_, str>, Node<'_>)],
         of: &'t TypeRef,
     ) -> Result<Value, String> {
         let mut map = Map::new();
@@ -293,7 +307,7 @@ impl<'t> Decoder<'t> {
             if map.contains_key(name.as_ref()) {
                 self.note(Finding::Duplicate, name);
             }
-            let value = self.within_field(name, |inner| inner.value(node, of))?;
+            let value = self.within(Step::Field(name), |inner| inner.value(node, of))?;
             map.insert(name.as_ref().to_owned(), of.or_zero(value));
         }
         Ok(Value::Object(map))
@@ -301,24 +315,27 @@ impl<'t> Decoder<'t> {
 
     fn structure(
         &mut self,
-        fields: &[(std::borrow::Cow<'_, str>, Node<'_>)],
+        fields: &'d [(std::borrow::Cow<'_, str>, Node<'_>)],
         of: &'t Type,
     ) -> Result<Value, String> {
         let mut object = Map::new();
-        let mut seen = HashSet::new();
+        // A struct has few fields: looking through them takes less than hashing.
+        let mut seen = Vec::with_capacity(fields.len().min(of.fields.len()));
         let outer = self.go_struct;
         for (name, node) in fields {
             let Some(field) = of.field(name) else {
                 self.note(Finding::Unknown, name);
                 continue;
             };
-            if !seen.insert(field.name) {
+            if seen.contains(&field.name) {
                 self.note(Finding::Duplicate, name);
                 object.remove(field.name);
+            } else {
+                seen.push(field.name);
             }
             self.go_struct = of.name;
             self.go_fields.push(field.name);
-            let value = self.within_field(name, |inner| inner.value(node, &field.value))?;
+            let value = self.within(Step::Field(name), |inner| inner.value(node, &field.value))?;
             self.go_fields.pop();
             self.go_struct = outer;
             if !field.says_nothing(&value) {
@@ -329,7 +346,7 @@ impl<'t> Decoder<'t> {
     }
 
     /// A value of no type: doubled fields are noted, numbers that fit nothing refused.
-    fn untyped(&mut self, node: &Node<'_>) -> Result<Value, String> {
+    fn untyped(&mut self, node: &'d Node<'_>) -> Result<Value, String> {
         Ok(match node {
             Node::Null => Value::Null,
             Node::Bool(bool) => (*bool).into(),
@@ -341,7 +358,7 @@ impl<'t> Decoder<'t> {
             Node::Array(items) => {
                 let mut list = Vec::with_capacity(items.len());
                 for (at, item) in items.iter().enumerate() {
-                    list.push(self.within(format_args!("[{at}]"), |inner| inner.untyped(item))?);
+                    list.push(self.within(Step::Item(at), |inner| inner.untyped(item))?);
                 }
                 Value::Array(list)
             }
@@ -351,7 +368,7 @@ impl<'t> Decoder<'t> {
                     if map.contains_key(name.as_ref()) {
                         self.note(Finding::Duplicate, name);
                     }
-                    let value = self.within_field(name, |inner| inner.untyped(node))?;
+                    let value = self.within(Step::Field(name), |inner| inner.untyped(node))?;
                     map.insert(name.as_ref().to_owned(), value);
                 }
                 Value::Object(map)

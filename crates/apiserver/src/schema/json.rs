@@ -54,6 +54,17 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// As [`Node::into_value`], of a document that is still needed.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Node::Array(items) => Value::Array(items.iter().map(Node::to_value).collect()),
+            Node::Object(fields) => Value::Object(
+                fields.iter().map(|(name, node)| (name.as_ref().to_owned(), node.to_value())).collect(),
+            ),
+            plain => plain.clone().into_value(),
+        }
+    }
+
     /// A field of an object; of one that comes twice, the last.
     pub fn field(&self, name: &str) -> Option<&Node<'a>> {
         let Node::Object(fields) = self else { return None };

@@ -7,8 +7,6 @@
 //! A step of a path is kept as it is written there: `f:` a field, `k:` an element of a list by its keys, `v:` an element
 //! of a set by its value. A node with nothing below it is a member; one with something below it is a member if it has `.`.
 
-use std::borrow::Borrow;
-
 use serde_json::{Map, Value};
 
 /// A set of field paths.
@@ -46,23 +44,44 @@ pub(super) fn field_step(name: &str) -> String {
 
 /// The step to an element of a set.
 pub(super) fn value_step(value: &Value) -> String {
-    format!("v:{value}")
+    let mut step = "v:".to_owned();
+    push_json(&mut step, value);
+    step
 }
 
 /// The step to an element of a list with keys, which come in their order.
-pub(super) fn key_step<V: Borrow<Value>>(keys: &[(&str, V)]) -> String {
+pub(super) fn key_step<'v>(keys: impl Iterator<Item = (&'v str, &'v Value)>) -> String {
     // Written by hand: an element of every list of an object passes here, and a map for each takes several times as long.
     let mut step = "k:{".to_owned();
     for (key, value) in keys {
         if !step.ends_with('{') {
             step.push(',');
         }
-        step.push_str(&serde_json::to_string(key).unwrap_or_default());
+        push_text(&mut step, key);
         step.push(':');
-        step.push_str(&value.borrow().to_string());
+        push_json(&mut step, value);
     }
     step.push('}');
     step
+}
+
+fn push_json(step: &mut String, value: &Value) {
+    match value {
+        Value::String(text) => push_text(step, text),
+        other => step.push_str(&other.to_string()),
+    }
+}
+
+/// Appends a text as JSON. Names and ports have nothing to escape, which is seen sooner than written.
+fn push_text(step: &mut String, text: &str) {
+    let is_plain = text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
+    if is_plain {
+        step.push('"');
+        step.push_str(text);
+        step.push('"');
+    } else {
+        step.push_str(&Value::from(text).to_string());
+    }
 }
 
 /// A step as messages show it: `.image`, `[name="c"]`, `[="a"]`.

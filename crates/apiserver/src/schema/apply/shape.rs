@@ -157,7 +157,7 @@ impl<'s> At<'s> {
                 keys.join(" ")
             ));
         }
-        Ok(key_step(&found))
+        Ok(key_step(found.iter().map(|(key, value)| (*key, value.as_ref()))))
     }
 
     fn list_keys(self) -> Vec<&'s str> {
