@@ -48,12 +48,16 @@ impl PodAccess for NodeAccess {
         options: ExecOptions,
     ) -> BoxFuture<'a, Result<Session, Status>> {
         Box::pin(async move {
-            if options.command.is_empty() {
-                return self.attach(pod, container).await;
-            }
-            let options =
-                krafla_node::ExecOptions { command: options.command, stdin: options.stdin, tty: options.tty };
-            let session = self.0.exec(&pod.namespace, &pod.name, container, options).await;
+            let session = if options.command.is_empty() {
+                self.0.attach(&pod.namespace, &pod.name, container).await
+            } else {
+                let options = krafla_node::ExecOptions {
+                    command: options.command,
+                    stdin: options.stdin,
+                    tty: options.tty,
+                };
+                self.0.exec(&pod.namespace, &pod.name, container, options).await
+            };
             let session = session.map_err(|error| Status::bad_request(error.to_string()))?;
             let output = session.output.map(|output| match output {
                 krafla_node::Output::Stdout(data) => Output::Stdout(data),
@@ -66,23 +70,5 @@ impl PodAccess for NodeAccess {
                 end: session.end,
             })
         })
-    }
-}
-
-impl NodeAccess {
-    /// What a container writes from now on. Containers have nothing to read from: what a client writes is
-    /// dropped.
-    async fn attach(&self, pod: &Key, container: &str) -> Result<Session, Status> {
-        let options = LogOptions { follow: true, tail_lines: Some(0), ..LogOptions::default() };
-        let log = self.logs(pod, container, options).await?;
-        // The session is over when the log is, which is when the container has ended.
-        let (ended, end) = tokio::sync::oneshot::channel();
-        let output = log.map(Output::Stdout).chain(futures_util::stream::once(async move {
-            // Nobody is interested any more if this can not be sent.
-            let _ = ended.send(0);
-            Output::Stdout(Bytes::new())
-        }));
-        let end = Box::pin(async move { Ok(end.await.unwrap_or(0)) });
-        Ok(Session { stdin: None, output: output.boxed(), resize: None, end })
     }
 }

@@ -49,6 +49,11 @@ impl ContainerId {
         self.place(pods).with_added_extension("log")
     }
 
+    /// The pipe through which this attempt can be written to, if it asks for that and has not ended.
+    pub fn stdin_path(&self, pods: &Path) -> PathBuf {
+        self.place(pods).with_added_extension("stdin")
+    }
+
     /// The durable record of this attempt.
     pub fn record_path(&self, pods: &Path) -> PathBuf {
         self.place(pods).with_added_extension("json")

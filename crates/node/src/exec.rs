@@ -65,7 +65,7 @@ pub enum ExecError {
     #[error("pods {0:?} not found")]
     NoPod(String),
     /// It has not started yet, or has ended.
-    #[error("container {container:?} of pod {pod:?} does not run, so no command can run in it")]
+    #[error("container {container:?} of pod {pod:?} does not run: it has not started yet, or has ended")]
     NotRunning {
         /// The pod's name.
         pod: String,

@@ -5,6 +5,7 @@
 //!   agent        the node: takes pods from the server, one worker each
 //!   decide       what should happen to a pod now: pure
 //!   exec         commands that run beside a container's own
+//!   attach       connections with what a container runs itself
 //!   health       probes, and hooks around a container's life
 //!   simulated    nodes that only pretend
 //!   materials    environment and volumes: pure, but for writing files
@@ -16,6 +17,7 @@
 
 mod access;
 mod agent;
+mod attach;
 pub mod container;
 pub mod decide;
 mod exec;

@@ -133,6 +133,9 @@ pub struct Container {
     #[serde(deserialize_with = "null_as_default")]
     pub lifecycle: Lifecycle,
     pub termination_message_policy: String,
+    pub stdin: bool,
+    pub stdin_once: bool,
+    pub tty: bool,
     /// `Always` makes an init container a sidecar.
     pub restart_policy: Option<RestartPolicy>,
 }

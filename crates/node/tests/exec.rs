@@ -72,7 +72,7 @@ async fn a_command_ends_with_its_container() {
     assert_eq!(session.end.await, Err("container \"main\" has ended".to_owned()));
     until_ended(std::str::from_utf8(&pid).unwrap()).await;
     let refused = exec(&node, shell("true")).await.err().map(|error| error.to_string());
-    let expected = "container \"main\" of pod \"p\" does not run, so no command can run in it";
+    let expected = "container \"main\" of pod \"p\" does not run: it has not started yet, or has ended";
     assert_eq!(refused.as_deref(), Some(expected));
     node.stop().await;
 }

@@ -1,6 +1,6 @@
 //! `kubectl exec` and `kubectl attach`: commands beside those of containers.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Output, Stdio};
 
 use crate::support::{Up, text};
@@ -105,4 +105,56 @@ fn attach_shows_what_comes_until_the_container_ends() {
     std::fs::write(&go, "").unwrap();
     assert_eq!(lines.last().as_deref(), Some("at last"));
     assert_eq!(attached.wait().unwrap().code(), Some(0));
+}
+
+/// A pod that runs a shell script and can be written to.
+fn pod_with_stdin(script: &str, more: &str) -> String {
+    format!(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: p}}, spec: {{restartPolicy: Never, containers: \
+         [{{name: main, image: any, stdin: true, {more} command: [sh, -c, '{script}']}}]}}}}"
+    )
+}
+
+#[test]
+fn attach_passes_on_what_is_typed_also_for_the_second_who_comes() {
+    let up = Up::start();
+    up.apply(&pod_with_stdin("while read line; do echo got $line; test $line = end && exit; done", ""));
+    up.kubectl_ok(&["wait", "pod/p", "--for=condition=Ready", "--timeout=60s"]);
+    for (word, code) in [("one", None), ("end", Some(0))] {
+        let mut attached = up
+            .kubectl_command(&["attach", "-i", "p"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut typing = attached.stdin.take().unwrap();
+        writeln!(typing, "{word}").unwrap();
+        let mut lines = BufReader::new(attached.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert_eq!(lines.next(), Some(format!("got {word}")));
+        if code.is_none() {
+            attached.kill().unwrap();
+        }
+        assert_eq!(attached.wait().unwrap().code(), code);
+    }
+    up.wait_for("pod/p", "{.status.phase}", "Succeeded");
+}
+
+#[test]
+fn a_container_with_stdin_once_reads_to_the_end_of_the_first_input() {
+    let up = Up::start();
+    up.apply(&pod_with_stdin("wc -c", "stdinOnce: true,"));
+    up.kubectl_ok(&["wait", "pod/p", "--for=condition=Ready", "--timeout=60s"]);
+    let input = "a line of text\n".repeat(20_000);
+    let (code, stdout, stderr) = shown(&up.kubectl_with_input(&["attach", "-i", "p"], &input));
+    assert_eq!((code, stdout.trim()), (Some(0), input.len().to_string().as_str()), "{stderr}");
+    up.wait_for("pod/p", "{.status.phase}", "Succeeded");
+}
+
+#[test]
+fn run_with_input_shows_the_output_and_ends_with_the_exit_code() {
+    let up = Up::start();
+    let script = "read word; echo got $word; exit 3";
+    let args = ["run", "p", "-i", "--image=any", "--restart=Never", "--command", "--", "sh", "-c", script];
+    let (code, stdout, stderr) = shown(&up.kubectl_with_input(&args, "hello\n"));
+    assert_eq!((code, stdout.as_str()), (Some(3), "got hello\n"), "{stderr}");
 }

@@ -111,6 +111,8 @@ impl Context {
             env: env.into_iter().collect(),
             working_dir,
             limits: limits(container),
+            stdin: container.stdin,
+            tty: container.tty,
             explains_by_log: container.termination_message_policy == "FallbackToLogsOnError",
             backoff_seconds,
             grace_seconds: self.pod.grace_seconds(),

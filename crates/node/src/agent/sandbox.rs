@@ -39,6 +39,7 @@ impl Context {
             workdir: self.shared.config.workdir.clone(),
             scratch,
             cgroup: None,
+            tty: false,
         }))
     }
 

@@ -103,8 +103,51 @@ async fn http_get(address: &str, get: &HttpGetAction) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
+
     use super::*;
-    use crate::pod::Port;
+    use crate::pod::{HttpHeader, Port};
+
+    /// A server that answers each request whose head has `word` with 200, and others with 503.
+    async fn server(word: &'static str) -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let mut stream = tokio::io::BufReader::new(stream);
+                let mut head = String::new();
+                while !head.ends_with("\r\n\r\n") && stream.read_line(&mut head).await.is_ok_and(|n| n > 0) {}
+                let status = if head.contains(word) { "200 OK" } else { "503 Service Unavailable" };
+                let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+                // Who only wanted to know whether somebody listens is gone already.
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn a_server_is_well_when_it_answers_well() {
+        let address = server("X-Probe: me").await;
+        let get = |value: &str, scheme: &str| HttpGetAction {
+            path: "/ready".to_owned(),
+            scheme: scheme.to_owned(),
+            http_headers: vec![HttpHeader { name: "X-Probe".to_owned(), value: value.to_owned() }],
+            ..HttpGetAction::default()
+        };
+        assert_eq!(http_get(&address, &get("me", "HTTP")).await, Ok(()));
+        let unwell = Err("HTTP probe failed with statuscode: 503".to_owned());
+        assert_eq!(http_get(&address, &get("you", "")).await, unwell);
+        assert_eq!(http_get(&address, &get("you", "HTTPS")).await, Ok(()), "somebody listens");
+    }
+
+    #[tokio::test]
+    async fn a_socket_is_well_when_somebody_listens() {
+        assert_eq!(connect(&server("").await).await, Ok(()));
+        // Nobody has this address, which is not a pod's, and nobody listens at this port.
+        let refused = connect("127.0.77.1:1").await.unwrap_err();
+        assert!(refused.starts_with("127.0.77.1:1: "), "{refused}");
+    }
 
     #[test]
     fn a_port_is_a_number_or_a_name() {

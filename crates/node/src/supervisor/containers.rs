@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,11 +15,12 @@ use krafla_api::Uid;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait};
 
 use super::cgroup::{self, Cgroups};
+use super::input::{Input, Terminal};
 use super::last_words;
 use super::outbox::{Outbox, Session};
 use super::output::{Output, Sink};
 use super::protocol::{Launch, Report, Request, Stop};
-use super::spawn::spawn;
+use super::spawn::{Spawned, Streams, spawn};
 use super::stage::Sandbox;
 use super::strays::{Among, kill_strays};
 use super::{log_file::LogFile, records};
@@ -43,6 +45,8 @@ pub(super) struct Containers {
 struct Process {
     id: ContainerId,
     output: Output,
+    input: Option<Input>,
+    terminal: Option<Terminal>,
     cgroup: Option<PathBuf>,
     explains_by_log: bool,
 }
@@ -89,6 +93,10 @@ impl Containers {
             Request::Start(launch) => self.start(&launch),
             Request::Stop { id, how } => self.stop(&id, how),
             Request::Follow { id, on } => self.outbox.follow(id, on),
+            Request::CloseInput { id } => self.with_process(&id, |process| drop(process.input.take())),
+            Request::Resize { id, columns, rows } => self.with_process(&id, |process| {
+                process.terminal.iter().for_each(|terminal| terminal.resize(columns, rows));
+            }),
             Request::Forget { pod } => self.forget(&pod),
         }
     }
@@ -130,24 +138,63 @@ impl Containers {
         if launch.argv.is_empty() {
             return Ok(None);
         }
-        let log = LogFile::new(launch.id.log_path(&self.pods));
         let cgroup = self.make_cgroup(launch);
-        let (place, sandbox) = (launch.id.place(&self.pods), with_cgroup(launch, cgroup.clone()));
-        let spawned =
-            spawn(launch, sandbox.as_ref(), &place, &self.stage).map_err(|error| error.to_string())?;
-        let pid = spawned.pid;
-        let sink =
-            Sink { id: launch.id.clone(), log: Rc::new(RefCell::new(log)), outbox: self.outbox.clone() };
-        let output = Output::collect(sink, spawned).map_err(|error| {
+        let (place, sandbox) = (launch.id.place(&self.pods), sandbox_of(launch, cgroup.clone()));
+        let (input, reader) = self.make_input(launch)?;
+        let (stdin, typed) = if launch.tty { (None, reader) } else { (reader, None) };
+        let Spawned { pid, streams } =
+            spawn(launch, sandbox.as_ref(), &place, &self.stage, stdin).map_err(|error| error.to_string())?;
+        let attended = self.attend(launch, streams, typed).map_err(|error| {
             // Without its output nobody could tell what it does.
             signal(pid, Stop::Kill);
             format!("its output can not be read: {error}")
-        })?;
-        self.processes.borrow_mut().insert(
-            pid,
-            Process { id: launch.id.clone(), output, cgroup, explains_by_log: launch.explains_by_log },
-        );
+        });
+        let (output, terminal) = attended?;
+        let (id, explains_by_log) = (launch.id.clone(), launch.explains_by_log);
+        let process = Process { id, output, input, terminal, cgroup, explains_by_log };
+        self.processes.borrow_mut().insert(pid, process);
         Ok(Some(pid))
+    }
+
+    /// What a container can be written to by, if it asks for that, and the end that it reads from.
+    fn make_input(&self, launch: &Launch) -> Result<(Option<Input>, Option<OwnedFd>), String> {
+        if !launch.stdin {
+            return Ok((None, None));
+        }
+        let made = Input::make(&self.pods, &launch.id);
+        let (input, reader) =
+            made.map_err(|error| format!("stdin is true, but there can be no pipe for it: {error}"))?;
+        Ok((Some(input), Some(reader)))
+    }
+
+    /// Begins to carry what a new process writes, and what is `typed` on its terminal.
+    fn attend(
+        &self,
+        launch: &Launch,
+        streams: Streams,
+        typed: Option<OwnedFd>,
+    ) -> io::Result<(Output, Option<Terminal>)> {
+        let log = LogFile::new(launch.id.log_path(&self.pods), launch.stdin || launch.tty);
+        let sink =
+            Sink { id: launch.id.clone(), log: Rc::new(RefCell::new(log)), outbox: self.outbox.clone() };
+        match streams {
+            Streams::Pipes { stdout, stderr } => Ok((Output::of_pipes(sink, stdout, stderr)?, None)),
+            Streams::Terminal(terminal) => {
+                let copy = || terminal.as_fd().try_clone_to_owned();
+                let (source, window) = (copy()?, copy()?);
+                let (reader, writer) = terminal.into_split();
+                let terminal = Terminal::attend(window, writer, typed)?;
+                Ok((Output::of_terminal(sink, reader, source), Some(terminal)))
+            }
+        }
+    }
+
+    /// Does something with what runs of a container, if anything does.
+    fn with_process(&self, id: &ContainerId, act: impl FnOnce(&mut Process)) {
+        let mut processes = self.processes.borrow_mut();
+        if let Some(process) = processes.values_mut().find(|process| process.id == *id) {
+            act(process);
+        }
     }
 
     /// A container without limits needs no group, and one with limits runs without where there can be none.
@@ -217,7 +264,7 @@ impl Containers {
     }
 
     fn ended(&self, process: Process, exit_code: i32) {
-        let Process { id, output, cgroup, explains_by_log } = process;
+        let Process { id, output, cgroup, explains_by_log, .. } = process;
         output.finish();
         let record = self.records.borrow().get(&id).cloned();
         if let Some(mut record) = record {
@@ -281,13 +328,13 @@ fn save(pods: &Path, record: &Record) {
     }
 }
 
-/// A container that is limited needs a stage to join its group, even if it needs it for nothing else.
-fn with_cgroup(launch: &Launch, cgroup: Option<PathBuf>) -> Option<Sandbox> {
-    if launch.sandbox.is_none() && cgroup.is_none() {
+/// A container that is limited or has a terminal needs a stage for that, even if it needs it for nothing else.
+fn sandbox_of(launch: &Launch, cgroup: Option<PathBuf>) -> Option<Sandbox> {
+    if launch.sandbox.is_none() && cgroup.is_none() && !launch.tty {
         return None;
     }
     let sandbox = launch.sandbox.clone().unwrap_or_default();
-    Some(Sandbox { cgroup, working_dir: launch.working_dir.clone(), ..sandbox })
+    Some(Sandbox { cgroup, tty: launch.tty, working_dir: launch.working_dir.clone(), ..sandbox })
 }
 
 fn end_of(place: &Path, exit_code: i32, cgroup: Option<&Path>, explains_by_log: bool) -> End {

@@ -1,7 +1,8 @@
 //! A container's output as the log file that a container runtime would write: `<time> <stream> <F|P> <text>`.
 //!
 //! `P` marks a line that goes on in the next entry of the same stream: an overlong one, or the last one if
-//! the container did not end it. Readers put the parts together again.
+//! the container did not end it. Readers put the parts together again. What talks with a person is written at
+//! once, line end or not: a prompt has none.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -41,6 +42,8 @@ pub(super) struct LogFile {
     path: PathBuf,
     open: Option<Open>,
     entries: Entries,
+    /// Whether a line is written before it has ended.
+    is_prompt: bool,
     file_bytes_max: u64,
 }
 
@@ -51,13 +54,17 @@ struct Open {
 }
 
 impl LogFile {
-    pub(super) fn new(path: PathBuf) -> LogFile {
-        LogFile { path, open: None, entries: Entries::default(), file_bytes_max: FILE_BYTES_MAX }
+    /// A log in which lines are written as soon as they have ended or, if it `is_prompt`, before.
+    pub(super) fn new(path: PathBuf, is_prompt: bool) -> LogFile {
+        LogFile { path, open: None, entries: Entries::default(), is_prompt, file_bytes_max: FILE_BYTES_MAX }
     }
 
     /// Takes in what a stream wrote. Returns whether the log grew.
     pub(super) fn write(&mut self, stream: Stream, bytes: &[u8], at: Timestamp) -> io::Result<bool> {
         self.entries.add(stream, bytes, at);
+        if self.is_prompt {
+            self.entries.finish(at);
+        }
         self.flush()
     }
 
@@ -214,7 +221,7 @@ mod tests {
     fn a_full_file_makes_room_and_the_oldest_goes() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("main.0.log");
-        let mut log = LogFile { file_bytes_max: 1, ..LogFile::new(path.clone()) };
+        let mut log = LogFile { file_bytes_max: 1, ..LogFile::new(path.clone(), false) };
         assert!(!path.exists());
         for number in 0..7 {
             log.write(Stdout, format!("{number}\n").as_bytes(), Timestamp::UNIX_EPOCH).unwrap();
@@ -222,5 +229,16 @@ mod tests {
         let last = |path: PathBuf| fs::read_to_string(path).unwrap().trim().chars().last().unwrap();
         assert_eq!(segments(&path).map(last).collect::<String>(), "65432");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 5);
+    }
+
+    #[test]
+    fn a_prompt_is_written_before_its_line_ends() {
+        let directory = tempfile::tempdir().unwrap();
+        for (is_prompt, expected) in [(false, ""), (true, "1970-01-01T00:00:00.000000000Z stdout P $ \n")] {
+            let path = directory.path().join(is_prompt.to_string());
+            let grew = LogFile::new(path.clone(), is_prompt).write(Stdout, b"$ ", Timestamp::UNIX_EPOCH);
+            assert_eq!(grew.unwrap(), is_prompt);
+            assert_eq!(fs::read_to_string(path).unwrap_or_default(), expected);
+        }
     }
 }

@@ -13,6 +13,7 @@
 
 pub mod cgroup;
 mod containers;
+mod input;
 pub(crate) mod last_words;
 pub(crate) mod log_file;
 mod outbox;

@@ -2,15 +2,17 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 use jiff::Timestamp;
+use pty_process::OwnedReadPty;
+use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::task::AbortHandle;
 
 use super::log_file::{LogFile, Stream};
 use super::outbox::Outbox;
-use super::spawn::Spawned;
 use crate::container::ContainerId;
 
 /// What a pipe holds by default on Linux, and so what one read can bring.
@@ -23,8 +25,23 @@ const LAST_BYTES_MAX: usize = 1 << 20;
 /// The output of one running process.
 pub(super) struct Output {
     sink: Sink,
-    pipes: [(Stream, Rc<Receiver>); 2],
-    readers: [AbortHandle; 2],
+    sources: Vec<(Stream, Source)>,
+    readers: Vec<AbortHandle>,
+}
+
+/// What is read from. Reading never waits.
+enum Source {
+    Pipe(Rc<Receiver>),
+    Terminal(OwnedFd),
+}
+
+impl AsFd for Source {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Source::Pipe(pipe) => pipe.as_fd(),
+            Source::Terminal(terminal) => terminal.as_fd(),
+        }
+    }
 }
 
 /// Where output goes.
@@ -52,15 +69,23 @@ impl Sink {
 }
 
 impl Output {
-    /// Begins to carry the output of a process into its log.
-    pub(super) fn collect(sink: Sink, spawned: Spawned) -> io::Result<Output> {
-        let stdout = Rc::new(Receiver::from_owned_fd(spawned.stdout)?);
-        let stderr = Rc::new(Receiver::from_owned_fd(spawned.stderr)?);
+    /// Begins to carry what a process writes to its two pipes into its log.
+    pub(super) fn of_pipes(sink: Sink, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Output> {
+        let stdout = Rc::new(Receiver::from_owned_fd(stdout)?);
+        let stderr = Rc::new(Receiver::from_owned_fd(stderr)?);
         let pipes = [(Stream::Stdout, stdout), (Stream::Stderr, stderr)];
-        let readers = pipes
-            .clone()
-            .map(|(stream, pipe)| tokio::task::spawn_local(carry(sink.clone(), stream, pipe)).abort_handle());
-        Ok(Output { sink, pipes, readers })
+        let begin = |(stream, pipe): &(Stream, Rc<Receiver>)| {
+            tokio::task::spawn_local(carry(sink.clone(), *stream, pipe.clone())).abort_handle()
+        };
+        let readers = pipes.iter().map(begin).collect();
+        let sources = pipes.into_iter().map(|(stream, pipe)| (stream, Source::Pipe(pipe))).collect();
+        Ok(Output { sink, sources, readers })
+    }
+
+    /// The same for a terminal; `source` is another handle on it.
+    pub(super) fn of_terminal(sink: Sink, reader: OwnedReadPty, source: OwnedFd) -> Output {
+        let readers = vec![tokio::task::spawn_local(carry_terminal(sink.clone(), reader)).abort_handle()];
+        Output { sink, sources: vec![(Stream::Stdout, Source::Terminal(source))], readers }
     }
 
     /// Takes in what the process wrote last, and closes the log. Not the end of the pipe is waited for but an
@@ -68,12 +93,12 @@ impl Output {
     pub(super) fn finish(self) {
         self.readers.iter().for_each(AbortHandle::abort);
         let mut chunk = vec![0; CHUNK_BYTES];
-        for (stream, pipe) in &self.pipes {
+        for (stream, source) in &self.sources {
             let mut n_read = 0;
             while n_read < LAST_BYTES_MAX {
                 // Not `try_read`: it trusts what the reactor saw last, which may be older than the last
                 // output.
-                let Ok(n @ 1..) = rustix::io::read(pipe.as_ref(), &mut chunk) else { break };
+                let Ok(n @ 1..) = rustix::io::read(source, &mut chunk) else { break };
                 self.sink.write(*stream, chunk.get(..n).unwrap_or_default());
                 n_read += n;
             }
@@ -94,5 +119,13 @@ async fn carry(sink: Sink, stream: Stream, pipe: Rc<Receiver>) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => return,
         }
+    }
+}
+
+/// A terminal that nobody has open any more can not be read: that is its end.
+async fn carry_terminal(sink: Sink, mut terminal: OwnedReadPty) {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    while let Ok(n @ 1..) = terminal.read(&mut chunk).await {
+        sink.write(Stream::Stdout, chunk.get(..n).unwrap_or_default());
     }
 }

@@ -38,6 +38,20 @@ pub enum Request {
         /// Whether to report.
         on: bool,
     },
+    /// Let a container read to the end of its standard input. Nobody can write to it any more.
+    CloseInput {
+        /// Which.
+        id: ContainerId,
+    },
+    /// Change the size of a container's terminal.
+    Resize {
+        /// Which.
+        id: ContainerId,
+        /// Its new width, in characters.
+        columns: u16,
+        /// Its new height, in lines.
+        rows: u16,
+    },
     /// Kill what is left of a pod and forget it. Its files are the node's to remove.
     Forget {
         /// The pod.
@@ -72,6 +86,12 @@ pub struct Launch {
     pub limits: Limits,
     /// Whether the end of its log says why it failed, if nothing else does.
     pub explains_by_log: bool,
+    /// Whether something can be written to it while it runs.
+    #[serde(default)]
+    pub stdin: bool,
+    /// Whether it runs on a terminal, on which standard output and standard error are one.
+    #[serde(default)]
+    pub tty: bool,
     /// Kept in the record: how long to wait before the next attempt.
     pub backoff_seconds: u32,
     /// Kept in the record: how long it has to end by itself.

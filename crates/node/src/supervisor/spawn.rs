@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
+use pty_process::Pty;
 use rustix::fs::{Access, access};
 
 use super::protocol::Launch;
@@ -17,11 +18,18 @@ use crate::container::CONTAINER_VARIABLE;
 /// Where commands are looked for if the container's environment does not say.
 const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A process that was just started, and the reading ends of its two streams.
+/// A process that was just started.
 pub(super) struct Spawned {
     pub(super) pid: i32,
-    pub(super) stdout: OwnedFd,
-    pub(super) stderr: OwnedFd,
+    pub(super) streams: Streams,
+}
+
+/// Our side of what a process writes to.
+pub(super) enum Streams {
+    /// The reading ends of its standard output and its standard error.
+    Pipes { stdout: OwnedFd, stderr: OwnedFd },
+    /// The other side of its terminal.
+    Terminal(Pty),
 }
 
 /// Why a container could not be started. The messages name the field of the manifest.
@@ -42,7 +50,7 @@ pub(crate) enum SpawnError {
 }
 
 /// Starts a process in a process group of its own, with nothing inherited but what `launch` says and its
-/// `place`.
+/// `place`. It reads from `stdin`, if it is not on a terminal.
 ///
 /// The command is looked up here, not by the child: with an absolute path the standard library can use
 /// `posix_spawn`, which does not copy this process, and the error can say what was looked for and where.
@@ -51,28 +59,50 @@ pub(super) fn spawn(
     sandbox: Option<&Sandbox>,
     place: &Path,
     stage: &[OsString],
+    stdin: Option<OwnedFd>,
 ) -> Result<Spawned, SpawnError> {
     let mut command = match sandbox {
         None => plain(launch)?,
         Some(sandbox) => staged(launch, sandbox, stage)?,
     };
-    let program = PathBuf::from(command.get_program());
-    let mut child = command
+    command
         .env_clear()
         .envs(launch.env.iter().map(|(name, value)| (name, value)))
-        .env(CONTAINER_VARIABLE, place)
+        .env(CONTAINER_VARIABLE, place);
+    let program = PathBuf::from(command.get_program());
+    let spawned = if launch.tty { on_terminal(command) } else { with_pipes(command, stdin) };
+    spawned.map_err(|error| SpawnError::Failed(program, error))
+}
+
+/// The child is reaped with all others, by its pid; dropping the handle does nothing to it.
+fn pid_of(child: &Child) -> io::Result<i32> {
+    i32::try_from(child.id()).map_err(io::Error::other)
+}
+
+fn with_pipes(mut command: Command, stdin: Option<OwnedFd>) -> io::Result<Spawned> {
+    let mut child = command
         .process_group(0)
-        .stdin(Stdio::null())
+        .stdin(stdin.map_or_else(Stdio::null, Stdio::from))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| SpawnError::Failed(program.clone(), error))?;
-    let no_pipe = || SpawnError::Failed(program.clone(), io::Error::other("it has no output"));
+        .spawn()?;
+    let no_pipe = || io::Error::other("it has no output");
     let stdout = child.stdout.take().ok_or_else(no_pipe)?.into();
     let stderr = child.stderr.take().ok_or_else(no_pipe)?.into();
-    let pid = i32::try_from(child.id()).map_err(|_| no_pipe())?;
-    // The child is reaped with all others, by its pid; dropping the handle does nothing to it.
-    Ok(Spawned { pid, stdout, stderr })
+    Ok(Spawned { pid: pid_of(&child)?, streams: Streams::Pipes { stdout, stderr } })
+}
+
+/// The process is a stage, which makes the terminal its own.
+fn on_terminal(mut command: Command) -> io::Result<Spawned> {
+    let no_terminal = |error: pty_process::Error| io::Error::other(format!("no terminal: {error}"));
+    let (terminal, other_side) = pty_process::open().map_err(no_terminal)?;
+    let end = || other_side.as_fd().try_clone_to_owned().map(Stdio::from);
+    if !command.get_envs().any(|(name, _)| name == "TERM") {
+        // What kubectl's side is, nobody says; every terminal of today understands this.
+        command.env("TERM", "xterm");
+    }
+    let child = command.stdin(end()?).stdout(end()?).stderr(end()?).spawn()?;
+    Ok(Spawned { pid: pid_of(&child)?, streams: Streams::Terminal(terminal) })
 }
 
 /// A process like any other of this machine.

@@ -124,7 +124,7 @@ impl World {
     }
 }
 
-/// `main/0 10..20 exit 1 backoff 10 stopping 15` or `main/0 fails at 10`.
+/// `main/0 10..20 exit 1 backoff 10 stopping 15`, with `oom` if it wanted too much memory; or `main/0 fails at 10`.
 fn record(attempt: &str, words: &[&str]) -> Record {
     let (name, attempt) = attempt.split_once('/').unwrap();
     let value = |word: &str| words.iter().skip_while(|w| **w != word).nth(1).map(|value| number(value));
@@ -145,7 +145,10 @@ fn record(attempt: &str, words: &[&str]) -> Record {
         end: match span {
             None => Some(end(value("at").unwrap(), 128, Cause::NotStarted, "no such command")),
             Some((_, "")) => None,
-            Some((_, at)) => Some(end(number(at), value("exit").unwrap(), Cause::Exited, "")),
+            Some((_, at)) => {
+                let cause = if words.contains(&"oom") { Cause::OutOfMemory } else { Cause::Exited };
+                Some(end(number(at), value("exit").unwrap(), cause, ""))
+            }
         },
     }
 }

@@ -209,6 +209,26 @@ fn a_command_that_does_not_exist_fails_the_pod() {
 }
 
 #[test]
+fn a_container_that_wanted_too_much_memory_says_so() {
+    check(
+        "policy Never, container main, now 5, main/0 1..4 exit 137 oom",
+        expect![[r#"
+        Failed
+        main: OOMKilled 137
+    "#]],
+    );
+    check(
+        "policy OnFailure, container main, now 5, main/1 4..5 exit 137 oom backoff 10",
+        expect![[r#"
+        Running
+        main: waiting CrashLoopBackOff (back-off 10s restarting failed container=main pod=p_ns(u)), was OOMKilled 137, restarts 1
+        Warning BackOff: Back-off restarting failed container main in pod p_ns(u)
+        wake at 15
+    "#]],
+    );
+}
+
+#[test]
 fn what_a_container_lacks_is_said_and_tried_again() {
     check(
         "container main, now 5, trouble main until 7",

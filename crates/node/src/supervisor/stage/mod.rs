@@ -1,8 +1,9 @@
 //! The stage between the supervisor and a container that needs more than a process: its own view of the file
-//! system, its own host name, limits.
+//! system, its own host name, limits, a terminal.
 //!
 //! ```text
 //!   supervisor ──spawns──> stage ──becomes──> the container's command
+//!                            │ session with a terminal
 //!                            │ control group with limits
 //!                            │ new mount and host name space
 //!                            └ volumes at their mountPath, /etc/hosts with the pod's peers
@@ -22,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
-use rustix::process::{Pid, PidfdFlags, getegid, geteuid, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, getegid, geteuid, ioctl_tiocsctty, pidfd_open, setsid};
 use rustix::thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,9 @@ pub struct Sandbox {
     pub scratch: PathBuf,
     /// The control group that limits it.
     pub cgroup: Option<PathBuf>,
+    /// Whether its standard input is a terminal that shall be its own.
+    #[serde(default)]
+    pub tty: bool,
 }
 
 /// A file or directory at another place.
@@ -75,6 +79,11 @@ fn become_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallibl
     let Some((sandbox, argv)) = args.split_first() else { bail!("want a sandbox and a command") };
     let sandbox = sandbox.to_str().context("the sandbox is not text")?;
     let sandbox: Sandbox = serde_json::from_str(sandbox).context("the sandbox can not be read")?;
+    if sandbox.tty {
+        // Who leads a session leads a process group too, as all containers do.
+        setsid().context("it can not have a session of its own")?;
+        ioctl_tiocsctty(std::io::stdin()).context("it can not have the terminal as its own")?;
+    }
     if let Some(group) = &sandbox.cgroup {
         cgroup::join(group).context("its limits can not be set")?;
     }
