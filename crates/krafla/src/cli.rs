@@ -41,9 +41,13 @@ pub(crate) enum Command {
     /// the lease given back; 1: the lease was lost; 2: the cluster can not be used.
     #[command(name = "controller-manager")]
     ControllerManager(ControllerManager),
-    /// Say what this machine offers to pods, and what to do about what it lacks
+    /// Say what this machine offers to pods, why jobs wait, and what to do about it
     ///
-    /// Exit code 0: pods can run here, perhaps with limitations; 1: they can not.
+    /// Jobs are looked at in the cluster that --kubeconfig names; or else in the `krafla up` that the variable KUBECONFIG
+    /// names; or else in that of --data-dir, if it is running. Nothing is changed there.
+    ///
+    /// Exit code 0: pods can run here, perhaps with limitations; 1: they can not; 2: the cluster that was named can not
+    /// be used.
     Doctor(Doctor),
     /// Print Volcano's CustomResourceDefinitions as YAML
     Crds,
@@ -121,7 +125,42 @@ pub(crate) struct ControllerManager {
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub(crate) worker_threads: u16,
     #[command(flatten)]
+    pub(crate) endpoints: Endpoints,
+    #[command(flatten)]
     pub(crate) election: LeaderElection,
+}
+
+/// What a manager tells about itself over plain HTTP.
+#[derive(Debug, Args)]
+pub(crate) struct Endpoints {
+    /// Whether to say at --healthz-address whether the manager lives (/healthz) and could act (/readyz)
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    pub(crate) enable_healthz: bool,
+    /// Where health is told; without a host, at all addresses of this machine; port 0 takes a free one
+    #[arg(long, value_name = "[HOST]:PORT", default_value = ":11251", value_parser = listen_address)]
+    pub(crate) healthz_address: SocketAddr,
+    /// Whether to show at --listen-address what the controllers have counted (/metrics)
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    pub(crate) enable_metrics: bool,
+    /// Where /metrics is; without a host, at all addresses of this machine; port 0 takes a free one
+    #[arg(long, value_name = "[HOST]:PORT", default_value = ":8081", value_parser = listen_address)]
+    pub(crate) listen_address: SocketAddr,
 }
 
 /// Of several managers, one acts.
@@ -160,6 +199,9 @@ pub(crate) struct Doctor {
     /// Where `krafla up` would keep its state
     #[arg(long, value_name = "DIR", default_value = ".krafla")]
     pub(crate) data_dir: PathBuf,
+    /// The cluster whose jobs to look at, by the current context of this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
     /// Print what was found for a program to read
     #[arg(long, value_name = "FORMAT")]
     pub(crate) output: Option<Output>,
@@ -178,9 +220,38 @@ pub(crate) enum Output {
     Json,
 }
 
+/// An address to listen on in Go's notation: without a host, all of this machine's are meant.
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let with_host = if text.starts_with(':') { format!("[::]{text}") } else { text.to_owned() };
+    let with_host = with_host.replacen("localhost:", "127.0.0.1:", 1);
+    with_host.parse().map_err(|_| "not an address like :8081 or 127.0.0.1:8081".to_owned())
+}
+
 /// A duration in Go's notation, longer than nothing.
 fn duration(text: &str) -> Result<Duration, String> {
     let duration: GoDuration = text.parse().map_err(|_| "not a duration like 15s or 1m30s".to_owned())?;
     let duration = duration.to_std();
     if duration.is_zero() { Err("must be longer than nothing".to_owned()) } else { Ok(duration) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_are_sound() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn an_address_without_a_host_means_all_of_this_machine() {
+        let parsed = |text: &str| listen_address(text).map(|address| address.to_string());
+        assert_eq!(parsed(":8081").as_deref(), Ok("[::]:8081"));
+        assert_eq!(parsed("127.0.0.1:0").as_deref(), Ok("127.0.0.1:0"));
+        assert_eq!(parsed("localhost:80").as_deref(), Ok("127.0.0.1:80"));
+        for wrong in ["", "8081", "krafla.dev:8081", ":http", ":70000"] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         // The supervisor is the parent of all containers: it stays small and single-threaded.
         Command::Supervise(args) => return krafla_node::supervisor::main(args.args),
         Command::Crds => crds(),
-        Command::Doctor(args) => doctor::doctor(&args),
+        Command::Doctor(args) => block_on("error", doctor::doctor(args)),
         // It says itself what people have to know; more would tear its picture apart.
         Command::Run(args) => block_on("error", run::run(args)),
         Command::ControllerManager(args) => {

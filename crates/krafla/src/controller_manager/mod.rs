@@ -1,5 +1,6 @@
 //! `krafla controller-manager`: the controllers alone, for a cluster that is there.
 
+mod endpoints;
 mod selection;
 
 use std::process::ExitCode;
@@ -9,12 +10,14 @@ use anyhow::{Context, Result, bail};
 use krafla_api::Key;
 use krafla_apiserver::{Env, SystemEnv};
 use krafla_client::{Access, HttpsClient, Limits};
-use krafla_plan::Controller;
 use krafla_plan::k8sjob::Managed;
 use krafla_runtime::lease::{Candidate, Election};
+use krafla_runtime::metrics::Metrics;
 use krafla_runtime::{Client, Engine, SystemClock};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
+use self::endpoints::Stage;
 use crate::cli::{self, LeaderElection};
 
 /// What became of a manager.
@@ -36,6 +39,8 @@ pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
     let election = election(&args.election)?;
     let access = access(&args)?;
     let origin = access.origin.clone();
+    let (metrics, (stage, seen)) = (Arc::<Metrics>::default(), watch::channel(Stage::Connecting));
+    let _endpoints = endpoints::serve(&args.endpoints, &seen, &metrics).await?;
     let client = HttpsClient::new(access, Limits::default())?;
     let version =
         client.version().await.with_context(|| format!("the cluster of {origin} can not be used"))?;
@@ -50,7 +55,8 @@ pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
             _ = terminate.recv() => {}
         }
     };
-    match act(&client, controllers, args.worker_threads, election, stopped).await {
+    let engine = Engine::new(controllers).counting_in(metrics, "controllers");
+    match act(&client, engine, args.worker_threads, election, &stage, stopped).await {
         End::Stopped => Ok(ExitCode::SUCCESS),
         End::LeaseLost(why) => {
             // Whatever holds the lease acts from now on: nothing more may be written here.
@@ -62,24 +68,29 @@ pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
 
 async fn act(
     client: &HttpsClient,
-    controllers: Vec<Box<dyn Controller>>,
+    engine: Engine,
     workers: u16,
     election: Option<Election>,
+    stage: &watch::Sender<Stage>,
     stopped: impl Future<Output = ()>,
 ) -> End {
     let shared: Arc<dyn Client> = Arc::new(client.clone());
-    let acting = krafla_runtime::run(Engine::new(controllers), shared, Arc::new(SystemClock), workers.into());
+    let acting = krafla_runtime::run(engine, shared, Arc::new(SystemClock), workers.into());
     let Some(election) = election else {
+        stage.send_replace(Stage::Acting);
         tokio::select! {
             () = acting => {}
             () = stopped => {}
         }
         return End::Stopped;
     };
+    stage.send_replace(Stage::Waiting);
     let mut candidate = Candidate::new(election, client, &SystemClock);
     let end = tokio::select! {
         lost = async {
             candidate.acquire().await;
+            // Who is told that the lease is ours finds that we act.
+            stage.send_replace(Stage::Acting);
             tracing::info!("the lease is ours");
             tokio::select! {
                 lost = candidate.keep() => lost,

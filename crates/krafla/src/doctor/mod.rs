@@ -1,13 +1,20 @@
-//! `krafla doctor`: what this machine offers to pods, what that means, and what to do about it.
+//! `krafla doctor`: what this machine offers to pods, why jobs wait, and what to do about it.
 
 mod probes;
+mod reading;
+mod waiting;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-use serde_json::json;
+use krafla_api::{Kind, Time};
+use krafla_client::Access;
+use krafla_runtime::{Clock, SystemClock};
+use serde_json::{Value, json};
 
+use self::waiting::Waiting;
 use crate::cli::{self, Output};
+use crate::home::{Choice, Home};
 
 /// One thing that pods need or would like to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,14 +63,46 @@ impl Finding {
     }
 }
 
+/// A cluster that was looked at.
+struct Visit {
+    /// Which one.
+    origin: String,
+    waiting: Vec<Waiting>,
+    /// What could not be read.
+    unread: Vec<String>,
+}
+
 /// Looks at everything and prints what was found. The exit code is 0 when pods can run.
-pub(crate) fn doctor(args: &cli::Doctor) -> Result<ExitCode> {
+pub(crate) async fn doctor(args: cli::Doctor) -> Result<ExitCode> {
     let findings = probes::all(&args.data_dir);
+    let visit = visit(&args).await?;
     match args.output {
-        None => print!("{}", text(&findings)),
-        Some(Output::Json) => println!("{:#}", to_json(&findings)),
+        None => print!("{}{}", text(&findings), visit.as_ref().map(text_of_visit).unwrap_or_default()),
+        Some(Output::Json) => println!("{:#}", to_json(&findings, visit.as_ref())),
     }
     Ok(if can_run_pods(&findings) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Looks into the cluster that is named, or into a `krafla up` that is running: the one that KUBECONFIG names, or else
+/// that of the data directory. A `krafla up` that is not running is not missed.
+async fn visit(args: &cli::Doctor) -> Result<Option<Visit>> {
+    let named = Choice::of(args.kubeconfig.as_deref(), std::env::var_os("KUBECONFIG").as_deref())?;
+    let access = match named {
+        Choice::There(access) => *access,
+        Choice::Own => match Access::of_file(&args.data_dir.join("kubeconfig")) {
+            Ok(access) => access,
+            Err(_) => return Ok(None),
+        },
+    };
+    let origin = format!("{} ({})", access.origin, access.server);
+    let home = match Home::there(access, &args.data_dir).await {
+        Ok(home) => home,
+        Err(error) if args.kubeconfig.is_some() => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    let now: Time = SystemClock.now();
+    let reading::Reading { seen, unread } = reading::read(home.client.as_ref(), now).await;
+    Ok(Some(Visit { origin, waiting: waiting::waiting(&seen, now), unread }))
 }
 
 fn can_run_pods(findings: &[Finding]) -> bool {
@@ -88,11 +127,44 @@ fn text(findings: &[Finding]) -> String {
     }
 }
 
-fn to_json(findings: &[Finding]) -> serde_json::Value {
+/// What `kubectl get` calls a kind.
+fn word(kind: Kind) -> &'static str {
+    if kind == Kind::VcJob { "vcjob" } else { kind.info().singular }
+}
+
+fn text_of_visit(visit: &Visit) -> String {
+    let Visit { origin, waiting, unread } = visit;
+    let mut text = format!("\nin the cluster of {origin}:\n");
+    for Waiting { kind, key, cause } in waiting {
+        text += &format!("{:8} {} {key}: {cause}\n", "waits", word(*kind));
+        text += &format!("{:8} to do: {}\n", "", cause.remedy());
+    }
+    for what in unread {
+        text += &format!("{:8} {what}\n", "unread");
+    }
+    if waiting.is_empty() {
+        text += "nothing waits\n";
+    }
+    text
+}
+
+fn json_of_visit(visit: &Visit) -> Value {
+    let waiting = visit.waiting.iter().map(|Waiting { kind, key, cause }| {
+        json!({
+            "kind": kind.info().kind, "apiVersion": kind.info().api_version(),
+            "namespace": key.namespace, "name": key.name,
+            "reason": cause.reason(), "cause": cause.to_string(), "remedy": cause.remedy(),
+        })
+    });
+    json!({ "origin": visit.origin, "waiting": waiting.collect::<Vec<_>>(), "unread": visit.unread })
+}
+
+fn to_json(findings: &[Finding], visit: Option<&Visit>) -> Value {
     let list = findings.iter().map(|Finding { what, state, meaning, remedy }| {
         json!({ "what": what, "state": state.as_str(), "meaning": meaning, "remedy": remedy })
     });
-    json!({ "podsCanRun": can_run_pods(findings), "findings": list.collect::<Vec<_>>() })
+    let (list, visit) = (list.collect::<Vec<_>>(), visit.map(json_of_visit));
+    json!({ "podsCanRun": can_run_pods(findings), "findings": list, "cluster": visit })
 }
 
 #[cfg(test)]
@@ -115,9 +187,9 @@ mod tests {
             pods can run on this machine, with 1 limitation
         "#]]
         .assert_eq(&text(&findings));
-        assert_eq!(to_json(&findings)["podsCanRun"], true);
+        assert_eq!(to_json(&findings, None)["podsCanRun"], true);
         findings.push(Finding::missing("free space", "5 MiB", "remove something"));
         assert!(text(&findings).ends_with("\npods can not run on this machine\n"));
-        assert_eq!(to_json(&findings)["podsCanRun"], false);
+        assert_eq!(to_json(&findings, None)["podsCanRun"], false);
     }
 }

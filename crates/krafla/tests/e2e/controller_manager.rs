@@ -1,7 +1,9 @@
 //! `krafla controller-manager`: the controllers in a process of their own.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::support::{Up, job, krafla, text};
 
@@ -11,18 +13,29 @@ struct Manager(Child);
 impl Manager {
     /// Starts a manager and waits until the lease is its own.
     fn start(up: &Up) -> Manager {
+        Manager::start_with(up, &[]).0
+    }
+
+    /// Starts one with further arguments, and returns it with what it has said so far.
+    fn start_with(up: &Up, args: &[&str]) -> (Manager, Vec<String>) {
         let mut child = krafla()
             .args(["controller-manager", "--kubeconfig"])
             .arg(up.kubeconfig())
+            .args(args)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let has_lease = lines.by_ref().any(|line| line.contains("the lease is ours"));
-        assert!(has_lease, "the manager ended before it had its lease: {:?}", child.wait());
+        let mut said = Vec::new();
+        let has_lease = lines.by_ref().any(|line| {
+            let is_last = line.contains("the lease is ours");
+            said.push(line);
+            is_last
+        });
+        assert!(has_lease, "the manager ended before it had its lease: {:?}: {said:?}", child.wait());
         // Keep reading, so that it never waits for somebody to take its lines.
         std::thread::spawn(move || lines.for_each(drop));
-        Manager(child)
+        (Manager(child), said)
     }
 
     fn terminate(&mut self) -> Option<i32> {
@@ -83,4 +96,86 @@ fn what_can_not_be_used_is_named_and_exits_with_2() {
     assert!(message.contains("--leader-elect-renew-deadline"), "{message}");
     let message = refused(&[]);
     assert!(message.contains("--kubeconfig"), "{message}");
+}
+
+/// What is answered to GET: the status line and the body.
+fn get(address: &str, path: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().to_owned(), body.to_owned())
+}
+
+#[test]
+fn a_manager_tells_how_it_is_and_what_it_has_counted() {
+    let up = Up::start_with(&["--without-controllers"]);
+    let anywhere = "127.0.0.1:0";
+    let (_manager, said) = Manager::start_with(
+        &up,
+        &[
+            "--enable-healthz",
+            "--healthz-address",
+            anywhere,
+            "--enable-metrics=true",
+            "--listen-address",
+            anywhere,
+        ],
+    );
+    let address_of = |page: &str| {
+        let line = said.iter().find(|line| line.contains(&format!("{page} is told"))).unwrap();
+        let line = line.split("127.0.0.1:").nth(1).unwrap();
+        format!("127.0.0.1:{}", line.chars().take_while(char::is_ascii_digit).collect::<String>())
+    };
+    let (health, metrics) = (address_of("Health"), address_of("Metrics"));
+    assert_eq!(get(&health, "/healthz"), ("HTTP/1.1 200 OK".to_owned(), "ok".to_owned()));
+    assert_eq!(get(&health, "/readyz"), ("HTTP/1.1 200 OK".to_owned(), "ok: acting\n".to_owned()));
+
+    up.apply(&job("counted", 2, "true", ""));
+    up.wait_for("vcjob/counted", "{.status.state.phase}", "Completed");
+    let completed = r#"volcano_job_completed_phase_count{job_name="default/counted",queue_name="default"} 1"#;
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !get(&metrics, "/metrics").1.lines().any(|line| line == completed) {
+        assert!(Instant::now() < deadline, "{completed} is not in\n{}", get(&metrics, "/metrics").1);
+    }
+}
+
+#[test]
+fn an_address_in_use_is_named_with_its_flag() {
+    let up = Up::start_with(&["--without-controllers"]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = krafla()
+        .args(["controller-manager", "--enable-metrics", "--listen-address", &address, "--kubeconfig"])
+        .arg(up.kubeconfig())
+        .output()
+        .unwrap();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains(&format!("--listen-address {address}")), "{message}");
+}
+
+/// A Job of Kubernetes, with further fields of its spec.
+fn kubernetes_job(name: &str, more: &str) -> String {
+    format!(
+        "{{apiVersion: batch/v1, kind: Job, metadata: {{name: {name}}}, spec: {{{more} template: {{spec: \
+         {{restartPolicy: Never, containers: [{{name: main, image: any, command: ['true']}}]}}}}}}}}"
+    )
+}
+
+#[test]
+fn of_kubernetes_jobs_those_alone_are_run_that_ask_for_this_manager() {
+    let up = Up::start_with(&["--without-controllers"]);
+    let name = "krafla.dev/job-controller";
+    up.apply(&kubernetes_job("others", ""));
+    up.apply(&kubernetes_job("elsewhere", "managedBy: example.com/other,"));
+    let controllers = "kubernetes-job-controller,job-pod-release-controller";
+    let (_manager, _) = Manager::start_with(&up, &["--controllers", controllers, "--jobs-managed-by", name]);
+    up.apply(&kubernetes_job("ours", &format!("managedBy: {name},")));
+    up.kubectl_ok(&["wait", "job/ours", "--for=condition=Complete", "--timeout=60s"]);
+    // They came first, and were seen first: had they been taken up, it would show by now.
+    for left in ["job/others", "job/elsewhere"] {
+        assert_eq!(up.field(left, "{.status}"), "{}", "{left}");
+    }
 }

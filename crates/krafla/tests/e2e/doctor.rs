@@ -1,6 +1,10 @@
-//! `krafla doctor`: what this machine offers.
+//! `krafla doctor`: what this machine offers, and why jobs wait.
 
-use crate::support::{krafla, text};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{Up, job, krafla, text};
 
 #[test]
 fn every_finding_has_a_state_and_a_remedy_if_it_needs_one() {
@@ -26,4 +30,54 @@ fn a_data_directory_that_can_not_be_made_is_the_end() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.starts_with("missing  data directory: /proc/nowhere can not be written to"), "{said}");
     assert!(said.contains("--data-dir") && said.ends_with("pods can not run on this machine\n"), "{said}");
+}
+
+/// Asks about the jobs of a cluster until all of these are said to wait.
+fn wait_until_told(up: &Up, names: &[&str]) -> Vec<Value> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let mut doctor = krafla();
+        doctor.args(["doctor", "--output", "json"]).env("KUBECONFIG", up.kubeconfig());
+        let output = doctor.arg("--data-dir").arg(up.data_dir()).output().unwrap();
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let waiting = found["cluster"]["waiting"].as_array().unwrap();
+        let told = names.iter().map(|name| waiting.iter().find(|it| it["name"] == *name).cloned());
+        if let Some(told) = told.collect() {
+            return told;
+        }
+        assert!(Instant::now() < deadline, "not all of {names:?} are told: {found:#}");
+    }
+}
+
+#[test]
+fn jobs_that_wait_say_why_and_what_to_do() {
+    let up = Up::start();
+    let config = "env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: a}}}], command";
+    up.apply(&job("settings", 1, "true", "").replace("command", config));
+    let greedy = "resources: {requests: {cpu: 100k}}, command";
+    up.apply(&job("greedy", 2, "true", "").replace("command", greedy));
+    up.apply(&job("fine", 1, "true", ""));
+    up.wait_for("vcjob/fine", "{.status.state.phase}", "Completed");
+
+    let told = wait_until_told(&up, &["settings", "greedy"]);
+    let [settings, greedy] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(settings["reason"], "Container", "{settings:#}");
+    assert!(
+        settings["cause"].as_str().unwrap().ends_with("configmap \"settings\" not found"),
+        "{settings:#}"
+    );
+    assert_eq!(greedy["reason"], "Unschedulable", "{greedy:#}");
+    assert!(greedy["cause"].as_str().unwrap().contains("cpu"), "{greedy:#}");
+    assert!(greedy["remedy"].as_str().unwrap().contains("resources.requests"), "{greedy:#}");
+
+    let output = krafla().args(["doctor", "--kubeconfig"]).arg(up.kubeconfig()).output().unwrap();
+    let said = text(&output.stdout);
+    assert!(said.contains("\nwaits    vcjob default/greedy: ") && !said.contains("fine"), "{said}");
+}
+
+#[test]
+fn a_cluster_that_was_named_and_is_not_there_is_bad_input() {
+    let output = krafla().args(["doctor", "--kubeconfig", "/nowhere/kubeconfig"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("/nowhere/kubeconfig"), "{}", text(&output.stderr));
 }

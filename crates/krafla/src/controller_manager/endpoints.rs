@@ -1,0 +1,176 @@
+//! What a manager tells about itself over plain HTTP: whether it lives, whether it acts, and what it has counted.
+//!
+//! Two addresses as in Volcano's manager, because one is for the cluster's probes and the other for whoever draws
+//! dashboards. Nothing can be changed here.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Request, Response};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use krafla_runtime::metrics::Metrics;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::cli::Endpoints as Flags;
+
+/// A probe and a scrape or two are all that is expected.
+const CONNECTIONS_MAX: usize = 64;
+/// How long a client may take to say what it wants.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a connection may last: a client that wants more comes again.
+const CONNECTION_MAX: Duration = Duration::from_secs(60);
+
+/// How long to wait after a connection that could not be accepted.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// How far a manager is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The cluster has not answered yet.
+    Connecting,
+    /// Another one acts.
+    Waiting,
+    Acting,
+}
+
+/// What there is to be told.
+#[derive(Clone)]
+struct Told {
+    page: Page,
+    stage: watch::Receiver<Stage>,
+    metrics: Arc<Metrics>,
+}
+
+/// What is told at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Page {
+    Health,
+    Metrics,
+}
+
+/// Listens where the flags say, for as long as the returned tasks are kept.
+pub(super) async fn serve(
+    flags: &Flags,
+    stage: &watch::Receiver<Stage>,
+    metrics: &Arc<Metrics>,
+) -> Result<JoinSet<()>> {
+    let mut tasks = JoinSet::new();
+    let wanted = [
+        (flags.enable_healthz, Page::Health, flags.healthz_address, "--healthz-address"),
+        (flags.enable_metrics, Page::Metrics, flags.listen_address, "--listen-address"),
+    ];
+    for (_, page, address, flag) in wanted.into_iter().filter(|(is_enabled, ..)| *is_enabled) {
+        let listener = listen(address).await.with_context(|| format!("{flag} {address} can not be used"))?;
+        tracing::info!(address = %listener.local_addr()?, "{page:?} is told");
+        let told = Told { page, stage: stage.clone(), metrics: metrics.clone() };
+        tasks.spawn(accept(listener, told));
+    }
+    Ok(tasks)
+}
+
+/// Where no host is named, both families of addresses are meant; not every machine has both.
+async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    match TcpListener::bind(address).await {
+        Err(error) if address.is_ipv6() && error.kind() == std::io::ErrorKind::Unsupported => {
+            TcpListener::bind((std::net::Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        listener => listener,
+    }
+}
+
+async fn accept(listener: TcpListener, told: Told) {
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => accepted,
+            Some(_) = connections.join_next() => continue,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                connections.spawn(tokio::time::timeout(CONNECTION_MAX, connection(stream, told.clone())));
+            }
+            // Too many open files, most likely: wait for some to be closed.
+            Err(error) => {
+                tracing::warn!(%error, "a connection can not be accepted");
+                tokio::time::sleep(RETRY_AFTER).await;
+            }
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, told: Told) {
+    let service = hyper::service::service_fn(move |request: Request<hyper::body::Incoming>| {
+        let answer = told.answer(request.method(), request.uri().path());
+        std::future::ready(Ok::<_, Infallible>(answer))
+    });
+    let mut http = hyper::server::conn::http1::Builder::new();
+    let served = http
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+impl Told {
+    fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+        let (status, text) = match (self.page, method, path) {
+            (_, method, _) if method != Method::GET && method != Method::HEAD => {
+                (405, "only GET is answered here\n".to_owned())
+            }
+            (Page::Health, _, "/healthz" | "/healthz/ping" | "/livez") => (200, "ok".to_owned()),
+            (Page::Health, _, "/readyz") => readiness(*self.stage.borrow()),
+            (Page::Metrics, _, "/metrics") => (200, self.metrics.page()),
+            (Page::Health, ..) => (404, "here are /healthz, /livez and /readyz\n".to_owned()),
+            (Page::Metrics, ..) => (404, "here is /metrics\n".to_owned()),
+        };
+        let mut response = Response::new(Full::from(text));
+        *response.status_mut() = http::StatusCode::from_u16(status).unwrap_or_default();
+        let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, text);
+        response
+    }
+}
+
+/// One that waits for its turn is ready: it could act at once.
+fn readiness(stage: Stage) -> (u16, String) {
+    match stage {
+        Stage::Connecting => (503, "the cluster has not answered yet\n".to_owned()),
+        Stage::Waiting => (200, "ok: waiting for the lease\n".to_owned()),
+        Stage::Acting => (200, "ok: acting\n".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_tells_its_own_page_and_names_it_to_those_who_are_lost() {
+        let (stage, seen) = watch::channel(Stage::Connecting);
+        let status = |page, method: Method, path| {
+            let told = Told { page, stage: seen.clone(), metrics: Arc::default() };
+            told.answer(&method, path).status().as_u16()
+        };
+        assert_eq!(status(Page::Health, Method::GET, "/healthz"), 200, "it lives, though it is not ready");
+        assert_eq!(status(Page::Health, Method::GET, "/readyz"), 503);
+        stage.send_replace(Stage::Waiting);
+        assert_eq!(status(Page::Health, Method::GET, "/readyz"), 200, "it could act at once");
+        stage.send_replace(Stage::Acting);
+        assert_eq!(status(Page::Health, Method::HEAD, "/readyz"), 200);
+        assert_eq!(status(Page::Health, Method::GET, "/metrics"), 404);
+        assert_eq!(status(Page::Metrics, Method::GET, "/metrics"), 200);
+        assert_eq!(status(Page::Metrics, Method::GET, "/healthz"), 404);
+        assert_eq!(status(Page::Metrics, Method::POST, "/metrics"), 405);
+    }
+}

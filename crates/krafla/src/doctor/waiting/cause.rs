@@ -1,0 +1,262 @@
+//! Why something waits: one sentence that names the cause, and one that says what to do about it.
+
+use std::fmt;
+
+/// Why something waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// It was made some time ago, and nobody has written a word about it.
+    NoController(Lease),
+    /// It was stored with something that its kind does not have.
+    Unreadable(String),
+    /// It was deleted, and somebody has not let go of it.
+    Deleted {
+        finalizers: Vec<String>,
+    },
+    /// A person, or a policy, has stopped it for the time being.
+    Aborted,
+    Suspended,
+    /// It says that somebody else takes care of it.
+    ManagedBy(String),
+    QueueMissing(String),
+    QueueClosed {
+        queue: String,
+        state: String,
+    },
+    /// What the scheduler says of its gang, or of a pod.
+    Unschedulable(String),
+    /// No scheduler has looked at a pod.
+    NotScheduled {
+        pod: String,
+        scheduler: String,
+    },
+    /// A pod says itself that it must not be scheduled yet.
+    Gated {
+        pod: String,
+        gates: Vec<String>,
+    },
+    ClaimMissing {
+        pod: String,
+        claim: String,
+    },
+    /// A container can not start, or does not stay up.
+    Container {
+        pod: String,
+        container: String,
+        reason: String,
+        message: String,
+    },
+    /// Nothing runs any more, and this is why.
+    PodFailed {
+        pod: String,
+        why: String,
+    },
+    /// Pods of an earlier try have not ended yet.
+    PodsEnding {
+        pod: String,
+        n_others: usize,
+    },
+    TaskDependsOn {
+        task: String,
+        on: Vec<String>,
+    },
+    StepDependsOn {
+        step: String,
+        on: Vec<String>,
+    },
+    TemplateMissing {
+        step: String,
+    },
+    /// Something went wrong, in the words of whoever saw it last.
+    Warned(String),
+}
+
+/// Who holds the lease of the controllers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Lease {
+    /// There is none: no controller manager has ever run here, or the controllers need none.
+    #[default]
+    Missing,
+    Free,
+    Held(String),
+    /// Its holder is probably dead.
+    Expired {
+        holder: String,
+        seconds: u64,
+    },
+}
+
+impl Cause {
+    /// A word for programs.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Cause::NoController(_) => "NoController",
+            Cause::Unreadable(_) => "Unreadable",
+            Cause::Deleted { .. } => "Deleted",
+            Cause::Aborted => "Aborted",
+            Cause::Suspended => "Suspended",
+            Cause::ManagedBy(_) => "ManagedBy",
+            Cause::QueueMissing(_) => "QueueMissing",
+            Cause::QueueClosed { .. } => "QueueClosed",
+            Cause::Unschedulable(_) => "Unschedulable",
+            Cause::NotScheduled { .. } => "NotScheduled",
+            Cause::Gated { .. } => "Gated",
+            Cause::ClaimMissing { .. } => "ClaimMissing",
+            Cause::Container { .. } => "Container",
+            Cause::PodFailed { .. } => "PodFailed",
+            Cause::PodsEnding { .. } => "PodsEnding",
+            Cause::TaskDependsOn { .. } => "TaskDependsOn",
+            Cause::StepDependsOn { .. } => "StepDependsOn",
+            Cause::TemplateMissing { .. } => "TemplateMissing",
+            Cause::Warned(_) => "Warned",
+        }
+    }
+
+    /// What to do about it.
+    pub(crate) fn remedy(&self) -> String {
+        match self {
+            Cause::NoController(Lease::Held(_)) => {
+                "see the logs of whoever holds the lease, and whether its --controllers leave this kind out"
+                    .to_owned()
+            }
+            Cause::NoController(_) => "start `krafla controller-manager --kubeconfig FILE`, or \
+                                       `krafla up` without --without-controllers"
+                .to_owned(),
+            Cause::Unreadable(_) => "correct the field, or make it again".to_owned(),
+            Cause::Deleted { .. } => {
+                "start whoever put the finalizers there; it removes them when it is done".to_owned()
+            }
+            Cause::Aborted => "resume it, as `vcctl job resume` does, or delete it".to_owned(),
+            Cause::Suspended => "set spec.suspend to false".to_owned(),
+            Cause::ManagedBy(name) => {
+                format!("run the controller {name}, or make it again without spec.managedBy")
+            }
+            Cause::QueueMissing(queue) => {
+                format!("create the queue {queue}, or name another one in spec.queue")
+            }
+            Cause::QueueClosed { queue, .. } => format!(
+                "open it, as `vcctl queue operate --action open --name {queue}` does, \
+                 or name another one in spec.queue"
+            ),
+            Cause::Unschedulable(message) => remedy_of_scheduling(message).to_owned(),
+            Cause::NotScheduled { scheduler, .. } => {
+                format!("start the scheduler {scheduler}, or name another one in spec.schedulerName")
+            }
+            Cause::Gated { .. } => "whoever put the spec.schedulingGates there must remove them".to_owned(),
+            Cause::ClaimMissing { claim, .. } => {
+                format!("create the PersistentVolumeClaim {claim}, or correct spec.volumes")
+            }
+            Cause::Container { pod, container, reason, .. } => remedy_of_container(pod, container, reason),
+            Cause::PodFailed { pod, .. } => format!(
+                "see `kubectl logs {pod}`; a policy (RestartJob, AbortJob) says what should happen to the job"
+            ),
+            Cause::PodsEnding { pod, .. } => format!(
+                "wait for their terminationGracePeriodSeconds; if their node is gone, \
+                 `kubectl delete pod {pod} --force`"
+            ),
+            Cause::TaskDependsOn { .. } => {
+                "see why those tasks have fewer ready pods than their minAvailable".to_owned()
+            }
+            Cause::StepDependsOn { .. } => "see why those jobs have not completed".to_owned(),
+            Cause::TemplateMissing { step } => {
+                format!("create the JobTemplate {step} in the same namespace")
+            }
+            Cause::Warned(message) => remedy_of_warning(message).to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::NoController(lease) => write!(f, "no controller has taken it up{lease}"),
+            Cause::Unreadable(why) => write!(f, "it can not be read: {why}"),
+            Cause::Deleted { finalizers } => {
+                write!(f, "it was deleted, and waits for its finalizers {}", finalizers.join(", "))
+            }
+            Cause::Aborted => f.write_str("it was aborted"),
+            Cause::Suspended => f.write_str("it is suspended"),
+            Cause::ManagedBy(name) => {
+                write!(f, "its spec.managedBy leaves it to {name}, which has not taken it up")
+            }
+            Cause::QueueMissing(queue) => write!(f, "there is no queue {queue}"),
+            Cause::QueueClosed { queue, state } => {
+                write!(f, "queue {queue} is {state}, and takes no new jobs")
+            }
+            Cause::Unschedulable(message) | Cause::Warned(message) => f.write_str(message),
+            Cause::NotScheduled { pod, scheduler } => {
+                write!(f, "no scheduler has looked at pod {pod}, which asks for {scheduler}")
+            }
+            Cause::Gated { pod, gates } => {
+                write!(f, "pod {pod} is held back by its gates {}", gates.join(", "))
+            }
+            Cause::ClaimMissing { pod, claim } => {
+                write!(f, "pod {pod} uses the PersistentVolumeClaim {claim}, which does not exist")
+            }
+            Cause::Container { pod, container, reason, message } if message.is_empty() => {
+                write!(f, "pod {pod}, container {container}: {reason}")
+            }
+            Cause::Container { pod, container, message, .. } => {
+                write!(f, "pod {pod}, container {container}: {message}")
+            }
+            Cause::PodFailed { pod, why } => write!(f, "nothing runs any more since pod {pod} failed: {why}"),
+            Cause::PodsEnding { pod, n_others: 0 } => write!(f, "pod {pod} has yet to end"),
+            Cause::PodsEnding { pod, n_others } => write!(f, "pod {pod} and {n_others} more have yet to end"),
+            Cause::TaskDependsOn { task, on } => write!(f, "task {task} waits for task {}", on.join(", ")),
+            Cause::StepDependsOn { step, on } => write!(f, "step {step} waits for {}", on.join(", ")),
+            Cause::TemplateMissing { step } => write!(f, "step {step} has no JobTemplate {step}"),
+        }
+    }
+}
+
+impl fmt::Display for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lease::Missing => f.write_str(", and none has ever asked for a lease"),
+            Lease::Free => f.write_str(", and nobody holds their lease"),
+            Lease::Held(holder) => write!(f, ", though {holder} holds their lease"),
+            Lease::Expired { holder, seconds } => {
+                write!(f, "; their lease is held by {holder}, which has not renewed it for {seconds} s")
+            }
+        }
+    }
+}
+
+fn remedy_of_scheduling(message: &str) -> &'static str {
+    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    if says(&["Insufficient", "not enough", "Too many pods"]) {
+        "ask for less in resources.requests, lower spec.minAvailable, or wait until others have ended"
+    } else if says(&["taint"]) {
+        "tolerate the taint in the pod's template, or remove it from the node"
+    } else if says(&["affinity", "selector"]) {
+        "correct nodeSelector and affinity in the pod's template, or label a node"
+    } else if says(&["unschedulable"]) {
+        "allow a node to take pods again: `kubectl uncordon NODE`"
+    } else {
+        "see `kubectl describe podgroup` and `kubectl get nodes`"
+    }
+}
+
+fn remedy_of_container(pod: &str, container: &str, reason: &str) -> String {
+    match reason {
+        "CreateContainerConfigError" => {
+            "create what is missing, or mark the reference as optional".to_owned()
+        }
+        "CrashLoopBackOff" => format!("see why it ended: `kubectl logs {pod} -c {container} --previous`"),
+        "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
+            "correct its image, or give the pod imagePullSecrets that may read it".to_owned()
+        }
+        "ContainerCreating" => "create what the volume is made of, or correct spec.volumes".to_owned(),
+        _ => format!("see `kubectl describe pod {pod}`"),
+    }
+}
+
+fn remedy_of_warning(message: &str) -> &'static str {
+    if message.contains("exceeded quota") {
+        "wait until others have ended, ask for less, or raise the ResourceQuota of the namespace"
+    } else if message.contains("forbidden") || message.contains("denied") {
+        "change the job so that it is allowed, or whatever refuses it"
+    } else {
+        "see `kubectl get events`"
+    }
+}

@@ -1,0 +1,347 @@
+//! What is said of what was listed: one row for each cause.
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// The time of all judgements.
+const NOW: &str = "2026-11-15T08:00:00Z";
+
+const QUEUE: &str = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: default}, status: {state: Open}}";
+
+/// A Volcano Job `a` with these further fields.
+fn job(fields: &str) -> String {
+    format!(
+        "{{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, metadata: {{name: a, namespace: ns, uid: '1'}}, {fields}}}"
+    )
+}
+
+/// A pod of it, with these further fields of its spec and status.
+fn pod(spec: &str, status: &str) -> String {
+    format!(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: a-w-0, namespace: ns, uid: '2', {}}}, spec: {{{spec}}}, status: {{{status}}}}}",
+        owned("Job", "1")
+    )
+}
+
+fn owned(kind: &str, uid: &str) -> String {
+    format!("ownerReferences: [{{apiVersion: v1, kind: {kind}, name: a, uid: '{uid}', controller: true}}]")
+}
+
+fn gang(conditions: &str) -> String {
+    format!(
+        "{{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {{name: a-1, namespace: ns, uid: '3', {}}}, \
+         status: {{phase: Inqueue, conditions: [{conditions}]}}}}",
+        owned("Job", "1")
+    )
+}
+
+fn flow(fields: &str) -> String {
+    format!(
+        "{{apiVersion: flow.volcano.sh/v1alpha1, kind: JobFlow, metadata: {{name: f, namespace: ns, uid: '4'}}, {fields}}}"
+    )
+}
+
+fn template(name: &str) -> String {
+    format!(
+        "{{apiVersion: flow.volcano.sh/v1alpha1, kind: JobTemplate, metadata: {{name: {name}, namespace: ns}}, spec: {{}}}}"
+    )
+}
+
+/// What is said of objects.
+fn said(objects: &[&str], lease: Lease) -> String {
+    let mut seen = Seen { lease, ..Seen::default() };
+    for yaml in objects {
+        let object: Value = serde_saphyr::from_str(yaml).unwrap();
+        let (version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
+        seen.take_in(Kind::of_manifest(version, kind).unwrap(), object.to_string().as_bytes());
+    }
+    let now: Time = serde_json::from_value(json!(NOW)).unwrap();
+    let line = |it: &Waiting| {
+        let (what, reason) = (it.kind.info().singular, it.cause.reason());
+        format!("{what} {}: {} [{reason}]\n  to do: {}\n", it.key, it.cause, it.cause.remedy())
+    };
+    waiting(&seen, now).iter().map(line).collect()
+}
+
+fn check(objects: &[&str], expected: Expect) {
+    expected.assert_eq(&said(objects, Lease::Missing));
+}
+
+#[test]
+fn what_goes_its_way_is_not_told() {
+    let running = "{name: main, state: {running: {}}}";
+    let starting = "{name: main, state: {waiting: {reason: ContainerCreating}}}";
+    for objects in [
+        vec![job("status: {state: {phase: Completed}}")],
+        vec![
+            job("status: {state: {phase: Running}, running: 1}"),
+            QUEUE.to_owned(),
+            pod("nodeName: x", &format!("phase: Running, containerStatuses: [{running}]")),
+        ],
+        vec![
+            job("status: {state: {phase: Pending}}"),
+            QUEUE.to_owned(),
+            pod("nodeName: x", &format!("phase: Pending, containerStatuses: [{starting}]")),
+        ],
+        vec![job("").replace("uid: '1'", "creationTimestamp: '2026-11-15T07:59:58Z'")],
+        vec![
+            flow("spec: {flows: [{name: x}]}, status: {state: {phase: Running}}"),
+            template("x"),
+            job("status: {state: {phase: Running}, running: 1}").replace("name: a", "name: f-x"),
+            QUEUE.to_owned(),
+        ],
+    ] {
+        let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
+        assert_eq!(said(&objects, Lease::Missing), "", "{objects:?}");
+    }
+}
+
+#[test]
+fn a_job_that_nobody_has_taken_up_says_who_should() {
+    let of = |lease| said(&[&job("")], lease).lines().next().unwrap_or_default().to_owned();
+    expect![[r#"
+        job ns/a: no controller has taken it up, and none has ever asked for a lease [NoController]
+          to do: start `krafla controller-manager --kubeconfig FILE`, or `krafla up` without --without-controllers
+    "#]].assert_eq(&said(&[&job("")], Lease::Missing));
+    assert!(of(Lease::Free).contains("nobody holds their lease"));
+    assert!(of(Lease::Held("x_1".to_owned())).contains("though x_1 holds their lease"));
+    let dead = Lease::Expired { holder: "x_1".to_owned(), seconds: 90 };
+    assert!(of(dead).contains("held by x_1, which has not renewed it for 90 s"));
+}
+
+#[test]
+fn what_can_not_be_read_is_told() {
+    check(
+        &[&job("spec: {minAvailable: many}")],
+        expect![[r#"
+        job ns/a: it can not be read: invalid type: string "many", expected i32 at line 1 column 135 [Unreadable]
+          to do: correct the field, or make it again
+    "#]],
+    );
+}
+
+#[test]
+fn what_people_asked_for_comes_first() {
+    check(
+        &[&job("status: {state: {phase: Aborted}}")],
+        expect![[r#"
+        job ns/a: it was aborted [Aborted]
+          to do: resume it, as `vcctl job resume` does, or delete it
+    "#]],
+    );
+    check(
+        &[
+            "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: ns}, spec: {suspend: true, template: {}}}",
+        ],
+        expect![[r#"
+            job ns/a: it is suspended [Suspended]
+              to do: set spec.suspend to false
+        "#]],
+    );
+    check(
+        &[
+            "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: ns}, spec: {managedBy: kueue.x-k8s.io/multikueue, template: {}}}",
+        ],
+        expect![[r#"
+            job ns/a: its spec.managedBy leaves it to kueue.x-k8s.io/multikueue, which has not taken it up [ManagedBy]
+              to do: run the controller kueue.x-k8s.io/multikueue, or make it again without spec.managedBy
+        "#]],
+    );
+    let deleted = "name: a, deletionTimestamp: '2026-11-15T07:00:00Z', finalizers: [example.com/keep]";
+    check(
+        &[&job("status: {state: {phase: Running}}").replace("name: a", deleted)],
+        expect![[r#"
+        job ns/a: it was deleted, and waits for its finalizers example.com/keep [Deleted]
+          to do: start whoever put the finalizers there; it removes them when it is done
+    "#]],
+    );
+}
+
+#[test]
+fn a_queue_that_is_closed_or_missing_is_named() {
+    let pending =
+        |queue: &str| job(&format!("spec: {{queue: {queue}}}, status: {{state: {{phase: Pending}}}}"));
+    check(
+        &[&pending("research"), QUEUE],
+        expect![[r#"
+        job ns/a: there is no queue research [QueueMissing]
+          to do: create the queue research, or name another one in spec.queue
+    "#]],
+    );
+    check(
+        &[&pending("default"), &QUEUE.replace("Open", "Closed")],
+        expect![[r#"
+        job ns/a: queue default is Closed, and takes no new jobs [QueueClosed]
+          to do: open it, as `vcctl queue operate --action open --name default` does, or name another one in spec.queue
+    "#]],
+    );
+}
+
+#[test]
+fn a_gang_that_finds_no_place_says_what_is_missing() {
+    let pending = job("status: {state: {phase: Pending}}");
+    let unschedulable = "{type: Unschedulable, status: 'True', lastTransitionTime: '2026-11-15T07:00:00Z', message: '3/4 tasks in gang unschedulable: 2 Insufficient cpu'}";
+    check(
+        &[&pending, QUEUE, &gang(unschedulable)],
+        expect![[r#"
+        job ns/a: 3/4 tasks in gang unschedulable: 2 Insufficient cpu [Unschedulable]
+          to do: ask for less in resources.requests, lower spec.minAvailable, or wait until others have ended
+    "#]],
+    );
+    let placed = format!(
+        "{unschedulable}, {{type: Scheduled, status: 'True', lastTransitionTime: '2026-11-15T07:01:00Z'}}"
+    );
+    check(&[&pending, QUEUE, &gang(&placed)], expect![[""]]);
+    // A gang of its own, and pods that are in none.
+    check(
+        &[&gang(unschedulable)],
+        expect![[r#"
+        podgroup ns/a-1: 3/4 tasks in gang unschedulable: 2 Insufficient cpu [Unschedulable]
+          to do: ask for less in resources.requests, lower spec.minAvailable, or wait until others have ended
+    "#]],
+    );
+    let refused = "conditions: [{type: PodScheduled, status: 'False', message: '0/1 nodes are available: 1 node(s) had untolerated taint'}]";
+    check(
+        &[&pod("", refused)],
+        expect![[r#"
+        pod ns/a-w-0: 0/1 nodes are available: 1 node(s) had untolerated taint [Unschedulable]
+          to do: tolerate the taint in the pod's template, or remove it from the node
+    "#]],
+    );
+    check(
+        &[&pod("schedulerName: my-scheduler", "")],
+        expect![[r#"
+        pod ns/a-w-0: no scheduler has looked at pod a-w-0, which asks for my-scheduler [NotScheduled]
+          to do: start the scheduler my-scheduler, or name another one in spec.schedulerName
+    "#]],
+    );
+    check(
+        &[&pod("schedulingGates: [{name: example.com/wait}]", "")],
+        expect![[r#"
+        pod ns/a-w-0: pod a-w-0 is held back by its gates example.com/wait [Gated]
+          to do: whoever put the spec.schedulingGates there must remove them
+    "#]],
+    );
+}
+
+#[test]
+fn what_a_pod_lacks_is_told_of_its_job() {
+    let pending = job("status: {state: {phase: Pending}}");
+    let waits = |reason: &str, message: &str| {
+        let waiting = format!("{{reason: {reason}, message: '{message}'}}");
+        pod("nodeName: x", &format!("containerStatuses: [{{name: main, state: {{waiting: {waiting}}}}}]"))
+    };
+    check(
+        &[&pending, QUEUE, &waits("CreateContainerConfigError", "configmap \"settings\" not found")],
+        expect![[r#"
+            job ns/a: pod a-w-0, container main: configmap "settings" not found [Container]
+              to do: create what is missing, or mark the reference as optional
+        "#]],
+    );
+    check(
+        &[&pending, QUEUE, &waits("CrashLoopBackOff", "back-off 40s restarting failed container")],
+        expect![[r#"
+            job ns/a: pod a-w-0, container main: back-off 40s restarting failed container [Container]
+              to do: see why it ended: `kubectl logs a-w-0 -c main --previous`
+        "#]],
+    );
+    check(
+        &[&pending, QUEUE, &waits("ImagePullBackOff", "")],
+        expect![[r#"
+        job ns/a: pod a-w-0, container main: ImagePullBackOff [Container]
+          to do: correct its image, or give the pod imagePullSecrets that may read it
+    "#]],
+    );
+    check(
+        &[&pending, QUEUE, &waits("ContainerCreating", "a volume can not be made: secret \"key\" not found")],
+        expect![[r#"
+            job ns/a: pod a-w-0, container main: a volume can not be made: secret "key" not found [Container]
+              to do: create what the volume is made of, or correct spec.volumes
+        "#]],
+    );
+    let claims = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]";
+    check(
+        &[&pending, QUEUE, &pod(claims, "phase: Pending")],
+        expect![[r#"
+        job ns/a: pod a-w-0 uses the PersistentVolumeClaim data, which does not exist [ClaimMissing]
+          to do: create the PersistentVolumeClaim data, or correct spec.volumes
+    "#]],
+    );
+    let end = "{exitCode: 128, reason: StartError, message: 'command \"trian\" was not found in PATH'}";
+    check(
+        &[
+            &job("status: {state: {phase: Running}}"),
+            QUEUE,
+            &pod(
+                "nodeName: x",
+                &format!("phase: Failed, containerStatuses: [{{name: main, state: {{terminated: {end}}}}}]"),
+            ),
+        ],
+        expect![[r#"
+            job ns/a: nothing runs any more since pod a-w-0 failed: command "trian" was not found in PATH [PodFailed]
+              to do: see `kubectl logs a-w-0`; a policy (RestartJob, AbortJob) says what should happen to the job
+        "#]],
+    );
+}
+
+#[test]
+fn what_waits_for_others_says_for_whom() {
+    let tasks = "[{name: b, replicas: 1, dependsOn: {name: [a]}}, {name: a, replicas: 1}]";
+    check(
+        &[
+            &job(&format!(
+                "spec: {{tasks: {tasks}}}, status: {{state: {{phase: Pending}}, taskStatusCount: {{a: {{}}}}}}"
+            )),
+            QUEUE,
+        ],
+        expect![[r#"
+            job ns/a: task b waits for task a [TaskDependsOn]
+              to do: see why those tasks have fewer ready pods than their minAvailable
+        "#]],
+    );
+    let steps = "spec: {flows: [{name: first}, {name: then, dependsOn: {targets: [first]}}]}, status: {state: {phase: Running}}";
+    let failed = job("status: {state: {phase: Failed}}").replace("name: a", "name: f-first");
+    check(
+        &[&flow(steps), &template("first"), &template("then"), &failed],
+        expect![[r#"
+        jobflow ns/f: step then waits for first (Failed) [StepDependsOn]
+          to do: see why those jobs have not completed
+    "#]],
+    );
+    check(
+        &[&flow(steps), &template("first"), &failed],
+        expect![[r#"
+        jobflow ns/f: step then has no JobTemplate then [TemplateMissing]
+          to do: create the JobTemplate then in the same namespace
+    "#]],
+    );
+    let ending = pod("nodeName: x", "phase: Running")
+        .replace("uid: '2'", "uid: '2', deletionTimestamp: '2026-11-15T07:00:00Z'");
+    check(
+        &[&job("status: {state: {phase: Restarting}}"), QUEUE, &ending],
+        expect![[r#"
+        job ns/a: pod a-w-0 has yet to end [PodsEnding]
+          to do: wait for their terminationGracePeriodSeconds; if their node is gone, `kubectl delete pod a-w-0 --force`
+    "#]],
+    );
+}
+
+#[test]
+fn the_last_warning_is_told_where_nothing_else_explains_it() {
+    let event = |name: &str, message: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Event, metadata: {{name: {name}, namespace: ns}}, type: Warning, message: '{message}', involvedObject: {{uid: '1'}}}}"
+        )
+    };
+    let (first, last) =
+        (event("a.1", "an older one"), event("a.2", "pods \"a-w-0\" is forbidden: exceeded quota: small"));
+    check(
+        &[&job("status: {state: {phase: Pending}}"), QUEUE, &first, &last],
+        expect![[r#"
+        job ns/a: pods "a-w-0" is forbidden: exceeded quota: small [Warned]
+          to do: wait until others have ended, ask for less, or raise the ResourceQuota of the namespace
+    "#]],
+    );
+}
