@@ -1,12 +1,13 @@
-//! How a run looks on a terminal: one line for each job or flow, one bar for each task. Pure.
+//! How a run looks on a terminal: one line for each job or flow, one bar for each task, one line for each step. Pure.
 
 use std::time::Duration;
 
 use krafla_api::volcano::TaskSpec;
 use krafla_plan::Object;
-use krafla_plan::object::VcJob;
+use krafla_plan::object::{Job, VcJob};
 
 use crate::progress;
+use crate::steps::{self, StepView};
 
 /// How wide a bar is on a terminal that has the room.
 const BAR_WIDTH_MAX: usize = 40;
@@ -16,8 +17,10 @@ const BAR_WIDTH_MAX: usize = 40;
 pub(crate) struct View {
     /// Its name and phase.
     pub(crate) title: String,
-    /// None for a flow.
+    /// Those of a job.
     pub(crate) tasks: Vec<TaskView>,
+    /// Those of a flow.
+    pub(crate) steps: Vec<StepView>,
     /// What it waits for, in a sentence.
     pub(crate) waits_for: Option<String>,
 }
@@ -35,15 +38,33 @@ pub(crate) struct TaskView {
 impl View {
     /// A job or flow as it was last seen; `None` before it was seen at all.
     pub(crate) fn of(name: &str, object: Option<&Object>, waits_for: Option<&str>) -> View {
-        let title = match (object, object.and_then(Object::as_vcjob)) {
-            (Some(object), None) => progress::line(object),
-            (_, Some(job)) if !job.status.state.phase.is_unset() => {
-                format!("{name}: {}", job.status.state.phase)
-            }
-            (_, _) => format!("{name}: Pending"),
+        let mut view = View { waits_for: waits_for.map(str::to_owned), ..View::default() };
+        let Some(object) = object else {
+            view.title = format!("{name}: Pending");
+            return view;
         };
-        let tasks = object.and_then(Object::as_vcjob).map(tasks).unwrap_or_default();
-        View { title, tasks, waits_for: waits_for.map(str::to_owned) }
+        view.title = progress::title(object);
+        if let Some(job) = object.as_vcjob() {
+            view.tasks = tasks(job);
+        } else if let Some(job) = object.as_job() {
+            view.tasks = vec![pods(job)];
+        } else if let Some(flow) = object.as_jobflow() {
+            view.steps = steps::steps(name, flow);
+            view.title = steps::title(name, flow, &view.steps);
+        }
+        view
+    }
+}
+
+/// A Job of Kubernetes is one task. One that does not say how many must succeed wants as many as run at once.
+fn pods(job: &Job) -> TaskView {
+    let count = |n: i32| usize::try_from(n).unwrap_or(0);
+    TaskView {
+        name: "pods".to_owned(),
+        wanted: count(job.spec.completions.or(job.spec.parallelism).unwrap_or(1)),
+        running: count(job.status.active),
+        succeeded: count(job.status.succeeded),
+        failed: count(job.status.failed),
     }
 }
 
@@ -63,14 +84,23 @@ fn tasks(job: &VcJob) -> Vec<TaskView> {
     job.spec.tasks.iter().map(view).collect()
 }
 
-/// The lines of one picture, none of them wider than the terminal.
-pub(crate) fn render(views: &[View], elapsed: Duration, width: usize) -> Vec<String> {
+/// The lines of one picture, none of them wider than the terminal, and not more of them than fit: what has left the
+/// terminal at its top can not be drawn over.
+pub(crate) fn render(views: &[View], elapsed: Duration, [width, height]: [usize; 2]) -> Vec<String> {
     let name_width = views.iter().flat_map(|view| &view.tasks).map(|task| task.name.chars().count()).max();
     let mut lines = Vec::new();
     for view in views {
         lines.push(format!("{} ({})", view.title, time(elapsed)));
         lines.extend(view.tasks.iter().map(|task| task_line(task, name_width.unwrap_or(0), width)));
+        lines.extend(steps::lines(&view.steps));
         lines.extend(view.waits_for.iter().map(|reason| format!("  waiting: {reason}")));
+    }
+    // The last line is the cursor's.
+    let n_lines_max = height.saturating_sub(1).max(1);
+    if lines.len() > n_lines_max {
+        let n_left_out = lines.len().saturating_sub(n_lines_max).saturating_add(1);
+        lines.truncate(n_lines_max.saturating_sub(1));
+        lines.push(format!("… and {n_left_out} more lines"));
     }
     lines.into_iter().map(|line| cut(&line, width)).collect()
 }
@@ -135,7 +165,7 @@ mod tests {
     }
 
     fn check(view: View, seconds: f64, width: usize, expected: Expect) {
-        let lines = render(&[view], Duration::from_secs_f64(seconds), width);
+        let lines = render(&[view], Duration::from_secs_f64(seconds), [width, 24]);
         assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:#?}");
         expected.assert_eq(&lines.iter().map(|line| format!("{line}\n")).collect::<String>());
     }
@@ -143,7 +173,7 @@ mod tests {
     #[test]
     fn a_job_is_a_line_and_a_bar_for_each_task() {
         let tasks = vec![task("leader", 1, [1, 0, 0]), task("worker", 8, [3, 2, 1])];
-        let job = View { title: "train: Running".to_owned(), tasks, waits_for: None };
+        let job = View { title: "train: Running".to_owned(), tasks, ..View::default() };
         check(
             job.clone(),
             4.25,
@@ -172,6 +202,7 @@ mod tests {
             title: "greedy: Pending".to_owned(),
             tasks: vec![task("work", 3, [0, 0, 0])],
             waits_for: Some("there is not enough cpu".to_owned()),
+            ..View::default()
         };
         check(
             job,
@@ -183,6 +214,15 @@ mod tests {
                   waiting: there is not enough cpu
             "#]],
         );
+    }
+
+    #[test]
+    fn a_picture_is_not_higher_than_its_terminal() {
+        let views: Vec<View> =
+            (0..9).map(|n| View { title: format!("job-{n}"), ..View::default() }).collect();
+        let lines = render(&views, Duration::ZERO, [80, 5]);
+        assert_eq!(lines, ["job-0 (0.0 s)", "job-1 (0.0 s)", "job-2 (0.0 s)", "… and 6 more lines"]);
+        assert_eq!(render(&views, Duration::ZERO, [80, 10]).len(), 9);
     }
 
     #[test]

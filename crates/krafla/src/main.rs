@@ -14,6 +14,7 @@ mod progress;
 mod run;
 mod screen;
 mod server_access;
+mod steps;
 mod submit;
 mod up;
 mod waits;

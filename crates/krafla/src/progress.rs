@@ -56,6 +56,20 @@ pub(crate) fn line(object: &Object) -> String {
     of_vcjob.or_else(of_job).or_else(of_flow).or_else(of_cron_job).unwrap_or_default()
 }
 
+/// The first words of a line about a job: its phase, and why. How its pods are, a bar shows.
+pub(crate) fn title(object: &Object) -> String {
+    let name = &object.meta.key.name;
+    if let Some(job) = object.as_job() {
+        let message = job.status.condition("Failed").map_or("", |failed| &failed.message);
+        return told(&format!("{name}: {}", phase_of_job(job)), &[], message);
+    }
+    match object.as_vcjob().map(|job| &job.status.state) {
+        Some(state) if state.phase.is_unset() => format!("{name}: Pending"),
+        Some(state) => told(&format!("{name}: {}", state.phase), &[], &state.message),
+        None => line(object),
+    }
+}
+
 /// What of a line is news.
 pub(crate) fn news(object: &Object) -> String {
     if let Some(job) = object.as_job() {

@@ -273,7 +273,7 @@ impl Run<'_> {
             View::of(&key.name, followed.seen.as_ref(), reason)
         });
         let views: Vec<View> = views.collect();
-        self.screen.draw(bars::render(&views, self.started.elapsed(), self.screen.width()));
+        self.screen.draw(bars::render(&views, self.started.elapsed(), self.screen.size()));
     }
 
     /// Why a job, or the first job of a flow that does, waits.

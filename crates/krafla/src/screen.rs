@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::termios::tcgetwinsize;
 
-/// What is assumed of a terminal that does not say how wide it is.
+/// What is assumed of a terminal that does not say how large it is.
 const WIDTH_DEFAULT: usize = 80;
+const HEIGHT_DEFAULT: usize = 24;
 
 /// Standard output or standard error, with a picture at its bottom.
 pub(crate) struct Screen {
@@ -31,15 +32,14 @@ impl Screen {
         self.is_live
     }
 
-    /// How many characters fit in a line.
-    pub(crate) fn width(&self) -> usize {
+    /// How many characters fit in a line, and how many lines on the terminal.
+    pub(crate) fn size(&self) -> [usize; 2] {
         let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
         let terminal: BorrowedFd<'_> = if self.to_stderr { stderr.as_fd() } else { stdout.as_fd() };
-        tcgetwinsize(terminal)
-            .map(|size| usize::from(size.ws_col))
-            .ok()
-            .filter(|n| *n > 0)
-            .unwrap_or(WIDTH_DEFAULT)
+        let size = tcgetwinsize(terminal).map(|size| [size.ws_col, size.ws_row]).unwrap_or_default();
+        let [width, height] = size.map(usize::from);
+        let known = |n: usize, default| if n > 0 { n } else { default };
+        [known(width, WIDTH_DEFAULT), known(height, HEIGHT_DEFAULT)]
     }
 
     /// Draws a picture over the one before. Without a terminal nothing happens.

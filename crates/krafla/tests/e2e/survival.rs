@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::support::{Up, job, krafla, text};
 
@@ -91,6 +92,13 @@ fn each_of_100_pods_runs_exactly_once_though_krafla_is_killed_twice() {
     assert_eq!(up.field("vcjob/a", "{.status.retryCount}"), "");
     let left = Command::new("pgrep").arg("-f").arg(&gate).output().unwrap();
     assert_eq!(text(&left.stdout), "", "no process is left");
+
+    up.kubectl_ok(&["delete", "vcjob/a"]);
+    let pods = up.data_dir().join("node/pods");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while std::fs::read_dir(&pods).unwrap().next().is_some() {
+        assert!(Instant::now() < deadline, "files of pods are left in {}", pods.display());
+    }
 }
 
 #[test]
