@@ -102,34 +102,41 @@ fn limits() -> Finding {
     let what = "limits of cpu and memory";
     match group_for_limits() {
         Ok(_) => Finding::ok(what, "containers are held to them"),
-        Err(why) => Finding::limited(
-            what,
-            format!("containers are not held to them: {why}"),
-            "start krafla by systemd-run --user --scope -p Delegate=yes, or as root",
-        ),
+        Err((why, remedy)) => {
+            Finding::limited(what, format!("containers are not held to them: {why}"), remedy)
+        }
     }
 }
 
+/// What to do where the whole tree is of the older kind, or both kinds share it: then the older one has the limits.
+const WANT_VERSION_2: &str =
+    "boot with control groups of version 2 alone: systemd.unified_cgroup_hierarchy=1";
+const WANT_DELEGATION: &str = "start krafla by systemd-run --user --scope -p Delegate=yes, or as root";
+
 /// The control group beside which ours would be made.
-fn group_for_limits() -> Result<PathBuf, String> {
-    let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+fn group_for_limits() -> Result<PathBuf, (String, &'static str)> {
+    let read =
+        |path: &str| fs::read_to_string(path).map_err(|error| (format!("{path}: {error}"), "mount /proc"));
     let mounts = read("/proc/self/mounts")?;
     let tree = mounts.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(1);
         let place = fields.next()?;
         (fields.next()? == "cgroup2").then(|| PathBuf::from(place))
     });
-    let tree = tree.ok_or("no control groups of version 2 are mounted")?;
+    let missing = || ("no control groups of version 2 are mounted".to_owned(), WANT_VERSION_2);
+    let tree = tree.ok_or_else(missing)?;
     let own = read("/proc/self/cgroup")?;
     let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
     let parent = Path::new(own).parent().map_or(tree.clone(), |parent| tree.join(parent));
     let controllers = fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
     let has = |name| controllers.split_whitespace().any(|controller| controller == name);
     if !has("cpu") || !has("memory") {
-        return Err(format!("{} does not limit cpu and memory", parent.display()));
+        // Only the root of the tree has all that there is.
+        let remedy = if parent == tree { WANT_VERSION_2 } else { WANT_DELEGATION };
+        return Err((format!("{} does not limit cpu and memory", parent.display()), remedy));
     }
     if access(&parent, Access::WRITE_OK).is_err() {
-        return Err(format!("{} is not ours to change", parent.display()));
+        return Err((format!("{} is not ours to change", parent.display()), WANT_DELEGATION));
     }
     Ok(parent)
 }
