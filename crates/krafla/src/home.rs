@@ -25,6 +25,9 @@ const VERSION_SUFFIX: &str = "+krafla";
 /// A cluster on this machine that takes longer than this to say its version is not there.
 const GREETING_MAX: Duration = Duration::from_secs(5);
 
+/// How long killed processes may take to end.
+const KILL_MAX: Duration = Duration::from_secs(5);
+
 /// Which cluster a user means.
 pub(crate) enum Choice {
     /// One that is there.
@@ -104,6 +107,14 @@ impl Home {
         let is_node_here = is_here && version.ends_with(VERSION_SUFFIX);
         let workdir = if is_node_here { Some(std::path::absolute(workdir)?) } else { None };
         Ok(Home { client: Arc::new(client.clone()), logs: Logs::Server(client), workdir, own: None })
+    }
+
+    /// Kills what runs in a cluster of our own. What runs elsewhere ends by itself.
+    pub(crate) async fn kill(&self) {
+        if let Some((cluster, _)) = &self.own {
+            // A supervisor that does not answer ends with this process, and its containers with it.
+            let _ = tokio::time::timeout(KILL_MAX, cluster.node.kill_all()).await;
+        }
     }
 
     /// Ends what belongs to the run.

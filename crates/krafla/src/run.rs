@@ -70,7 +70,7 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
         run.screen.line("interrupted: ending all jobs; once more ends them at once");
         tokio::select! {
             () = run.end_jobs() => {}
-            () = any(&mut interrupt, &mut terminate) => {}
+            () = any(&mut interrupt, &mut terminate) => home.kill().await,
         }
     }
     home.leave().await;

@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::process::{Child, Command};
 
-use crate::agent::{Context, Node, Shared};
+use crate::agent::{Context, Node, ended};
 use crate::container::{CONTAINER_VARIABLE, ContainerId};
 use crate::supervisor::spawn::find_program;
 
@@ -103,13 +103,6 @@ impl Node {
             }
         });
         Ok(session)
-    }
-}
-
-/// Returns when a container has ended.
-async fn ended(shared: &Shared, id: &ContainerId) {
-    while let Some(change) = shared.pods.change_of(id) {
-        change.await;
     }
 }
 

@@ -178,6 +178,28 @@ fn an_interrupted_run_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_second_interrupt_does_not_wait_for_those_who_will_not_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let marker = dir.path().join("marker");
+    // Nobody would wait for an hour.
+    let stubborn =
+        job("a", 1, &format!("trap \"\" TERM; touch {0}; tail -f {0} & wait; wait", marker.display()), "")
+            .replace("restartPolicy", "terminationGracePeriodSeconds: 3600\n          restartPolicy");
+    std::fs::write(dir.path().join("job.yaml"), stubborn).unwrap();
+    let mut run =
+        krafla().current_dir(dir.path()).args(["run", "job.yaml"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
+    for sign in ["Running", "once more"] {
+        assert!(lines.any(|line| line.contains(sign)), "{sign}");
+        let interrupt = Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
+        assert!(interrupt.success());
+    }
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    let left = Command::new("pgrep").arg("-f").arg(&marker).output().unwrap();
+    assert_eq!(text(&left.stdout), "", "the container is gone");
+}
+
+#[test]
 fn a_flow_is_followed_step_by_step() {
     let pipeline = repository_file("examples/pipeline.yaml");
     let output = krafla().args(["run", "--logs"]).arg(pipeline).output().unwrap();

@@ -50,9 +50,10 @@ pub(crate) use reports::{backoff, changed_fields};
 use worker::Worker;
 
 use crate::access::ServerAccess;
+use crate::container::ContainerId;
 use crate::pod::Pod;
 use crate::supervisor::Mode;
-use crate::supervisor::protocol::Request;
+use crate::supervisor::protocol::{Request, Stop};
 
 /// How long to wait after a failed list, a broken watch or a failed registration.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -172,6 +173,17 @@ impl Node {
         let supervisor = child.lock().take();
         if let (Mode::EndWithNode, Some(supervisor)) = (shared.config.mode, supervisor) {
             wait_for_end(supervisor).await;
+        }
+    }
+
+    /// Kills all that runs, whatever grace it has, and returns when it has ended.
+    pub async fn kill_all(&self) {
+        let running = self.shared.pods.running();
+        for id in running.iter().cloned() {
+            self.shared.link.send(Request::Stop { id, how: Stop::Kill });
+        }
+        for id in &running {
+            ended(&self.shared, id).await;
         }
     }
 
@@ -315,5 +327,12 @@ impl Node {
 async fn wait_for_end(mut supervisor: Child) {
     if let Err(error) = supervisor.wait().await {
         tracing::warn!(%error, "the supervisor's end can not be waited for");
+    }
+}
+
+/// Returns when a container has ended.
+pub(crate) async fn ended(shared: &Shared, id: &ContainerId) {
+    while let Some(change) = shared.pods.change_of(id) {
+        change.await;
     }
 }

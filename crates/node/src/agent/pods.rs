@@ -117,6 +117,13 @@ impl Pods {
         }
     }
 
+    /// All containers that run.
+    pub(crate) fn running(&self) -> Vec<ContainerId> {
+        let state = self.state.lock();
+        let running = state.entries.values().flat_map(|entry| entry.attempts.all_running());
+        running.map(|record| record.id.clone()).collect()
+    }
+
     /// Whether anything is known of a pod.
     pub(crate) fn contains(&self, uid: &Uid) -> bool {
         self.state.lock().entries.contains_key(uid)
