@@ -37,6 +37,8 @@ use crate::wire::{Attempt, Wire};
 const QUIET: Duration = Duration::from_secs(600);
 /// P10: by then all must be quiet. An outage and the back-off after it take minutes.
 const AGE_MAX: Duration = Duration::from_secs(6 * 3600);
+/// Somebody who could act may be slow, but not by more than this: else a schedule would be over before anybody has read it.
+const SLOWNESS_MAX: Duration = Duration::from_secs(60);
 /// P10: so many things never happen in a world that comes to rest.
 const MOVES_MAX: u64 = 50_000;
 /// P10: nor so many writes: the longest scenarios take about a hundred.
@@ -232,6 +234,9 @@ impl World {
     fn pass_time(&mut self, is_early: bool) -> bool {
         let now = self.clock.now();
         let Some(next) = self.due_at(now) else { return is_early };
+        if is_early && next > now.after(SLOWNESS_MAX) {
+            return true;
+        }
         let is_over = {
             let has_plans = self.kubelet.due_at().is_some() || self.user.due_at().is_some();
             let last_change = self.wire.with(|state| state.oracle.last_change_at());

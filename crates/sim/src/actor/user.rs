@@ -73,7 +73,12 @@ impl User {
                 server.orphan(kind, &key(kind, name)),
             ),
             Deed::DeletePodOf(owner) => (format!("delete a pod of {owner}"), delete_pod_of(server, owner)),
-            Deed::Command(job, action) => (format!("{action} of {job}"), command(server, job, &action)),
+            Deed::Command(job, action) => {
+                (format!("{action} of {job}"), command(server, Kind::VcJob, job, &action))
+            }
+            Deed::CommandQueue(queue, action) => {
+                (format!("{action} of {queue}"), command(server, Kind::Queue, queue, &action))
+            }
         };
         match answer {
             Ok(()) => said,
@@ -92,18 +97,18 @@ fn delete_pod_of(server: &Server, owner: &str) -> Result<(), ClientError> {
     server.delete(Kind::Pod, &pod.meta.key)
 }
 
-/// Stores a Command for a job, as Volcano's own command line does.
-fn command(server: &Server, job: &str, action: &Action) -> Result<(), ClientError> {
+/// Stores a Command for a job or a queue, as Volcano's own command line does.
+fn command(server: &Server, kind: Kind, name: &str, action: &Action) -> Result<(), ClientError> {
     let target = OwnerReference {
-        api_version: Kind::VcJob.info().api_version(),
-        kind: Kind::VcJob.info().kind.to_owned(),
-        name: job.to_owned(),
-        uid: server.uid(Kind::VcJob, &key(Kind::VcJob, job))?,
+        api_version: kind.info().api_version(),
+        kind: kind.info().kind.to_owned(),
+        name: name.to_owned(),
+        uid: server.uid(kind, &key(kind, name))?,
         controller: Some(true),
         block_owner_deletion: None,
     };
     let metadata = ObjectMeta {
-        generate_name: format!("{job}-{}-", action.as_str().to_lowercase()),
+        generate_name: format!("{name}-{}-", action.as_str().to_lowercase()),
         namespace: NAMESPACE.to_owned(),
         owner_references: vec![target.clone()],
         ..ObjectMeta::default()

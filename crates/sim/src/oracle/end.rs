@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::sync::Arc;
 
 use krafla_api::batch::{JOB_NAME, JOB_TRACKING, JobStatus};
 use krafla_api::{Kind, Uid};
@@ -14,7 +15,7 @@ use crate::scenario::Scenario;
 use crate::server::resource;
 
 /// What belongs to a job, is one, or makes jobs.
-const KINDS: [Kind; 12] = [
+const KINDS: [Kind; 14] = [
     Kind::VcJob,
     Kind::PodGroup,
     Kind::Pod,
@@ -27,7 +28,12 @@ const KINDS: [Kind; 12] = [
     Kind::PersistentVolumeClaim,
     Kind::Job,
     Kind::CronJob,
+    Kind::JobTemplate,
+    Kind::Queue,
 ];
+
+/// The queues that every world begins with.
+const FIRST_QUEUES: [&str; 2] = ["root", "default"];
 
 /// What must hold at the end of every run, one function per property.
 const CHECKS: [fn(&Scenario, &Objects) -> Option<Violation>; 4] =
@@ -108,7 +114,7 @@ fn errors_were_no_verdicts(scenario: &Scenario, objects: &Objects) -> Option<Vio
 
 /// P12: nothing of a job or flow that is gone remains, and a job has one PodGroup at most.
 fn nothing_is_left(_: &Scenario, objects: &Objects) -> Option<Violation> {
-    let owners = [Kind::VcJob, Kind::JobFlow, Kind::VcCronJob, Kind::Job, Kind::CronJob];
+    let owners = [Kind::VcJob, Kind::JobFlow, Kind::VcCronJob, Kind::Job, Kind::CronJob, Kind::Pod];
     let owners = owners.into_iter().flat_map(|kind| objects.all(kind));
     let owners: BTreeSet<&Uid> = owners.map(|owner| &owner.meta.uid).collect();
     let mut groups: BTreeMap<&Uid, usize> = BTreeMap::new();
@@ -161,7 +167,9 @@ fn without<'a>(
 /// One line per object. Identities and moments are left out: they differ from run to run.
 fn describe(objects: &Objects) -> String {
     let mut text = String::new();
-    for object in KINDS.into_iter().flat_map(|kind| objects.all(kind)) {
+    let is_new =
+        |object: &&Arc<Object>| object.kind != Kind::Queue || !FIRST_QUEUES.contains(&&*object.meta.key.name);
+    for object in KINDS.into_iter().flat_map(|kind| objects.all(kind)).filter(is_new) {
         let written = describe_one(&mut text, object);
         debug_assert!(written.is_ok(), "a string takes any text");
     }
@@ -256,6 +264,13 @@ fn describe_one(text: &mut String, object: &Object) -> std::fmt::Result {
         describe_batch_job(text, &job.status)?;
     } else if let Some(cron_job) = object.as_cron_job() {
         write!(text, " {} active", cron_job.status.active.len())?;
+    } else if let Some(queue) = object.as_queue() {
+        write!(text, " {}", queue.status.state)?;
+    } else if let Some(template) = object.as_jobtemplate() {
+        write!(text, ": {}", template.status.job_depends_on_list.join(", "))?;
+    } else if let Some(cron_job) = object.as_vccronjob() {
+        let last = cron_job.status.last_schedule_time.map_or("never".to_owned(), |at| at.0.to_string());
+        write!(text, " {} active, last {last}", cron_job.status.active.len())?;
     }
     if object.meta.is_deleting() {
         write!(text, ", deleting")?;

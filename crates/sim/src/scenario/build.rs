@@ -1,5 +1,7 @@
 //! Manifests that read like a sentence.
 
+use std::time::Duration;
+
 use krafla_api::ObjectMeta;
 use krafla_api::volcano::{Action, Event, Job, JobSpec, JobTemplate, LifecyclePolicy, Resource, TaskSpec};
 use serde_json::{Value, json};
@@ -31,6 +33,36 @@ pub(super) fn create_flow(when: When, name: &str, spec: Value) -> Act {
         "metadata": { "name": name, "namespace": NAMESPACE }, "spec": spec,
     });
     Act { when, deed: Deed::Create(Kind::JobFlow, flow) }
+}
+
+/// A user stores a queue.
+pub(super) fn create_queue(name: &str, spec: Value) -> Act {
+    let info = Kind::Queue.info();
+    let queue = json!({
+        "apiVersion": info.api_version(), "kind": info.kind, "metadata": { "name": name }, "spec": spec,
+    });
+    Act { when: When::Now, deed: Deed::Create(Kind::Queue, queue) }
+}
+
+/// A user stores a CronJob that runs every hour, and differs from others in `more`.
+pub(super) fn create_cron_job(name: &str, mut more: Value, job: JobSpec) -> Act {
+    let template = Job { spec: job, ..Job::default() }.to_manifest();
+    if let Some(spec) = more.as_object_mut() {
+        spec.insert("schedule".to_owned(), json!("0 * * * *"));
+        spec.insert("jobTemplate".to_owned(), json!({ "spec": template.get("spec") }));
+    }
+    let info = Kind::VcCronJob.info();
+    let cron_job = json!({
+        "apiVersion": info.api_version(), "kind": info.kind,
+        "metadata": { "name": name, "namespace": NAMESPACE }, "spec": more,
+    });
+    Act { when: When::Now, deed: Deed::Create(Kind::VcCronJob, cron_job) }
+}
+
+/// A user suspends a CronJob, or lets it go on, when the world is so many seconds old.
+pub(super) fn suspend_cron_job(at_seconds: u64, name: &'static str, is_suspended: bool) -> Act {
+    let deed = Deed::Patch(Kind::VcCronJob, name, json!({ "spec": { "suspend": is_suspended } }));
+    Act { when: When::At(Duration::from_secs(at_seconds)), deed }
 }
 
 /// A job of these tasks, all of whose pods must be able to run at once.

@@ -33,5 +33,8 @@ pub(super) static SCENARIO: Scenario = Scenario {
         job flow-third Completed, retried 0, version 0: 1 succeeded
         pod flow-third-main-0 Succeeded
         jobflow flow Succeed: flow-first Completed, flow-second Completed, flow-third Completed
+        jobtemplate first:
+        jobtemplate second: flow-second
+        jobtemplate third: flow-third
     ",
 };

@@ -26,5 +26,7 @@ pub(super) static SCENARIO: Scenario = Scenario {
     pod: |_| Life::succeeds_after(5),
     end: "
         jobflow cleared Succeed: cleared-one Completed, cleared-two Completed
+        jobtemplate one:
+        jobtemplate two:
     ",
 };

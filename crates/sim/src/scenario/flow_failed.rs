@@ -27,5 +27,7 @@ pub(super) static SCENARIO: Scenario = Scenario {
         job doomed-bad Failed, retried 0, version 0: 1 failed
         pod doomed-bad-main-0 Failed
         jobflow doomed Failed: doomed-bad Failed
+        jobtemplate bad: doomed-bad
+        jobtemplate good:
     ",
 };

@@ -39,5 +39,7 @@ pub(super) static SCENARIO: Scenario = Scenario {
         pod flow-server-main-0 Running
         pod flow-server-main-1 Running
         jobflow flow Running: flow-client Completed, flow-server Running
+        jobtemplate client: flow-client
+        jobtemplate server: flow-server
     ",
 };

@@ -11,6 +11,10 @@ mod build;
 mod chain;
 mod claimed;
 mod commanded;
+mod cron_forbid;
+mod cron_history;
+mod cron_missed;
+mod cron_replace;
 mod deleted;
 mod depends;
 mod elastic;
@@ -23,7 +27,9 @@ mod failed;
 mod flow;
 mod flow_cleared;
 mod flow_failed;
+mod flow_forms;
 mod flow_probed;
+mod grouped;
 mod led;
 mod minimum;
 mod outvoted;
@@ -31,6 +37,9 @@ mod pair;
 mod partial;
 mod partition;
 mod patient;
+mod queue_closed;
+mod queue_full;
+mod queue_opened;
 mod queued;
 mod repaired;
 mod replaced;
@@ -84,6 +93,15 @@ pub static ALL: &[&Scenario] = &[
     &flow_cleared::SCENARIO,
     &flow_failed::SCENARIO,
     &flow_probed::SCENARIO,
+    &flow_forms::SCENARIO,
+    &cron_forbid::SCENARIO,
+    &cron_replace::SCENARIO,
+    &cron_history::SCENARIO,
+    &cron_missed::SCENARIO,
+    &queue_closed::SCENARIO,
+    &queue_opened::SCENARIO,
+    &queue_full::SCENARIO,
+    &grouped::SCENARIO,
     &commanded::SCENARIO,
     &queued::SCENARIO,
     &spent::SCENARIO,
@@ -191,6 +209,8 @@ pub enum Deed {
     DeletePodOf(&'static str),
     /// Ask for something to be done to a job.
     Command(&'static str, Action),
+    /// Ask for something to be done to a queue.
+    CommandQueue(&'static str, Action),
 }
 
 /// What tells one pod of a scenario from another.
