@@ -75,6 +75,18 @@ impl Meta {
     pub fn controller_uid(&self) -> Option<&Uid> {
         self.owners.iter().find(|owner| owner.controller == Some(true)).map(|owner| &owner.uid)
     }
+
+    /// What stands in the metadata of an object that this one, which is of this kind, controls.
+    pub fn as_controller(&self, kind: Kind) -> OwnerReference {
+        OwnerReference {
+            api_version: kind.info().api_version(),
+            kind: kind.info().kind.to_owned(),
+            name: self.key.name.to_string(),
+            uid: self.uid.clone(),
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        }
+    }
 }
 
 /// What decisions read of an object's spec and status.

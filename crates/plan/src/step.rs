@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use krafla_api::{Key, Kind, Time, Uid};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::object::Object;
+use crate::object::{Meta, Object};
 use crate::plugin::Recipe;
 use crate::probe::Probe;
 
@@ -123,6 +123,18 @@ impl Step {
             revision: None,
             propagation: Propagation::Background,
             grace_seconds: None,
+        }
+    }
+
+    /// Changes these fields of an object's status, if the object is still as it was read.
+    pub fn patch_status(kind: Kind, meta: &Meta, fields: &Value) -> Step {
+        Step::Patch {
+            kind,
+            key: meta.key.clone(),
+            uid: meta.uid.clone(),
+            revision: Some(meta.revision),
+            of_status: true,
+            patch: json!({ "status": fields }),
         }
     }
 

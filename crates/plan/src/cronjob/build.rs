@@ -1,7 +1,7 @@
 //! One job of a CronJob, and what its name and annotation say of when it was due.
 
 use krafla_admission::cron::{Schedule, Times};
-use krafla_api::{Kind, OwnerReference, Time, labels};
+use krafla_api::{Kind, Time, labels};
 use serde_json::{Value, json};
 
 use super::View;
@@ -33,7 +33,7 @@ pub(super) fn job(cronjob: &View<'_>, timetable: &Timetable, due_at: Time) -> Va
         "name": job_name(cronjob, due_at),
         "namespace": cronjob.meta.key.namespace.as_ref(),
         "annotations": annotations,
-        "ownerReferences": [owner_reference(cronjob)],
+        "ownerReferences": [cronjob.meta.as_controller(Kind::VcCronJob)],
     });
     if let (false, Some(metadata)) = (template.metadata.labels.is_empty(), metadata.as_object_mut()) {
         metadata.insert("labels".to_owned(), json!(template.metadata.labels));
@@ -50,16 +50,4 @@ pub(super) fn job(cronjob: &View<'_>, timetable: &Timetable, due_at: Time) -> Va
 pub(crate) fn due_time(job: &Object) -> Option<Time> {
     let text = job.meta.annotations.get(labels::CRONJOB_SCHEDULED_AT)?;
     text.parse().ok().map(Time)
-}
-
-fn owner_reference(cronjob: &View<'_>) -> OwnerReference {
-    let info = Kind::VcCronJob.info();
-    OwnerReference {
-        api_version: info.api_version(),
-        kind: info.kind.to_owned(),
-        name: cronjob.meta.key.name.to_string(),
-        uid: cronjob.meta.uid.clone(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    }
 }

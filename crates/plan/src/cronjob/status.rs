@@ -21,14 +21,7 @@ pub(super) fn write(cronjob: &View<'_>, last_run: Option<Time>, plan: &mut Plan)
         last_successful_time: completed_at.chain(before.last_successful_time).max(),
     };
     let Some(patch) = difference(&json!(before), &json!(after)) else { return };
-    plan.status = Some(Step::Patch {
-        kind: Kind::VcCronJob,
-        key: cronjob.meta.key.clone(),
-        uid: cronjob.meta.uid.clone(),
-        revision: Some(cronjob.meta.revision),
-        of_status: true,
-        patch: json!({ "status": patch }),
-    });
+    plan.status = Some(Step::patch_status(Kind::VcCronJob, cronjob.meta, &patch));
 }
 
 /// The jobs that have not finished: first those that were listed, in their order, then the new ones.

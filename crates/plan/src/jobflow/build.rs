@@ -1,6 +1,6 @@
 //! One job of a flow, from its template.
 
-use krafla_api::{Kind, OwnerReference, labels};
+use krafla_api::{Kind, labels};
 use serde_json::{Map, Value, json};
 
 use super::{Flow, JobTemplate, View, patch};
@@ -34,20 +34,8 @@ pub(super) fn job(flow: &View<'_>, step: &Flow, template: &JobTemplate) -> Value
             "namespace": flow.namespace(),
             "labels": labels,
             "annotations": annotations,
-            "ownerReferences": [owner_reference(flow)],
+            "ownerReferences": [flow.meta.as_controller(Kind::JobFlow)],
         },
         "spec": spec,
     })
-}
-
-fn owner_reference(flow: &View<'_>) -> OwnerReference {
-    let info = Kind::JobFlow.info();
-    OwnerReference {
-        api_version: info.api_version(),
-        kind: info.kind.to_owned(),
-        name: flow.meta.key.name.to_string(),
-        uid: flow.meta.uid.clone(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    }
 }

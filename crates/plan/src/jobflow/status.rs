@@ -27,14 +27,7 @@ pub(super) fn write(flow: &View<'_>, jobs: &Jobs<'_>, phase: &JobFlowPhase, now:
         (status.state.clone(), jobs.collect::<Vec<_>>())
     };
     plan.status_may_wait = decides(before) == decides(&after);
-    plan.status = Some(Step::Patch {
-        kind: Kind::JobFlow,
-        key: flow.meta.key.clone(),
-        uid: flow.meta.uid.clone(),
-        revision: Some(flow.meta.revision),
-        of_status: true,
-        patch: json!({ "status": patch }),
-    });
+    plan.status = Some(Step::patch_status(Kind::JobFlow, flow.meta, &patch));
 }
 
 fn recount(flow: &View<'_>, jobs: &Jobs<'_>, phase: &JobFlowPhase, now: Time) -> JobFlowStatus {

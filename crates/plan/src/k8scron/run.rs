@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::batch::{CRONJOB_SCHEDULED_TIMESTAMP, CronJobStatus};
-use krafla_api::{Key, Kind, OwnerReference, Time};
+use krafla_api::{Key, Kind, Time};
 use serde_json::json;
 
 use super::{CronJob, history, status};
@@ -85,21 +85,12 @@ fn create(cron_job: &CronJob<'_>, timetable: &Timetable, run: Time, key: &Key) -
     let template = &cron_job.spec.job_template;
     let mut annotations = template.metadata.annotations.clone();
     annotations.insert(CRONJOB_SCHEDULED_TIMESTAMP.to_owned(), timetable.on_the_wall(run));
-    let info = Kind::CronJob.info();
-    let owner = OwnerReference {
-        api_version: info.api_version(),
-        kind: info.kind.to_owned(),
-        name: cron_job.meta.key.name.to_string(),
-        uid: cron_job.meta.uid.clone(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    };
     let object = json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
             "name": key.name.as_ref(), "namespace": key.namespace.as_ref(), "labels": template.metadata.labels,
-            "annotations": annotations, "ownerReferences": [owner],
+            "annotations": annotations, "ownerReferences": [cron_job.meta.as_controller(Kind::CronJob)],
         },
         "spec": *template.spec,
     });

@@ -86,12 +86,5 @@ fn note_ends(before: &CronJobStatus, jobs: &[&Arc<Object>], plan: &mut Plan) {
 /// Puts the status write into the plan, if there is anything to write.
 pub(super) fn write(cron_job: &CronJob<'_>, status: &CronJobStatus, plan: &mut Plan) {
     let Some(patch) = merge_patch::difference(&json!(cron_job.status), &json!(status)) else { return };
-    plan.status = Some(Step::Patch {
-        kind: Kind::CronJob,
-        key: cron_job.meta.key.clone(),
-        uid: cron_job.meta.uid.clone(),
-        revision: Some(cron_job.meta.revision),
-        of_status: true,
-        patch: json!({ "status": patch }),
-    });
+    plan.status = Some(Step::patch_status(Kind::CronJob, cron_job.meta, &patch));
 }

@@ -34,7 +34,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_api::batch::{JobSpec, JobStatus};
-use krafla_api::{Key, Kind, OwnerReference, Time, Uid};
+use krafla_api::{Key, Kind, Time, Uid};
 use serde_json::{Value, json};
 
 use self::indexes::Indexes;
@@ -274,14 +274,7 @@ fn write_status(job: &Job<'_>, status: &JobStatus, nothing_to_count: bool, plan:
     // Counters may be a moment late. What decides does not wait, nor does the record of a pod that is let go.
     let decides = |status: &JobStatus| (status.conditions.clone(), status.start_time, status.completion_time);
     plan.status_may_wait = nothing_to_count && decides(job.status) == decides(status);
-    plan.status = Some(Step::Patch {
-        kind: Kind::Job,
-        key: job.meta.key.clone(),
-        uid: job.meta.uid.clone(),
-        revision: Some(job.meta.revision),
-        of_status: true,
-        patch: json!({ "status": patch }),
-    });
+    plan.status = Some(Step::patch_status(Kind::Job, job.meta, &patch));
 }
 
 fn wake(plan: &mut Plan, at: Option<Time>) {
@@ -348,15 +341,6 @@ impl Job<'_> {
     }
 
     fn owner_reference(&self) -> Value {
-        let info = Kind::Job.info();
-        let owner = OwnerReference {
-            api_version: info.api_version(),
-            kind: info.kind.to_owned(),
-            name: self.meta.key.name.to_string(),
-            uid: self.meta.uid.clone(),
-            controller: Some(true),
-            block_owner_deletion: Some(true),
-        };
-        json!(owner)
+        json!(self.meta.as_controller(Kind::Job))
     }
 }

@@ -81,15 +81,7 @@ fn owner_references(pod: &Object) -> Vec<OwnerReference> {
     if pod.meta.controller_uid().is_some() {
         return pod.meta.owners.clone();
     }
-    let info = Kind::Pod.info();
-    vec![OwnerReference {
-        api_version: info.api_version(),
-        kind: info.kind.to_owned(),
-        name: pod.meta.key.name.to_string(),
-        uid: pod.meta.uid.clone(),
-        controller: Some(true),
-        block_owner_deletion: Some(true),
-    }]
+    vec![pod.meta.as_controller(Kind::Pod)]
 }
 
 fn spec(pod: &Object, body: &Pod, workloads: &[&Object]) -> Value {
