@@ -127,6 +127,8 @@ pub(crate) struct ControllerManager {
     #[command(flatten)]
     pub(crate) endpoints: Endpoints,
     #[command(flatten)]
+    pub(crate) more_workers: MoreWorkers,
+    #[command(flatten)]
     pub(crate) election: LeaderElection,
 }
 
@@ -161,6 +163,37 @@ pub(crate) struct Endpoints {
     /// Where /metrics is; without a host, at all addresses of this machine; port 0 takes a free one
     #[arg(long, value_name = "[HOST]:PORT", default_value = ":8081", value_parser = listen_address)]
     pub(crate) listen_address: SocketAddr,
+}
+
+/// Volcano has workers for each of its controllers. Here all take whatever is next, so these are added to the others.
+#[derive(Debug, Args)]
+pub(crate) struct MoreWorkers {
+    /// So many workers more, as Volcano has them for CronJobs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    worker_threads_for_cronjob: u16,
+    /// So many workers more, as Volcano has them for PodGroups
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    worker_threads_for_podgroup: u16,
+    /// So many workers more, as Volcano has them for queues
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    worker_threads_for_queue: u16,
+    /// So many workers more, as Volcano has them for finished jobs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    worker_threads_for_gc: u16,
+}
+
+impl ControllerManager {
+    /// How many decisions are carried out at once.
+    pub(crate) fn n_workers(&self) -> u16 {
+        let more = &self.more_workers;
+        let more = [
+            more.worker_threads_for_cronjob,
+            more.worker_threads_for_podgroup,
+            more.worker_threads_for_queue,
+            more.worker_threads_for_gc,
+        ];
+        more.into_iter().fold(self.worker_threads, u16::saturating_add)
+    }
 }
 
 /// Of several managers, one acts.
@@ -253,5 +286,26 @@ mod tests {
         for wrong in ["", "8081", "krafla.dev:8081", ":http", ":70000"] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn volcanos_flags_for_workers_add_up() {
+        let workers = |flags: &[&str]| {
+            let words = ["krafla", "controller-manager"].iter().chain(flags);
+            match Cli::try_parse_from(words).unwrap().command {
+                Command::ControllerManager(manager) => manager.n_workers(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(workers(&[]), 16);
+        assert_eq!(workers(&["--worker-threads=3", "--worker-threads-for-gc=1"]), 4);
+        assert_eq!(
+            workers(&[
+                "--worker-threads-for-cronjob=3",
+                "--worker-threads-for-podgroup=5",
+                "--worker-threads-for-queue=5"
+            ]),
+            29
+        );
     }
 }

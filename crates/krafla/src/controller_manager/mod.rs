@@ -56,7 +56,7 @@ pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
         }
     };
     let engine = Engine::new(controllers).counting_in(metrics, "controllers");
-    match act(&client, engine, args.worker_threads, election, &stage, stopped).await {
+    match act(&client, engine, args.n_workers(), election, &stage, stopped).await {
         End::Stopped => Ok(ExitCode::SUCCESS),
         End::LeaseLost(why) => {
             // Whatever holds the lease acts from now on: nothing more may be written here.
