@@ -8,6 +8,7 @@
 )]
 
 mod accounts;
+mod batch;
 mod changes;
 mod clients;
 mod controller_manager;

@@ -1,0 +1,122 @@
+//! Kubernetes' own Jobs and CronJobs, seen with kubectl.
+
+use crate::support::Up;
+
+#[test]
+fn a_job_of_kubernetes_is_suspended_resumed_and_deleted() {
+    let up = Up::start();
+    up.apply(
+        r#"
+apiVersion: batch/v1
+kind: Job
+metadata: {name: batch}
+spec:
+  parallelism: 2
+  completions: 2
+  suspend: true
+  template:
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 1
+      containers: [{name: main, image: any, command: [sleep, "1000"]}]
+"#,
+    );
+    up.kubectl_ok(&["wait", "job/batch", "--for=condition=Suspended", "--timeout=60s"]);
+    up.kubectl_ok(&["patch", "job/batch", "-p", r#"{"spec":{"suspend":false}}"#]);
+    up.wait_for("job/batch", "{.status.active}", "2");
+    up.kubectl_ok(&["patch", "job/batch", "-p", r#"{"spec":{"parallelism":1}}"#]);
+    up.wait_for("job/batch", "{.status.active}", "1");
+    assert_eq!(up.field("job/batch", "{.status.failed}"), "", "who is not needed has not failed");
+    up.kubectl_ok(&["delete", "job/batch", "--cascade=foreground", "--timeout=60s"]);
+    assert_eq!(up.kubectl_ok(&["get", "pods", "-o", "name"]), "", "nothing holds the pods");
+}
+
+#[test]
+fn kubectl_waits_for_a_job_of_kubernetes_that_goes_when_its_time_is_over() {
+    let up = Up::start();
+    up.kubectl_ok(&["create", "job", "once", "--image=any", "--", "true"]);
+    up.kubectl_ok(&["wait", "job/once", "--for=condition=Complete", "--timeout=60s"]);
+    up.wait_for("job/once", "{.status.succeeded}", "1");
+    up.kubectl_ok(&["patch", "job/once", "-p", r#"{"spec":{"ttlSecondsAfterFinished":0}}"#]);
+    up.kubectl_ok(&["wait", "job/once", "--for=delete", "--timeout=60s"]);
+}
+
+#[test]
+fn a_cron_job_of_kubernetes_makes_jobs_and_remembers_the_last() {
+    let up = Up::start();
+    up.kubectl_ok(&["create", "cronjob", "tick", "--image=any", "--schedule=@every 1s", "--", "true"]);
+    let wait = |field: &str| {
+        up.kubectl_ok(&[
+            "wait",
+            "cronjob/tick",
+            &format!("--for=jsonpath={{.status.{field}}}"),
+            "--timeout=60s",
+        ]);
+    };
+    wait("lastScheduleTime");
+    wait("lastSuccessfulTime");
+    let owner = "{.items[0].metadata.ownerReferences[0].kind}";
+    assert_eq!(up.field("jobs.batch", owner), "CronJob");
+    up.kubectl_ok(&["delete", "cronjob/tick", "--cascade=foreground", "--timeout=60s"]);
+    assert_eq!(up.kubectl_ok(&["get", "jobs.batch", "-o", "name"]), "", "what it made went with it");
+}
+
+/// The words of a table or a description, with one space between them.
+fn squeezed(text: &str) -> String {
+    text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect()
+}
+
+fn assert_has_lines(text: &str, starts: &[&str]) {
+    let text = squeezed(text);
+    for start in starts {
+        assert!(text.lines().any(|line| line.starts_with(start)), "{start:?} is missing in:\n{text}");
+    }
+}
+
+#[test]
+fn kubectl_shows_of_jobs_and_cron_jobs_what_it_shows_of_any_clusters() {
+    let up = Up::start();
+    // It is due on leap days only.
+    up.kubectl_ok(&["create", "cronjob", "leap", "--image=any", "--schedule=0 0 29 2 *", "--", "true"]);
+    up.kubectl_ok(&["create", "job", "by-hand", "--from=cronjob/leap"]);
+    up.kubectl_ok(&["create", "job", "once", "--image=any", "--", "true"]);
+    up.kubectl_ok(&["wait", "job/by-hand", "job/once", "--for=condition=complete", "--timeout=60s"]);
+    assert_has_lines(
+        &up.kubectl_ok(&["get", "jobs,cronjobs"]),
+        &[
+            "NAME STATUS COMPLETIONS DURATION AGE",
+            "job.batch/by-hand Complete 1/1 ",
+            "job.batch/once Complete 1/1 ",
+            "NAME SCHEDULE TIMEZONE SUSPEND ACTIVE LAST SCHEDULE AGE",
+            "cronjob.batch/leap 0 0 29 2 * <none> False ",
+        ],
+    );
+    up.wait_for_event("Job", "once", "Completed");
+    assert_has_lines(
+        &up.kubectl_ok(&["describe", "job/once"]),
+        &[
+            "Parallelism: 1",
+            "Completions: 1",
+            "Completion Mode: NonIndexed",
+            "Suspend: false",
+            "Backoff Limit: 6",
+            "Start Time: ",
+            "Completed At: ",
+            "Pods Statuses: 0 Active (0 Ready) / 1 Succeeded / 0 Failed",
+            "Normal SuccessfulCreate ",
+            "Normal Completed ",
+        ],
+    );
+    assert_has_lines(&up.kubectl_ok(&["describe", "job/by-hand"]), &["Controlled By: CronJob/leap"]);
+    assert_has_lines(
+        &up.kubectl_ok(&["describe", "cronjob/leap"]),
+        &[
+            "Schedule: 0 0 29 2 *",
+            "Concurrency Policy: Allow",
+            "Suspend: False",
+            "Successful Job History Limit: 3",
+            "Failed Job History Limit: 1",
+            "Last Schedule Time: <unset>",
+        ],
+    );
+}
