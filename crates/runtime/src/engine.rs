@@ -23,8 +23,11 @@ use crate::rest::Rests;
 /// client to notice and to open anew.
 const BARRIER_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a status in which only counters changed waits for more of the same.
+/// How long a status in which only counters changed waits for more of the same: longer with many children, of which there is
+/// news for a longer time.
 const COUNTERS_WAIT: Duration = Duration::from_millis(200);
+const COUNTERS_WAIT_PER_CHILD: Duration = Duration::from_millis(1);
+const COUNTERS_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// One object under one controller.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -249,7 +252,8 @@ impl Engine {
             return None;
         }
         self.counts.plans += 1;
-        self.rests.decided(root, n_children(controller.as_ref(), root, self.cache.objects()), now);
+        let n_children = n_children(controller.as_ref(), root, self.cache.objects());
+        self.rests.decided(root, n_children, now);
         let snapshot = self.snapshot(root, controller.as_ref(), now);
         let decided = catch_unwind(AssertUnwindSafe(|| {
             let plan = controller.plan(&snapshot);
@@ -259,7 +263,7 @@ impl Engine {
         let retry = match decided {
             Ok((plan, Ok(()))) => {
                 self.inquiries.rely_on(root, &plan.probes, now);
-                let plan = coalesce_counters(&mut self.counters_since, root, plan, now);
+                let plan = coalesce_counters(&mut self.counters_since, root, plan, n_children, now);
                 if !plan.is_quiet() {
                     self.counts.plans_with_writes += 1;
                     return Some(plan);
@@ -443,13 +447,21 @@ impl Engine {
 }
 
 /// Takes a status out of the plan in which only counters changed, until they have been waiting long enough. However fast
-/// pods come and go, counters are written a few times a second, and never late.
-fn coalesce_counters(waiting: &mut BTreeMap<Root, Time>, root: &Root, mut plan: Plan, now: Time) -> Plan {
+/// pods come and go, counters are written a few times a second at most, and never late.
+fn coalesce_counters(
+    waiting: &mut BTreeMap<Root, Time>,
+    root: &Root,
+    mut plan: Plan,
+    n_children: usize,
+    now: Time,
+) -> Plan {
     if plan.status.is_none() || !plan.status_may_wait || !plan.settled.is_empty() {
         waiting.remove(root);
         return plan;
     }
-    let due_at = waiting.entry(root.clone()).or_insert(now).after(COUNTERS_WAIT);
+    let for_all = COUNTERS_WAIT_PER_CHILD.saturating_mul(u32::try_from(n_children).unwrap_or(u32::MAX));
+    let wait = COUNTERS_WAIT.saturating_add(for_all).min(COUNTERS_WAIT_MAX);
+    let due_at = waiting.entry(root.clone()).or_insert(now).after(wait);
     if now >= due_at {
         waiting.remove(root);
     } else {

@@ -10,8 +10,12 @@ use super::pods::{JobPod, State};
 use super::rank;
 use super::tally::Tally;
 
-/// How many pods one plan creates or removes at most: no Job holds up the others for long.
-const PODS_MAX: usize = 500;
+/// How many pods one plan touches at most, so that no Job holds up the others for long; of a large Job, half of them. Every
+/// plan reads all pods: were each to touch the same few, the cost of a Job would grow with the square of its pods.
+pub(super) fn n_at_once(pods: &[JobPod<'_>]) -> usize {
+    const PODS_MAX: usize = 500;
+    PODS_MAX.max(pods.len() / 2)
+}
 
 /// What is done about a Job's pods.
 #[derive(Default)]
@@ -44,11 +48,11 @@ pub(super) fn change<'a>(job: &Job<'_>, pods: &'a [JobPod<'a>], tally: &Tally<'a
     };
     let mut delete = surplus(job, pods, usize::try_from(tally.active - wanted).unwrap_or(0));
     if !delete.is_empty() {
-        delete.truncate(PODS_MAX);
+        delete.truncate(n_at_once(pods));
         return Change { delete, ..Change::default() };
     }
     let awaited = if job.replaces_only_failed() { tally.terminating } else { 0 };
-    let missing = usize::try_from(wanted - tally.active - awaited).unwrap_or(0).min(PODS_MAX);
+    let missing = usize::try_from(wanted - tally.active - awaited).unwrap_or(0).min(n_at_once(pods));
     if missing == 0 {
         return Change::default();
     }

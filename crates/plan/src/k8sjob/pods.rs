@@ -199,3 +199,64 @@ impl<'a> JobPod<'a> {
 fn index_in(meta: &Meta) -> Option<u32> {
     meta.annotations.get(COMPLETION_INDEX)?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use krafla_api::batch::{JobSpec, JobStatus};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The second after 08:00:00 at which a pod with these fields ended.
+    fn ended(fields: &Value) -> i64 {
+        let mut pod = json!({ "metadata": { "name": "p", "creationTimestamp": "2027-01-15T08:00:01Z" } });
+        for (field, value) in fields.as_object().unwrap() {
+            match (field.as_str(), value) {
+                ("metadata", Value::Object(more)) => {
+                    pod["metadata"].as_object_mut().unwrap().extend(more.clone())
+                }
+                _ => pod[field] = value.clone(),
+            }
+        }
+        let object = Arc::new(Object::decode(Kind::Pod, pod.to_string().as_bytes()));
+        let job = Job {
+            meta: &object.meta,
+            spec: &JobSpec::default(),
+            status: &JobStatus::default(),
+            now: Time::from_seconds(0),
+        };
+        let pod = JobPod::observe(&job, &object).unwrap();
+        pod.ended_at().0.as_second() - 1_800_000_000
+    }
+
+    fn terminated(name: &str, second: u32) -> Value {
+        let end = json!({ "exitCode": 1, "finishedAt": format!("2027-01-15T08:00:{second:02}Z") });
+        json!({ "name": name, "state": { "terminated": end } })
+    }
+
+    #[test]
+    fn a_pod_ended_with_its_last_container_or_when_it_was_last_heard_of() {
+        let status = |status: Value| json!({ "status": status });
+        assert_eq!(
+            ended(&status(json!({ "containerStatuses": [terminated("a", 5), terminated("b", 9)] }))),
+            9
+        );
+        let one_runs = json!([terminated("a", 5), { "name": "b", "state": { "running": {} } }]);
+        let not_ready =
+            json!([{ "type": "Ready", "status": "False", "lastTransitionTime": "2027-01-15T08:00:07Z" }]);
+        assert_eq!(ended(&status(json!({ "containerStatuses": one_runs, "conditions": not_ready }))), 7);
+        assert_eq!(ended(&status(json!({ "containerStatuses": one_runs }))), 1, "when it was created");
+        let asked = json!({ "metadata": { "deletionTimestamp": "2027-01-15T08:00:40Z", "deletionGracePeriodSeconds": 30 } });
+        assert_eq!(ended(&asked), 10, "when it was asked to go");
+        let with_sidecar = json!({
+            "spec": { "initContainers": [
+                { "name": "setup" }, { "name": "sidecar", "restartPolicy": "Always" },
+            ] },
+            "status": {
+                "containerStatuses": [terminated("a", 5)],
+                "initContainerStatuses": [terminated("setup", 20), terminated("sidecar", 6)],
+            },
+        });
+        assert_eq!(ended(&with_sidecar), 6, "a sidecar counts, and what ran before the containers does not");
+    }
+}

@@ -16,14 +16,18 @@ use krafla_api::{Time, Uid};
 
 use super::Job;
 use super::failure_policy::Verdict;
+use super::manage::n_at_once;
 use super::outcome::Outcome;
 use super::pods::{JobPod, State};
 use super::tally::{Tally, Uncounted};
 
 /// How many pods may be on record at once: a status has its limits.
 const UNCOUNTED_MAX: usize = 500;
-/// How long the end of a pod waits for others, so that they go on record together.
+/// How long the end of a pod waits for others, so that they go on record together: a second, and longer with many pods, which
+/// end over a longer time.
 const GATHERING: Duration = Duration::from_secs(1);
+const GATHERING_PER_POD: Duration = Duration::from_millis(1);
+const GATHERING_MAX: Duration = Duration::from_secs(10);
 
 /// What counting comes to.
 pub(super) struct Account<'a> {
@@ -54,11 +58,15 @@ pub(super) fn account<'a>(
     };
     let leaving: Vec<&JobPod<'_>> = pods.iter().filter(|pod| may_go(pod)).collect();
     let is_new = |pod: &JobPod<'_>| uncounted.is_new_success(pod) || uncounted.is_new_failure(pod);
-    let wake_at =
-        if is_urgent { None } else { gathering_until(job, leaving.iter().filter(|pod| is_new(pod))) };
+    let wake_at = if is_urgent {
+        None
+    } else {
+        gathering_until(job, pods.len(), leaving.iter().filter(|pod| is_new(pod)))
+    };
     let mut untracked = Vec::new();
     for pod in leaving.into_iter().filter(|pod| wake_at.is_none() || !is_new(pod)) {
-        if record.succeeded.len() + record.failed.len() >= UNCOUNTED_MAX || untracked.len() >= UNCOUNTED_MAX {
+        let n_on_record = record.succeeded.len() + record.failed.len();
+        if n_on_record >= UNCOUNTED_MAX || untracked.len() >= n_at_once(pods) {
             break;
         }
         untracked.push(pod);
@@ -96,10 +104,12 @@ fn count_untracked(pods: &[JobPod<'_>], status: &mut JobStatus) -> UncountedTerm
 /// Until when the pods that have just ended wait for others. A clock that is ahead of ours makes nobody wait.
 fn gathering_until<'a, 'b: 'a>(
     job: &Job<'_>,
+    n_pods: usize,
     ended: impl Iterator<Item = &'a &'b JobPod<'b>>,
 ) -> Option<Time> {
     let first_at = ended.map(|pod| pod.ended_at()).min()?;
-    let due_at = first_at.after(GATHERING);
+    let for_all = GATHERING_PER_POD.saturating_mul(u32::try_from(n_pods).unwrap_or(u32::MAX));
+    let due_at = first_at.after(GATHERING.saturating_add(for_all).min(GATHERING_MAX));
     (first_at <= job.now && job.now < due_at).then_some(due_at)
 }
 

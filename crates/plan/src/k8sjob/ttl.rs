@@ -2,10 +2,22 @@
 //!
 //! Mirrors Kubernetes' `pkg/controller/ttlafterfinished`. Whoever manages a Job, this applies to it.
 
+use std::time::Duration;
+
 use krafla_api::{Key, Kind};
 
+use crate::measure::{Effect, Metric, MetricKind};
 use crate::object::Body;
-use crate::{Controller, Object, Objects, Plan, Snapshot, controlling_keys, k8scron, ttl};
+use crate::{Controller, Measure, Object, Objects, Plan, Snapshot, Stored, controlling_keys, k8scron, ttl};
+
+static LATENESS: Metric = Metric {
+    name: "ttl_after_finished_controller_job_deletion_duration_seconds",
+    help: "How long after their time was over Jobs were deleted, in seconds.",
+    labels: &[],
+    kind: MetricKind::Histogram(&[
+        0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6, 819.2,
+    ]),
+};
 
 /// The controller that removes finished Jobs.
 pub struct TtlController;
@@ -42,6 +54,22 @@ impl Controller for TtlController {
             None => Plan::nothing(),
         }
     }
+
+    fn measure(&self, stored: &Stored<'_>) -> Vec<Measure> {
+        let observed = lateness(stored).map(|late| Effect::Observe(late.as_secs_f64()));
+        observed.map(|observed| Measure::new(&LATENESS, [], observed)).into_iter().collect()
+    }
+}
+
+/// How long after a Job's time was over its deletion was asked for, once that is stored.
+fn lateness(stored: &Stored<'_>) -> Option<Duration> {
+    let (before, after) = (stored.before?, stored.after?);
+    let asked_at = after.meta.deletion_asked_at().filter(|_| !before.meta.is_deleting())?;
+    let job = after.as_job()?;
+    let ttl_seconds = u64::try_from(job.spec.ttl_seconds_after_finished?).unwrap_or(0);
+    let over_at = job.status.finished()?.last_transition_time?.after(Duration::from_secs(ttl_seconds));
+    // Before its time, it is a person who deletes it.
+    (over_at <= asked_at).then(|| asked_at.since(over_at))
 }
 
 /// Whether the CronJob that made the Job has yet to write down what came of it. Until then the Job is the only one who
@@ -142,6 +170,33 @@ mod tests {
         listed["active"] = json!([{ "kind": "Job", "namespace": "n", "name": "c-1", "uid": "u" }]);
         assert_eq!(planned("c1", listed), "");
         assert_eq!(planned("a-namesake", json!({})), goes);
+    }
+
+    #[test]
+    fn a_deletion_says_how_late_it_was_asked_for() {
+        let told = |ttl: Value| {
+            let job = |deleted_at: Value| {
+                let end = json!({ "type": "Complete", "status": "True", "lastTransitionTime": "2027-01-15T08:00:00Z" });
+                let job = json!({
+                    "metadata": { "namespace": "n", "name": "a", "uid": "u", "deletionTimestamp": deleted_at },
+                    "spec": { "ttlSecondsAfterFinished": ttl }, "status": { "conditions": [end] },
+                });
+                Object::decode(Kind::Job, job.to_string().as_bytes())
+            };
+            let (finished, deleted) = (job(json!(null)), job(json!("2027-01-15T08:00:12Z")));
+            let told = |before, after| {
+                let objects = Objects::default();
+                let stored =
+                    Stored { before: Some(before), after: Some(after), objects: &objects, is_news: true };
+                TtlController.measure(&stored).iter().map(ToString::to_string).collect::<String>()
+            };
+            assert_eq!(told(&deleted, &deleted), "", "it is said once");
+            told(&finished, &deleted)
+        };
+        let late = "ttl_after_finished_controller_job_deletion_duration_seconds[] Observe(2.0)";
+        assert_eq!(told(json!(10)), late);
+        assert_eq!(told(json!(15)), "", "its time was not over");
+        assert_eq!(told(json!(null)), "", "its time was not limited");
     }
 
     #[test]

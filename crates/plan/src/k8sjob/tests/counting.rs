@@ -136,7 +136,7 @@ fn the_requests_for_a_job_are_two_per_pod_and_four() {
             text += &format!("pod p{pod:02} Succeeded ended=0\n");
         }
         let mut world = super::fixture::World::parse(&text);
-        let n_writes = world.run_out();
+        let n_writes = world.run_out().len();
         // Before: the pods' creation, the status with their start and the one with their readiness.
         assert_eq!(n_writes + n + 2, 2 * n + 4, "{n} pods");
     }

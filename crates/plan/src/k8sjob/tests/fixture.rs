@@ -87,17 +87,23 @@ impl World {
         super::super::plan(&Managed::default(), &Snapshot::new(Kind::Job, &key, now(), &objects))
     }
 
-    /// Carries out plan after plan until nothing is left to do at once, and returns how many writes that took.
-    pub(super) fn run_out(&mut self) -> usize {
-        let mut n_writes = 0;
+    /// Carries out plan after plan until nothing is left to do at once, and returns what was written.
+    pub(super) fn run_out(&mut self) -> Vec<Step> {
+        let mut written = Vec::new();
         loop {
             let plan = self.plan();
-            n_writes += plan.writes().count();
             if plan.is_quiet() {
-                return n_writes;
+                return written;
             }
             plan.writes().for_each(|step| self.apply(step));
+            written.extend(plan.writes().cloned());
         }
+    }
+
+    /// The Job's status.
+    pub(super) fn status(&self) -> &Value {
+        let (_, job) = self.objects.iter().find(|(kind, _)| *kind == Kind::Job).unwrap();
+        &job["status"]
     }
 
     /// Carries out a write as a server would.

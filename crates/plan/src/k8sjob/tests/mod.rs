@@ -6,3 +6,4 @@ mod fixture;
 mod indexed;
 mod release;
 mod running;
+mod upstream;

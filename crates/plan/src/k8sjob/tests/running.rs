@@ -337,6 +337,30 @@ fn pods_that_match_are_taken_in_and_pods_that_do_not_are_let_go() {
 }
 
 #[test]
+fn pods_that_the_job_sent_away_delay_nobody() {
+    check(
+        "job parallelism=3 completions=5
+         status active=3 terminating=2
+         pod a Running
+         pod b Running going asked=1 untracked
+         pod c Running going asked=1 untracked",
+        &expect![[r#"
+            create a-?
+            create a-?
+        "#]],
+    );
+    check(
+        "job parallelism=1 completions=5
+         status active=1
+         pod a Running going asked=1",
+        &expect![[r#"
+            status when convenient {"active":null,"terminating":1}
+            look again in 0 s
+        "#]],
+    );
+}
+
+#[test]
 fn no_pod_is_made_twice() {
     let world = super::fixture::World::parse("job new parallelism=2 completions=2");
     let names = |plan: crate::Plan| plan.steps.iter().map(ToString::to_string).collect::<Vec<_>>();
