@@ -24,6 +24,8 @@ pub(super) struct Change<'a> {
     pub(super) delete: Vec<&'a JobPod<'a>>,
     /// Pods that come: the index of each, where there are indexes.
     pub(super) create: Vec<Option<u32>>,
+    /// How many more come with the next plans.
+    pub(super) n_later: usize,
     /// When more can be done.
     pub(super) wake_at: Option<Time>,
 }
@@ -52,20 +54,21 @@ pub(super) fn change<'a>(job: &Job<'_>, pods: &'a [JobPod<'a>], tally: &Tally<'a
         return Change { delete, ..Change::default() };
     }
     let awaited = if job.replaces_only_failed() { tally.terminating } else { 0 };
-    let missing = usize::try_from(wanted - tally.active - awaited).unwrap_or(0).min(n_at_once(pods));
-    if missing == 0 {
+    let n_missing = usize::try_from(wanted - tally.active - awaited).unwrap_or(0);
+    let n_now = n_missing.min(n_at_once(pods));
+    if n_now == 0 {
         return Change::default();
     }
     if job.spec.backoff_limit_per_index.is_some() && job.is_indexed() {
-        return create_when_due(job, free_indexes(job, pods, tally, missing), tally);
+        return create_when_due(job, free_indexes(job, pods, tally, n_now), tally);
     }
     match backoff::ready_at(pods.iter()).filter(|at| *at > job.now) {
         Some(at) => Change { wake_at: Some(at), ..Change::default() },
-        None if job.is_indexed() => {
-            let create = free_indexes(job, pods, tally, missing).into_iter().map(Some).collect();
-            Change { create, ..Change::default() }
+        None => {
+            let indexes = || free_indexes(job, pods, tally, n_now).into_iter().map(Some).collect();
+            let create = if job.is_indexed() { indexes() } else { vec![None; n_now] };
+            Change { create, n_later: n_missing - n_now, ..Change::default() }
         }
-        None => Change { create: vec![None; missing], ..Change::default() },
     }
 }
 

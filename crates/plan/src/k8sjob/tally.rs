@@ -77,7 +77,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The numbers once a change is made.
+    /// The numbers once a change is made. Of a large Job they are those that it is about to have: were each plan to say how many
+    /// pods it makes, there would be as many status writes as plans.
     pub(super) fn after(mut self, change: &Change<'_>) -> Tally<'a> {
         for pod in &change.delete {
             self.active -= 1;
@@ -85,7 +86,7 @@ impl<'a> Tally<'a> {
             // A pod without a node is gone at once.
             self.terminating += i64::from(!pod.pod.spec.node_name.is_empty());
         }
-        self.active += change.create.len() as i64;
+        self.active += (change.create.len() + change.n_later) as i64;
         self
     }
 }

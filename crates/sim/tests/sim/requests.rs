@@ -177,6 +177,6 @@ fn decisions(pods: usize) -> u64 {
 #[test]
 fn the_decisions_about_a_large_job_do_not_grow_with_its_pods() {
     // Each decision reads all pods: were there one for each event, a Job's cost would grow with the square of its pods.
-    let [small, large] = [120, 1200].map(decisions);
-    assert!(large <= small + small / 2, "{small} decisions for 120 pods, {large} for 1200");
+    let [small, large] = [60, 600].map(decisions);
+    assert!(large <= small + small / 2, "{small} decisions for 60 pods, {large} for 600");
 }

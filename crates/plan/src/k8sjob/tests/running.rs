@@ -361,6 +361,18 @@ fn pods_that_the_job_sent_away_delay_nobody() {
 }
 
 #[test]
+fn a_large_job_starts_in_parts_and_says_so_once() {
+    for mode in ["", "indexed"] {
+        let job = format!("job new {mode} parallelism=700 completions=900");
+        let mut world = super::fixture::World::parse(&job);
+        assert_eq!(world.plan().steps.len(), 500, "{mode}");
+        let writes = world.run_out();
+        assert_eq!(writes.len(), 1 + 700, "{mode}: one status write, and the pods");
+        assert_eq!(world.status()["active"], 700, "{mode}");
+    }
+}
+
+#[test]
 fn no_pod_is_made_twice() {
     let world = super::fixture::World::parse("job new parallelism=2 completions=2");
     let names = |plan: crate::Plan| plan.steps.iter().map(ToString::to_string).collect::<Vec<_>>();
