@@ -9,7 +9,6 @@ mod limits;
 pub(crate) mod policy;
 mod priority;
 mod runtime_class;
-mod service;
 mod storage;
 mod volcano;
 pub mod webhooks;
@@ -100,7 +99,6 @@ impl Default for Admission {
             policies: vec![
                 Arc::new(runtime_class::RuntimeClass),
                 Arc::new(priority::PodPriority),
-                Arc::new(service::Addresses),
                 Arc::new(limits::LimitRanges),
                 Arc::new(policy::Policies),
             ],

@@ -4,8 +4,7 @@ use krafla_api::Key;
 use serde_json::Value;
 
 use super::ownership::Ownership;
-use super::quota::Charge;
-use super::{Answer, Api, Part, WriteOptions, commit_failed, meta};
+use super::{Answer, Api, Held, Part, WriteOptions, commit_failed, meta};
 use crate::admit::Operation;
 use crate::codec;
 use crate::field::FieldError;
@@ -62,8 +61,7 @@ impl Api {
         let is_versioned = !object::meta(&object, "resourceVersion").is_empty();
         self.check_namespace_open(resource, &object)?;
         self.check_definition_open(resource)?;
-        // Held until the object is stored.
-        let _charge = self.prepare_new(resource, &mut object, ownership, options).await?;
+        let _held = self.prepare_new(resource, &mut object, ownership, options).await?;
         if is_versioned {
             return Err(Status::plain("resourceVersion should not be set on objects to be created"));
         }
@@ -84,7 +82,7 @@ impl Api {
         object: &mut Value,
         ownership: Ownership,
         options: &WriteOptions,
-    ) -> Result<Option<Charge<'_>>, Status> {
+    ) -> Result<Held<'_>, Status> {
         let now = self.env().now();
         self.stamp_type(resource, object);
         resource.rules.default(object);
@@ -109,10 +107,12 @@ impl Api {
         }
         resource.rules.on_create(object, now);
         self.settle_definition(resource, object)?;
+        let mut errors = Vec::new();
+        let claim = self.claim_addresses(resource, (object, None), &mut errors);
         meta::tidy(object);
         meta::set_managers(object, managers);
         codec::complete(resource, object);
-        let mut errors = meta::check_new(resource, object);
+        errors.splice(..0, meta::check_new(resource, object));
         errors.extend(resource.rules.validate(object));
         self.refuse_invalid(resource, object, &errors)?;
         // What the server said about the object has defaults of its own: a Job's labels are those of its pods.
@@ -120,7 +120,8 @@ impl Api {
         self.admission().validate(self, resource, Operation::Create, object, None)?;
         self.validate_by_webhooks(resource, Part::Main, options, object, None).await?;
         // Last of all, since it is charged for good.
-        self.charge(resource, object, None, options).await
+        let charge = self.charge(resource, object, None, options).await?;
+        Ok(Held { _charge: charge, _claim: claim })
     }
 
     async fn put_new(&self, resource: &Resource, object: Value) -> Result<Answer, Status> {

@@ -13,6 +13,7 @@
 //! here needs a runtime or a thread: with a store in memory, every future is ready at its first poll.
 
 mod accounts;
+mod addresses;
 mod apply;
 mod budgets;
 mod create;
@@ -68,6 +69,14 @@ struct Inner {
     env: Arc<dyn Env>,
     admission: Admission,
     quotas: quota::Books,
+    claims: addresses::Claims,
+}
+
+/// What is held between the preparation of a write and the moment when it is stored.
+#[derive(Default)]
+struct Held<'a> {
+    _charge: Option<quota::Charge<'a>>,
+    _claim: Option<addresses::Claim<'a>>,
 }
 
 /// How a write is to be made.
@@ -134,6 +143,7 @@ impl Api {
                 env,
                 admission,
                 quotas: quota::Books::default(),
+                claims: addresses::Claims::default(),
             }),
         };
         api.serve_stored_definitions();
@@ -144,7 +154,8 @@ impl Api {
     pub fn fork(&self, env: Arc<dyn Env>) -> Api {
         let Inner { store, registry, admission, .. } = &*self.inner;
         let (store, registry, admission) = (store.fork(), registry.fork(), admission.clone());
-        Api { inner: Arc::new(Inner { store, registry, env, admission, quotas: quota::Books::default() }) }
+        let (quotas, claims) = (quota::Books::default(), addresses::Claims::default());
+        Api { inner: Arc::new(Inner { store, registry, env, admission, quotas, claims }) }
     }
 
     /// Where objects are kept.

@@ -3,6 +3,7 @@
 mod definitions;
 mod events;
 mod policies;
+mod services;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::create::settle_namespace;
 use super::ownership::Ownership;
-use super::quota::Charge;
-use super::{Answer, Api, WriteOptions, commit_failed, meta, parse_for};
+use super::{Answer, Api, Held, WriteOptions, commit_failed, meta, parse_for};
 use crate::admit::Operation;
 use crate::codec;
 use crate::field::FieldError;
@@ -89,8 +88,7 @@ impl Api {
             let old = parse_for(resource, &entry)?;
             let mut new = compute(&old)?;
             check_identity(resource, &entry, &new, options)?;
-            // Held until the change is stored.
-            let _charge = self.prepare_changed(resource, part, ownership, options, (&mut new, &old)).await?;
+            let _held = self.prepare_changed(resource, part, ownership, options, (&mut new, &old)).await?;
             match self.put_changed(resource, &entry, [old, new], options).await {
                 Err(CommitError::Stale { .. }) => {}
                 Err(error) => return Err(commit_failed(resource, key, &error)),
@@ -108,7 +106,7 @@ impl Api {
         ownership: Ownership,
         options: &WriteOptions,
         (new, old): (&mut Value, &Value),
-    ) -> Result<Option<Charge<'_>>, Status> {
+    ) -> Result<Held<'_>, Status> {
         self.stamp_type(resource, new);
         let mut errors = meta::keep_servers_own(resource, new, old);
         resource.rules.default(new);
@@ -123,6 +121,10 @@ impl Api {
             errors = meta::keep_servers_own(resource, new, old);
             keep_unchangeable(resource, part, new, old);
         }
+        let claim = match part {
+            Part::Main => self.claim_addresses(resource, (new, Some(old)), &mut errors),
+            _ => None,
+        };
         errors.extend(find_faults(resource, part, new, old));
         codec::complete(resource, new);
         meta::set_managers(new, managers);
@@ -139,10 +141,11 @@ impl Api {
         if part.is_asked_about() {
             self.validate_by_webhooks(resource, part, options, new, Some(old)).await?;
         }
-        match self.charge_for_change(resource, part, (new, old), options) {
-            Some(charge) => charge.await,
-            None => Ok(None),
-        }
+        let charge = match self.charge_for_change(resource, part, (new, old), options) {
+            Some(charge) => charge.await?,
+            None => None,
+        };
+        Ok(Held { _charge: charge, _claim: claim })
     }
 
     async fn put_changed(

@@ -117,6 +117,12 @@ impl Store {
         self.inner.sequencer.visible().snapshot(resource)
     }
 
+    /// All objects of a resource as they will be when everything accepted is durable. It is no answer to a reader; it
+    /// tells a writer what the next write will meet.
+    pub(crate) fn newest_snapshot(&self, resource: &ResourceId) -> Snapshot {
+        self.inner.sequencer.newest_snapshot(resource)
+    }
+
     /// All objects of a resource as they were at a revision, unless that is forgotten or yet to come. It is forgotten
     /// when a watch from there would be.
     pub fn snapshot_at(&self, resource: &ResourceId, revision: u64) -> Option<Snapshot> {

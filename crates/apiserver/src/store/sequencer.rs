@@ -21,6 +21,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::entry::{Entry, ResourceId};
 use super::event::StoredEvent;
+use super::snapshot::Snapshot;
 use super::state::State;
 use super::write::{CommitError, Write};
 
@@ -120,6 +121,11 @@ impl Sequencer {
     /// What readers and watchers see now.
     pub(super) fn visible(&self) -> arc_swap::Guard<Arc<State>> {
         self.visible.load()
+    }
+
+    /// The objects of a resource after the last accepted write.
+    pub(super) fn newest_snapshot(&self, resource: &ResourceId) -> Snapshot {
+        self.pending.lock().newest.snapshot(resource)
     }
 
     /// What is rung after something has happened to a resource.

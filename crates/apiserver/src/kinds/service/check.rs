@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::field::FieldError;
 use crate::names;
@@ -27,6 +27,16 @@ pub(super) fn check(service: &Value) -> Vec<FieldError> {
         errors.push(FieldError::not_supported("spec.type", kind, &TYPES));
     }
     errors
+}
+
+/// A service that has an address, or is without one on purpose, stays so as long as it is of a kind that has one.
+pub(super) fn check_address_kept(service: &Value, old: &Value) -> Vec<FieldError> {
+    let is_external = |service: &Value| text_at(service, "spec.type") == "ExternalName";
+    let [new, old_address] = [service, old].map(|service| text_at(service, "spec.clusterIP"));
+    if is_external(service) || is_external(old) || old_address.is_empty() || new == old_address {
+        return Vec::new();
+    }
+    vec![FieldError::invalid("spec.clusterIPs[0]", json!([new]), "may not change once set")]
 }
 
 fn check_external_name(name: &str) -> Vec<FieldError> {

@@ -1,5 +1,6 @@
 //! Services.
 
+pub mod address;
 mod check;
 
 use krafla_api::Time;
@@ -25,6 +26,9 @@ impl Rules for Service {
         if is_exposed {
             default_to(spec, "externalTrafficPolicy", "Cluster");
         }
+        if spec.get("type").is_some_and(|kind| kind == "LoadBalancer") {
+            default_to(spec, "allocateLoadBalancerNodePorts", true);
+        }
         for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
             let Some(port) = port.as_object_mut() else { continue };
             default_to(port, "protocol", "TCP");
@@ -38,16 +42,19 @@ impl Rules for Service {
         object::remove(service, "status");
     }
 
-    /// The address, once given, stays.
+    /// The address, once given, stays for as long as the service is of a kind that has one.
     fn on_update(&self, service: &mut Value, old: &Value) {
-        let is_external = service.pointer("/spec/type").is_some_and(|kind| kind == "ExternalName");
-        if is_external {
-            return;
+        let is_of = |service: &Value, kind: &str| object::at(service, "/spec/type") == kind;
+        if is_of(service, "ExternalName") {
+            return drop_unchanged(service, old, &ADDRESS);
+        }
+        if !is_of(service, "LoadBalancer") {
+            drop_unchanged(service, old, &["allocateLoadBalancerNodePorts"]);
         }
         if is_exposed(old) && !is_exposed(service) {
             drop_node_ports(service);
         }
-        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        for field in ADDRESS {
             if let Some(value) = old.get("spec").and_then(|spec| spec.get(field)).cloned() {
                 default_to(object::part(service, "spec"), field, value);
             }
@@ -57,11 +64,30 @@ impl Rules for Service {
     fn validate(&self, service: &Value) -> Vec<FieldError> {
         check::check(service)
     }
+
+    fn validate_update(&self, service: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = check::check_address_kept(service, old);
+        errors.extend(check::check(service));
+        errors
+    }
 }
+
+/// What says where a service can be reached in the cluster.
+const ADDRESS: [&str; 4] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
 
 /// Whether the service can be reached at the nodes.
 fn is_exposed(service: &Value) -> bool {
     service.pointer("/spec/type").is_some_and(|kind| kind == "NodePort" || kind == "LoadBalancer")
+}
+
+/// Takes away what means nothing any more to a service of another kind, unless its author has just said it.
+fn drop_unchanged(service: &mut Value, old: &Value, fields: &[&str]) {
+    let spec = object::part(service, "spec");
+    for field in fields {
+        if spec.get(*field).is_some_and(|value| old["spec"].get(*field) == Some(value)) {
+            spec.remove(*field);
+        }
+    }
 }
 
 /// What is no longer to be reached at the nodes gives their ports back.
