@@ -5,6 +5,7 @@
 //! a write that may wait for the network.
 
 mod account;
+mod kept;
 mod limits;
 pub(crate) mod policy;
 mod priority;
@@ -90,6 +91,7 @@ pub trait Policy: Send + Sync {
 pub struct Admission {
     policies: Vec<Arc<dyn Policy>>,
     caller: Arc<dyn Caller>,
+    configured: Arc<webhooks::Configured>,
 }
 
 impl Default for Admission {
@@ -100,9 +102,10 @@ impl Default for Admission {
                 Arc::new(runtime_class::RuntimeClass),
                 Arc::new(priority::PodPriority),
                 Arc::new(limits::LimitRanges),
-                Arc::new(policy::Policies),
+                Arc::new(policy::Policies::default()),
             ],
             caller: Arc::new(webhooks::Https),
+            configured: Arc::default(),
         }
     }
 }
@@ -123,6 +126,11 @@ impl Admission {
     /// Who brings questions to webhooks.
     pub(crate) fn caller(&self) -> &dyn Caller {
         &*self.caller
+    }
+
+    /// The webhooks as they are stored.
+    pub(crate) fn webhooks(&self) -> &webhooks::Configured {
+        &self.configured
     }
 
     pub(crate) fn mutate(

@@ -15,6 +15,7 @@ use krafla_api::Key;
 use krafla_cel::{Budget, EvalError, Key as CelKey, Map, Program, Type, Value as CelValue};
 use serde_json::{Value, json};
 
+use super::kept::Kept;
 use super::{Operation, Policy, Request};
 use crate::object;
 use crate::status::{Cause, Details, Status};
@@ -36,8 +37,24 @@ pub(crate) fn compile(source: &str) -> Result<Program, krafla_cel::CompileError>
     Program::compile(source, &VARIABLES.map(|name| (name.to_owned(), Type::Dyn)))
 }
 
-/// The policies that are stored.
-pub(super) struct Policies;
+/// The policies that are stored. Their expressions are compiled once.
+#[derive(Default)]
+pub(super) struct Policies {
+    policies: Kept<Compiled>,
+    bindings: Kept<Value>,
+}
+
+/// A policy, and its expressions or why they cannot be used.
+struct Compiled {
+    policy: Value,
+    programs: Result<Programs, String>,
+}
+
+impl Compiled {
+    fn new(policy: Value) -> Compiled {
+        Compiled { programs: Programs::of(&policy), policy }
+    }
+}
 
 impl Policy for Policies {
     fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Status> {
@@ -45,22 +62,21 @@ impl Policy for Policies {
         if *request.resource.names.group == *GROUP {
             return Ok(());
         }
-        for binding in stored(request, BINDINGS) {
+        let bindings = request.api.store().snapshot(&BINDINGS.into());
+        if bindings.entries.is_empty() {
+            return Ok(());
+        }
+        let policies = request.api.store().snapshot(&POLICIES.into());
+        for binding in self.bindings.all(&bindings, |binding| binding) {
             let name = text(&binding, "/spec/policyName");
             let is_denying = object::strings(binding.pointer("/spec/validationActions")).contains(&"Deny");
-            let policy = request.api.store().get(&POLICIES.into(), &Key::new("", name));
-            let policy: Option<Value> = policy.and_then(|entry| serde_json::from_slice(&entry.bytes).ok());
-            if let Some(policy) = policy.filter(|_| is_denying) {
-                Asked { request, object, policy: &policy, binding: &binding }.validate()?;
-            }
+            let Some(entry) = policies.get(&Key::new("", name)).filter(|_| is_denying) else { continue };
+            let Some(compiled) = self.policies.one(&policies, entry, Compiled::new) else { continue };
+            let Compiled { policy, programs } = &*compiled;
+            Asked { request, object, policy, programs, binding: &binding }.validate()?;
         }
         Ok(())
     }
-}
-
-fn stored(request: &Request<'_>, storage: &str) -> Vec<Value> {
-    let snapshot = request.api.store().snapshot(&storage.into());
-    snapshot.entries.values().filter_map(|entry| serde_json::from_slice(&entry.bytes).ok()).collect()
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
@@ -72,6 +88,7 @@ struct Asked<'a> {
     request: &'a Request<'a>,
     object: &'a Value,
     policy: &'a Value,
+    programs: &'a Result<Programs, String>,
     binding: &'a Value,
 }
 
@@ -96,7 +113,7 @@ impl Asked<'_> {
     /// The refusal of the first validation that does not hold, or why none of it can be said.
     fn judge(&self, facts: &Value) -> Result<Option<Status>, String> {
         let mut budget = Budget::new(COST_MAX);
-        let programs = Programs::of(self.policy)?;
+        let programs = self.programs.as_ref().map_err(String::clone)?;
         let mut scope: Vec<(&str, CelValue<'_>)> = Vec::new();
         for name in VARIABLES {
             scope.push((name, CelValue::from_json(object::at(facts, &format!("/{name}")), &Type::Dyn)));
@@ -112,7 +129,7 @@ impl Asked<'_> {
         let mut made = BTreeMap::new();
         for (name, program) in &programs.variables {
             if let Ok(value) = program.evaluate(&scope, &mut budget) {
-                made.insert(CelKey::String((*name).into()), value);
+                made.insert(CelKey::String(name.as_str().into()), value);
             }
             scope.retain(|(name, _)| *name != "variables");
             scope.push(("variables", CelValue::Map(Map::Made(Arc::new(made.clone())))));
@@ -122,9 +139,9 @@ impl Asked<'_> {
                 Ok(CelValue::Bool(true)) => {}
                 Ok(_) => {
                     let message = validation.says(&scope, &mut budget);
-                    return Ok(Some(self.refused(&message, validation.reason)));
+                    return Ok(Some(self.refused(&message, &validation.reason)));
                 }
-                Err(error) => return Err(in_words(validation.source, &error)),
+                Err(error) => return Err(in_words(&validation.source, &error)),
             }
         }
         Ok(None)
@@ -248,46 +265,49 @@ impl Asked<'_> {
 }
 
 /// The expressions of a policy.
-struct Programs<'a> {
-    conditions: Vec<(&'a str, Program)>,
-    variables: Vec<(&'a str, Program)>,
-    validations: Vec<Validation<'a>>,
+struct Programs {
+    /// Each with its source.
+    conditions: Vec<(String, Program)>,
+    /// Each with its name.
+    variables: Vec<(String, Program)>,
+    validations: Vec<Validation>,
 }
 
-struct Validation<'a> {
-    source: &'a str,
+struct Validation {
+    source: String,
     holds: Program,
-    message: &'a str,
+    message: String,
     message_program: Option<Program>,
-    reason: &'a str,
+    reason: String,
 }
 
-impl<'a> Programs<'a> {
-    fn of(policy: &'a Value) -> Result<Programs<'a>, String> {
+impl Programs {
+    fn of(policy: &Value) -> Result<Programs, String> {
         let list = |pointer: &str| object::at(policy, pointer).as_array().map_or(&[][..], Vec::as_slice);
         let read = |source: &str| compile(source).map_err(|error| format!("compilation error: {error}"));
         let mut programs =
             Programs { conditions: Vec::new(), variables: Vec::new(), validations: Vec::new() };
         for condition in list("/spec/matchConditions") {
             let source = text(condition, "/expression");
-            programs.conditions.push((source, read(source)?));
+            programs.conditions.push((source.to_owned(), read(source)?));
         }
         for variable in list("/spec/variables") {
-            programs.variables.push((text(variable, "/name"), read(text(variable, "/expression"))?));
+            let name = text(variable, "/name").to_owned();
+            programs.variables.push((name, read(text(variable, "/expression"))?));
         }
         for validation in list("/spec/validations") {
             let source = text(validation, "/expression");
             programs.validations.push(Validation {
-                source,
+                source: source.to_owned(),
                 holds: read(source)?,
-                message: text(validation, "/message"),
+                message: text(validation, "/message").to_owned(),
                 message_program: match text(validation, "/messageExpression") {
                     "" => None,
                     source => Some(read(source)?),
                 },
                 reason: match text(validation, "/reason") {
-                    "" => "Invalid",
-                    reason => reason,
+                    "" => "Invalid".to_owned(),
+                    reason => reason.to_owned(),
                 },
             });
         }
@@ -295,10 +315,10 @@ impl<'a> Programs<'a> {
     }
 }
 
-impl Validation<'_> {
+impl Validation {
     fn says<'a>(&'a self, scope: &[(&'a str, CelValue<'a>)], budget: &mut Budget) -> String {
         let made = self.message_program.as_ref().and_then(|program| program.evaluate(scope, budget).ok());
-        match (made, self.message) {
+        match (made, self.message.as_str()) {
             (Some(CelValue::String(made)), _)
                 if !made.trim().is_empty() && made.len() <= MESSAGE_BYTES_MAX =>
             {

@@ -43,7 +43,17 @@ impl Api {
         let DeleteOptions { dry_run: is_dry_run, warnings, .. } = options;
         let (operation, subresource) = (Operation::Delete, "");
         let is_dry_run = *is_dry_run;
-        let call = Call { api: self, resource, subresource, operation, old: Some(old), is_dry_run, warnings };
+        let (old_object, configured) = (Some(old), self.admission().webhooks());
+        let call = Call {
+            api: self,
+            resource,
+            subresource,
+            operation,
+            old: old_object,
+            is_dry_run,
+            warnings,
+            configured,
+        };
         let caller = self.admission().caller();
         call.mutate(caller, &mut old.clone()).await?;
         call.validate(caller, old).await
@@ -59,6 +69,7 @@ impl Api {
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
         let WriteOptions { dry_run: is_dry_run, warnings, .. } = options;
         let (subresource, is_dry_run) = (part.subresource(), *is_dry_run);
-        Call { api: self, resource, subresource, operation, old, is_dry_run, warnings }
+        let configured = self.admission().webhooks();
+        Call { api: self, resource, subresource, operation, old, is_dry_run, warnings, configured }
     }
 }

@@ -16,21 +16,31 @@ pub(crate) fn compile(source: &str) -> Result<Program, CompileError> {
     Program::compile(source, &VARIABLES.map(|(name, _)| (name.to_owned(), Type::Dyn)))
 }
 
-/// Whether all conditions hold for the request of a question. One that does not settles it, whatever the others come to.
-pub(super) fn hold(conditions: &[Condition], request: &Value) -> Result<bool, String> {
-    let mut budget = Budget::new(COST_MAX);
-    let mut failure = None;
-    for Condition { name, expression } in conditions {
-        let program = compile(expression).map_err(|error| format!("condition {name:?}: {error}"))?;
-        let scope = VARIABLES
-            .map(|(name, pointer)| (name, CelValue::from_json(object::at(request, pointer), &Type::Dyn)));
-        match program.evaluate(&scope, &mut budget) {
-            Ok(CelValue::Bool(true)) => {}
-            Ok(_) => return Ok(false),
-            Err(error) => failure = Some(format!("condition {name:?}: {error}")),
-        }
+/// The conditions of one webhook, by the names by which messages call them.
+pub(super) struct Conditions(Vec<(String, Result<Program, CompileError>)>);
+
+impl Conditions {
+    pub(super) fn of(conditions: &[Condition]) -> Conditions {
+        let read = |Condition { name, expression }: &Condition| (name.clone(), compile(expression));
+        Conditions(conditions.iter().map(read).collect())
     }
-    failure.map_or(Ok(true), Err)
+
+    /// Whether all of them hold for the request of a question. One that does not settles it, whatever the others come to.
+    pub(super) fn hold(&self, request: &Value) -> Result<bool, String> {
+        let mut budget = Budget::new(COST_MAX);
+        let mut failure = None;
+        for (name, program) in &self.0 {
+            let program = program.as_ref().map_err(|error| format!("condition {name:?}: {error}"))?;
+            let scope = VARIABLES
+                .map(|(name, pointer)| (name, CelValue::from_json(object::at(request, pointer), &Type::Dyn)));
+            match program.evaluate(&scope, &mut budget) {
+                Ok(CelValue::Bool(true)) => {}
+                Ok(_) => return Ok(false),
+                Err(error) => failure = Some(format!("condition {name:?}: {error}")),
+            }
+        }
+        failure.map_or(Ok(true), Err)
+    }
 }
 
 #[cfg(test)]
@@ -44,7 +54,8 @@ mod tests {
             |expression: &&str| Condition { name: "c".into(), expression: (*expression).to_owned() };
         let conditions: Vec<Condition> = expressions.iter().map(condition).collect();
         let request = json!({"operation": "CREATE", "object": {"data": {"k": "v"}}, "oldObject": null});
-        assert_eq!(hold(&conditions, &request), expected.map_err(str::to_owned), "{expressions:?}");
+        let held = Conditions::of(&conditions).hold(&request);
+        assert_eq!(held, expected.map_err(str::to_owned), "{expressions:?}");
     }
 
     #[test]

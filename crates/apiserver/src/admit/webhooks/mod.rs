@@ -18,6 +18,7 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -31,6 +32,8 @@ use serde_json::{Value, json};
 pub use destination::Destination;
 pub(super) use https::Https;
 
+use self::conditions::Conditions;
+use super::kept::Kept;
 use super::{Operation, Warnings};
 use crate::codec;
 use crate::object;
@@ -71,12 +74,34 @@ pub(crate) struct Call<'a> {
     pub is_dry_run: bool,
     /// Where warnings go.
     pub warnings: &'a Warnings,
+    /// The webhooks as they are stored.
+    pub configured: &'a Configured,
+}
+
+/// The webhooks of each stored configuration. Their conditions are compiled once.
+#[derive(Default)]
+pub(crate) struct Configured {
+    mutating: Kept<Vec<Conditional>>,
+    validating: Kept<Vec<Conditional>>,
+}
+
+/// A webhook, and what must hold for it to be asked.
+struct Conditional {
+    hook: Hook,
+    conditions: Conditions,
+}
+
+impl Conditional {
+    fn new(hook: Hook) -> Conditional {
+        Conditional { conditions: Conditions::of(&hook.match_conditions), hook }
+    }
 }
 
 impl Call<'_> {
     /// Has the mutating webhooks change an object, one after the other. Says whether one did.
     pub(crate) async fn mutate(&self, caller: &dyn Caller, object: &mut Value) -> Result<bool, Status> {
         let hooks = self.configured(MUTATING);
+        let hooks: Vec<&Conditional> = hooks.iter().flat_map(|hooks| hooks.iter()).collect();
         let mut last_change = None;
         for (turn, hook) in hooks.iter().enumerate() {
             if self.mutate_by(caller, hook, object).await? {
@@ -84,7 +109,7 @@ impl Call<'_> {
             }
         }
         // Those who ask for it see what was changed after them, once: two webhooks that undo each other must not go on.
-        let again = hooks.iter().take(last_change.unwrap_or(0)).filter(|hook| hook.wants_another_look());
+        let again = hooks.iter().take(last_change.unwrap_or(0)).filter(|hook| hook.hook.wants_another_look());
         for hook in again {
             self.mutate_by(caller, hook, object).await?;
         }
@@ -93,25 +118,31 @@ impl Call<'_> {
 
     /// Asks the validating webhooks about an object.
     pub(crate) async fn validate(&self, caller: &dyn Caller, object: &Value) -> Result<(), Status> {
-        for hook in self.configured(VALIDATING) {
-            self.ask(caller, &hook, object).await?;
+        for hook in self.configured(VALIDATING).iter().flat_map(|hooks| hooks.iter()) {
+            self.ask(caller, hook, object).await?;
         }
         Ok(())
     }
 
     /// All webhooks of one of the two kinds, in order of their configurations' names.
-    fn configured(&self, storage: &str) -> Vec<Hook> {
+    fn configured(&self, storage: &str) -> Vec<Arc<Vec<Conditional>>> {
         if *self.resource.names.group == *CONFIGURATIONS {
             return Vec::new();
         }
         let configurations = self.api.store().snapshot(&storage.into());
-        let read =
-            configurations.entries.values().filter_map(|entry| serde_json::from_slice(&entry.bytes).ok());
-        read.flat_map(|configuration: Value| hooks(&configuration)).collect()
+        let read = |configuration: Value| hooks(&configuration).into_iter().map(Conditional::new).collect();
+        let Configured { mutating, validating } = self.configured;
+        let kept = if storage == MUTATING { mutating } else { validating };
+        kept.all(&configurations, read)
     }
 
     /// Whether a webhook changed the object.
-    async fn mutate_by(&self, caller: &dyn Caller, hook: &Hook, object: &mut Value) -> Result<bool, Status> {
+    async fn mutate_by(
+        &self,
+        caller: &dyn Caller,
+        hook: &Conditional,
+        object: &mut Value,
+    ) -> Result<bool, Status> {
         let Some(Answer { patch: Some(patch), .. }) = self.ask(caller, hook, object).await? else {
             return Ok(false);
         };
@@ -123,7 +154,7 @@ impl Call<'_> {
             }
             Err(why) => Err(Status::internal(&format!(
                 "webhook {:?} sent a patch that does not fit: {why}",
-                hook.name
+                hook.hook.name
             ))),
         }
     }
@@ -143,7 +174,12 @@ impl Call<'_> {
     }
 
     /// Asks one webhook, if the request is its business. No answer is taken for consent only where its configuration says so.
-    async fn ask(&self, caller: &dyn Caller, hook: &Hook, object: &Value) -> Result<Option<Answer>, Status> {
+    async fn ask(
+        &self,
+        caller: &dyn Caller,
+        Conditional { hook, conditions }: &Conditional,
+        object: &Value,
+    ) -> Result<Option<Answer>, Status> {
         let table = self.api.registry().table();
         let versions = self.versions(&table);
         let targets: Vec<Target<'_>> = versions.iter().map(|place| place.target).collect();
@@ -156,7 +192,7 @@ impl Call<'_> {
         let asked = Place { target: *concerned, ..*requested };
         let uid = self.api.env().uid();
         let question = self.question(&uid.0, asked, *requested, object);
-        let answer = match conditions::hold(&hook.match_conditions, object::at(&question, "/request")) {
+        let answer = match conditions.hold(object::at(&question, "/request")) {
             Ok(false) => return Ok(None),
             Ok(true) => self.answer(caller, hook, &uid.0, question.to_string().into()).await,
             Err(why) => Err(why),
