@@ -27,12 +27,22 @@ use crate::store;
 #[derive(Clone)]
 pub struct LocalClient {
     api: Api,
+    manager: Option<String>,
 }
 
 impl LocalClient {
-    /// A client of this server.
+    /// A client of this server that leaves the managers of fields as they are.
     pub fn new(api: Api) -> LocalClient {
-        LocalClient { api }
+        LocalClient { api, manager: None }
+    }
+
+    /// The same as the manager of the fields that it sets.
+    pub fn writing_as(self, manager: &str) -> LocalClient {
+        LocalClient { manager: Some(manager.to_owned()), ..self }
+    }
+
+    fn options(&self) -> WriteOptions {
+        WriteOptions { manager: self.manager.clone(), ..WriteOptions::default() }
     }
 
     fn resource(&self, kind: Kind) -> Result<Arc<Resource>, ClientError> {
@@ -52,7 +62,7 @@ impl LocalClient {
             Step::Patch { key, uid, revision, of_status, patch, .. } => {
                 let part = if *of_status { Part::Status } else { Part::Main };
                 let patch = Patch::Merge(at_revision(patch.clone(), *revision));
-                let options = WriteOptions { uid: Some(uid.clone()), ..WriteOptions::default() };
+                let options = WriteOptions { uid: Some(uid.clone()), ..self.options() };
                 self.api.patch(&resource, key, part, &patch, &options).await
             }
             Step::Delete { key, uid, revision, propagation, grace_seconds, .. } => {
@@ -70,7 +80,7 @@ impl LocalClient {
             Step::Bind { pod, uid, node } => {
                 let binding =
                     json!({"metadata": {"uid": uid.0.as_ref()}, "target": {"kind": "Node", "name": node}});
-                self.api.bind(&resource, pod, &binding, &WriteOptions::default()).await
+                self.api.bind(&resource, pod, &binding, &self.options()).await
             }
         };
         written.map(Written::from).map_err(refusal)
@@ -79,7 +89,7 @@ impl LocalClient {
     async fn create(&self, resource: &Resource, object: &Value) -> Result<Answer, Status> {
         let namespace = object::namespace(object).to_owned();
         let object = codec::normalise(resource, object).map_err(Status::bad_request)?;
-        self.api.create(resource, &namespace, object, &WriteOptions::default()).await
+        self.api.create(resource, &namespace, object, &self.options()).await
     }
 
     /// Draws a key pair beside the work of others: it takes longer than anything else here.

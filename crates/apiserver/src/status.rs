@@ -321,6 +321,11 @@ impl Status {
         Status::new(429, "TooManyRequests", message).with(details)
     }
 
+    /// Something did not happen in time.
+    pub fn timeout(message: impl Into<String>) -> Status {
+        Status::new(504, "Timeout", message)
+    }
+
     /// Something is broken on our side.
     pub fn internal(why: &str) -> Status {
         Status::new(500, "InternalError", format!("Internal error occurred: {why}")).with_cause("", why, "")

@@ -48,6 +48,11 @@ async fn connect(server: &RunningServer) -> TlsStream<TcpStream> {
 async fn ask(server: &RunningServer, token: &str, method: &str, path: &str, body: &str) -> (u16, String) {
     let mut stream = connect(server).await;
     send(&mut stream, token, method, path, body).await;
+    answer(stream).await
+}
+
+/// The code and the rest of an answer.
+async fn answer(mut stream: TlsStream<TcpStream>) -> (u16, String) {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     let code = answer.split(' ').nth(1).unwrap().parse().unwrap();
@@ -55,10 +60,21 @@ async fn ask(server: &RunningServer, token: &str, method: &str, path: &str, body
 }
 
 async fn send(stream: &mut TlsStream<TcpStream>, token: &str, method: &str, path: &str, body: &str) {
+    send_as(stream, "application/json", token, method, path, body).await;
+}
+
+async fn send_as(
+    stream: &mut TlsStream<TcpStream>,
+    content_type: &str,
+    token: &str,
+    method: &str,
+    path: &str,
+    body: &str,
+) {
     let length = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
-         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+         Content-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes()).await.unwrap();
 }
@@ -88,13 +104,92 @@ async fn objects_are_made_listed_and_deleted() {
     server.shutdown().await;
 }
 
+/// One bad request: who sends it how, and what it is told.
+struct Bad<'a> {
+    token: &'a str,
+    request: (&'a str, &'a str),
+    content_type: &'a str,
+    body: String,
+    code: u16,
+    says: &'a str,
+}
+
 #[tokio::test]
-async fn a_body_that_is_too_large_is_not_read() {
+async fn bad_input_is_refused_with_its_code_and_reason() {
+    const JSON: &str = "application/json";
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    const ONE: &str = "/api/v1/namespaces/default/configmaps/a";
     let server = start(None).await;
-    let body = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "x".repeat(3 * 1024 * 1024));
-    let (code, _) =
-        ask(&server, server.token(), "POST", "/api/v1/namespaces/default/configmaps", &body).await;
-    assert_eq!(code, 413);
+    let token = server.token();
+    let create = r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#;
+    assert_eq!(ask(&server, token, "POST", MAPS, create).await.0, 201);
+    let before = ask(&server, token, "GET", MAPS, "").await.1;
+
+    let post = |content_type, body: &str, code, says| {
+        let body = body.to_owned();
+        Bad { token, request: ("POST", MAPS), content_type, body, code, says }
+    };
+    let get = |path, code, says| Bad {
+        token,
+        request: ("GET", path),
+        content_type: JSON,
+        body: String::new(),
+        code,
+        says,
+    };
+    let patch = |content_type, body: String, code, says| Bad {
+        token,
+        request: ("PATCH", ONE),
+        content_type,
+        body,
+        code,
+        says,
+    };
+    let operation = r#"{"op":"test","path":"/data/k","value":"v"}"#;
+    let too_many = format!("[{}{operation}]", format!("{operation},").repeat(10_000));
+    let nested = |depth: usize| format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+    let huge = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "x".repeat(3 * 1024 * 1024));
+    let stale = r#"{"metadata":{"name":"a","resourceVersion":"1"}}"#.to_owned();
+    let cases = [
+        Bad { token: "wrong", ..get(MAPS, 401, "Unauthorized") },
+        post(JSON, &huge, 413, "RequestEntityTooLarge"),
+        post(JSON, &nested(20_000), 400, "BadRequest"),
+        post(JSON, r#"{"metadata":"#, 400, "BadRequest"),
+        post("application/yaml", "metadata: [", 400, "BadRequest"),
+        post("application/vnd.kubernetes.protobuf", "k8s\u{0}nonsense", 400, "BadRequest"),
+        post("application/x-odd", create, 415, "UnsupportedMediaType"),
+        post(JSON, r#"{"kind":"Odd","apiVersion":"v1","metadata":{"name":"b"}}"#, 400, "BadRequest"),
+        post(JSON, r#"{"metadata":{"name":"B/"}}"#, 422, "Invalid"),
+        get("/api/v1/namespaces/default/configmaps?labelSelector=a+in", 400, "BadRequest"),
+        get("/api/v1/namespaces/default/configmaps?fieldSelector=data.k=v", 400, "BadRequest"),
+        get("/api/v1/namespaces/default/configmaps?resourceVersion=odd", 400, "BadRequest"),
+        get("/api/v1/namespaces/default/configmaps?limit=1&continue=odd", 400, "BadRequest"),
+        get("/api/v1/namespaces/default/odds", 404, "NotFound"),
+        get("/api/v1/namespaces/default/configmaps/missing", 404, "NotFound"),
+        Bad { token, request: ("PUT", ONE), content_type: JSON, body: stale, code: 409, says: "Conflict" },
+        patch("application/json-patch+json", too_many, 413, "RequestEntityTooLarge"),
+        patch(
+            "application/json-patch+json",
+            r#"[{"op":"test","path":"/data/k","value":"w"}]"#.to_owned(),
+            422,
+            "Invalid",
+        ),
+        patch("application/merge-patch+json", nested(20_000), 400, "BadRequest"),
+        patch("application/strategic-merge-patch+json", nested(20_000), 400, "BadRequest"),
+        Bad {
+            request: ("PATCH", "/api/v1/namespaces/default/configmaps/a?fieldManager=m"),
+            ..patch("application/apply-patch+yaml", nested(20_000), 400, "BadRequest")
+        },
+    ];
+    for Bad { token, request: (method, path), content_type, body, code, says } in cases {
+        let mut stream = connect(&server).await;
+        send_as(&mut stream, content_type, token, method, path, &body).await;
+        let (answered, status) = answer(stream).await;
+        let sent = body.get(..80).unwrap_or(&body);
+        assert_eq!(answered, code, "{method} {path} {sent}: {status}");
+        assert!(status.contains(&format!(r#""reason":"{says}""#)), "{method} {path} {sent}: {status}");
+    }
+    assert_eq!(ask(&server, token, "GET", MAPS, "").await.1, before, "nothing of it was stored");
     server.shutdown().await;
 }
 

@@ -75,7 +75,10 @@ impl Cluster {
         let tokens = Arc::new(tokens);
         let api = Api::new(store.clone(), Arc::new(SystemEnv), admission);
         api.bootstrap().await.context("the cluster's own objects can not be made")?;
-        let client: Arc<dyn Client> = Arc::new(LocalClient::new(api.clone()));
+        // Everybody writes under a name of their own, as `managedFields` shows it.
+        let client = |manager: &str| -> Arc<dyn Client> {
+            Arc::new(LocalClient::new(api.clone()).writing_as(manager))
+        };
 
         let mut tasks = JoinSet::new();
         tasks.spawn(api.clone().run_namespaces());
@@ -86,17 +89,19 @@ impl Cluster {
         let metrics = Arc::<Metrics>::default();
         let engine = |controllers, name| Engine::new(controllers).counting_in(metrics.clone(), name);
         if config.has_controllers {
-            tasks.spawn(run_engine(client.clone(), engine(krafla_plan::controllers(), "controllers")));
+            let client = client("krafla-controllers");
+            tasks.spawn(run_engine(client, engine(krafla_plan::controllers(), "controllers")));
         }
-        tasks.spawn(run_engine(client.clone(), engine(vec![Box::new(Scheduler::default())], "scheduler")));
+        let scheduler = engine(vec![Box::new(Scheduler::default())], "scheduler");
+        tasks.spawn(run_engine(client("krafla-scheduler"), scheduler));
 
         let (stop_node, stopped) = oneshot::channel();
         let (address, known_address) = watch::channel(None);
         let access = OwnServer { api: api.clone(), tokens: tokens.clone(), address: known_address };
         let access = pods_can_talk.then(|| Arc::new(access) as Arc<dyn ServerAccess>);
-        let node = Arc::new(Node::new(client.clone(), node_config(&config)?, access));
+        let node = Arc::new(Node::new(client("krafla-node"), node_config(&config)?, access));
         let (running, simulated) = (node.clone(), config.simulate.clone());
-        let pods_of = client.clone();
+        let pods_of = client("krafla-node");
         let node_task = tokio::spawn(async move {
             let stopped = async {
                 let _ = stopped.await;
@@ -106,6 +111,7 @@ impl Cluster {
                 None => running.run(stopped).await,
             }
         });
+        let client = client("krafla");
         Ok(Cluster { client, node, api, store, metrics, tasks, node_task, stop_node, tokens, address })
     }
 

@@ -1,5 +1,7 @@
 //! Bodies of requests and answers.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
@@ -22,14 +24,18 @@ pub(super) const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// How much is gathered before it is sent.
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Reads the whole body of a request.
-pub(super) async fn read(body: Incoming) -> Result<Bytes, Status> {
-    match Limited::new(body, BODY_BYTES_MAX).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+/// Reads the whole body of a request, which must arrive within a time: as long as it is awaited, nobody else is served
+/// in its place.
+pub(super) async fn read(body: Incoming, within: Duration) -> Result<Bytes, Status> {
+    match tokio::time::timeout(within, Limited::new(body, BODY_BYTES_MAX).collect()).await {
+        Err(_) => Err(Status::timeout(format!("the body of the request did not arrive within {within:?}"))),
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
             Err(Status::too_large(BODY_BYTES_MAX))
         }
-        Err(error) => Err(Status::bad_request(format!("the body of the request could not be read: {error}"))),
+        Ok(Err(error)) => {
+            Err(Status::bad_request(format!("the body of the request could not be read: {error}")))
+        }
     }
 }
 

@@ -36,7 +36,7 @@ mod watches;
 mod write_options;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
@@ -67,6 +67,8 @@ use query::Query;
 
 /// How many requests may be worked on at once; watches and followed logs do not count.
 const IN_FLIGHT_MAX: usize = 1000;
+/// How long the body of a request may take to arrive.
+const BODY_WITHIN: Duration = Duration::from_secs(60);
 
 /// What every request needs.
 pub(crate) struct Context {
@@ -76,6 +78,8 @@ pub(crate) struct Context {
     address: String,
     pod_access: Option<Arc<dyn PodAccess>>,
     in_flight: Semaphore,
+    /// How long the body of a request may take to arrive.
+    body_within: Duration,
     metrics: Metrics,
     /// What the controllers beside the server count.
     controllers: Option<Arc<krafla_runtime::metrics::Metrics>>,
@@ -192,7 +196,11 @@ impl Context {
         if action == Action::Exec {
             return self.exec(&resource, asked);
         }
-        let body = if asked.method == Method::GET { Bytes::new() } else { body::read(incoming).await? };
+        let body = if asked.method == Method::GET {
+            Bytes::new()
+        } else {
+            body::read(incoming, self.body_within).await?
+        };
         let content_type = header(&asked.headers, CONTENT_TYPE.as_str()).unwrap_or_default();
         let user_agent = header(&asked.headers, USER_AGENT.as_str()).unwrap_or_default();
         let Asked { path, query, user, .. } = asked;
@@ -356,3 +364,6 @@ fn header(headers: &HeaderMap, name: &str) -> Option<String> {
     let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
     if values.is_empty() { None } else { Some(values.join(",")) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use super::auth::Credentials;
 use super::certificates::Identity;
 use super::metrics::Metrics;
-use super::{Context, IN_FLIGHT_MAX, PodAccess, stopped};
+use super::{BODY_WITHIN, Context, IN_FLIGHT_MAX, PodAccess, stopped};
 use crate::ops::Api;
 use crate::tokens::Tokens;
 
@@ -98,6 +98,7 @@ pub async fn serve(
         address: address.to_string(),
         pod_access: config.pod_access,
         in_flight: Semaphore::new(IN_FLIGHT_MAX),
+        body_within: BODY_WITHIN,
         metrics: Metrics::new(),
         controllers: config.controllers,
         stopping,

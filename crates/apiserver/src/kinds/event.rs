@@ -15,7 +15,7 @@ const NOTE_BYTES_MAX: usize = 1024;
 const WORD_BYTES_MAX: usize = 128;
 
 /// Fields of `events.k8s.io/v1`, and what `v1` calls them.
-const FIELDS: [(&str, &str); 7] = [
+pub const FIELDS: [(&str, &str); 7] = [
     ("deprecatedCount", "count"),
     ("deprecatedFirstTimestamp", "firstTimestamp"),
     ("deprecatedLastTimestamp", "lastTimestamp"),

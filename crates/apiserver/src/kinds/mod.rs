@@ -7,6 +7,7 @@
 //! ```
 
 pub mod admission_policy;
+pub mod autoscaler;
 pub mod config;
 pub mod crd;
 pub mod custom;

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::{Api, Part, WriteOptions};
+use crate::kinds;
 use crate::registry::Resource;
 use crate::schema::apply::{Merges, Writer};
 
@@ -33,8 +34,7 @@ impl Api {
         (old, new): (Option<&Value>, &Value),
         options: &WriteOptions,
     ) -> Vec<Value> {
-        // Finding managers costs as much as the rest of a write, and this program writes more than all clients together.
-        // What it sets is nobody's: a later apply takes it over without a conflict.
+        // What the server sets of its own accord is nobody's: a later apply takes it over without a conflict.
         let is_own = options.manager.is_none() && ownership == Ownership::Tracked;
         let ownership = if is_own { Ownership::Kept } else { ownership };
         match (ownership, resource.merges()) {
@@ -60,6 +60,7 @@ impl Api {
             api_version: &resource.names.api_version(),
             now: &self.env().now().to_string(),
             ignored: ignored(resource, part),
+            renamed: &renamed(resource),
         })
     }
 }
@@ -91,6 +92,21 @@ impl Resource {
 fn named_in(object: Option<&Value>) -> Vec<Value> {
     let managers = object.and_then(|object| object.pointer("/metadata/managedFields"));
     managers.and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+/// The fields that a kind's other version calls otherwise.
+fn renamed(resource: &Resource) -> Vec<(&'static str, &'static str)> {
+    let names = &resource.names;
+    let (fields, is_stored): (&[(&str, &str)], bool) = match (&*names.group, &*names.version, &*names.kind) {
+        ("", _, "Event") => (&kinds::event::FIELDS, true),
+        ("events.k8s.io", _, "Event") => (&kinds::event::FIELDS, false),
+        ("autoscaling", version, _) => (&kinds::autoscaler::FIELDS, version == "v2"),
+        _ => (&[], true),
+    };
+    fields
+        .iter()
+        .map(|(shown, stored)| if is_stored { (*stored, *shown) } else { (*shown, *stored) })
+        .collect()
 }
 
 /// The fields that a write to this part cannot set.

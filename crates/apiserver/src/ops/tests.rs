@@ -1,7 +1,9 @@
 //! What requests mean, told as stories. No runtime is needed: every future of a store in memory is ready at once.
 
+mod autoscalers;
 mod definitions;
 mod events;
+mod hostile;
 mod policies;
 mod services;
 

@@ -205,7 +205,16 @@ fn workloads() -> Vec<Row> {
         Row::new("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
             .short("hpa")
             .in_all()
-            .status(),
+            .status()
+            .columns(table::AUTOSCALER)
+            .rules(kinds::autoscaler::Autoscaler::V2),
+        Row::new("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+            .short("hpa")
+            .in_all()
+            .status()
+            .columns(table::AUTOSCALER)
+            .stored_as(("autoscaling", "v2"), kinds::autoscaler::conversion())
+            .rules(kinds::autoscaler::Autoscaler::V1),
         Row::new("batch", "v1", "CronJob", "cronjobs")
             .short("cj")
             .in_all()

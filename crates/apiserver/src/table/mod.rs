@@ -3,6 +3,7 @@
 //! The server makes the rows, so that every client shows the same columns. Built-in kinds have a function that makes the
 //! cells; kinds of a CRD have paths into the object.
 
+mod autoscaler;
 mod builtin;
 mod cluster;
 mod human;
@@ -14,6 +15,7 @@ use std::borrow::Cow;
 use krafla_api::Time;
 use serde_json::{Map, Value, json};
 
+pub use autoscaler::AUTOSCALER;
 pub use builtin::*;
 pub use cluster::*;
 pub use human::age;

@@ -111,6 +111,20 @@ fn a_second_start_on_the_same_data_directory_is_refused() {
 }
 
 #[test]
+fn a_damaged_data_directory_is_named_with_the_remedy_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store.redb");
+    std::fs::write(&store, "dear diary").unwrap();
+    let output =
+        krafla().args(["up", "--listen", "127.0.0.1:0", "--data-dir"]).arg(dir.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let message = text(&output.stderr);
+    assert!(message.contains(&format!("{} is damaged", store.display())), "{message}");
+    assert!(message.contains("move it away to start empty"), "{message}");
+    assert_eq!(std::fs::read_to_string(&store).unwrap(), "dear diary");
+}
+
+#[test]
 fn an_address_in_use_is_told_once() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

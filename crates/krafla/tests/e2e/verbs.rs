@@ -1,6 +1,6 @@
 //! The verbs of kubectl, one after the other.
 
-use crate::support::{Up, text};
+use crate::support::{Up, job, text};
 
 fn config(value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata: {{key: {value}}}\n")
@@ -134,4 +134,43 @@ fn what_there_is_is_told_and_explained() {
     assert!(up.kubectl_ok(&["explain", "vcjob.spec"]).contains("minAvailable"));
     assert_eq!(up.kubectl_ok(&["auth", "can-i", "create", "pods"]), "yes\n");
     assert!(up.kubectl_ok(&["auth", "whoami"]).contains("krafla:admin"));
+}
+
+#[test]
+fn a_deployment_gets_an_autoscaler_that_both_versions_show() {
+    let up = Up::start();
+    up.kubectl_ok(&["create", "deployment", "web", "--image=any"]);
+    let made = up.kubectl_ok(&["autoscale", "deployment", "web", "--max=3", "--cpu=70%"]);
+    assert_eq!(made, "horizontalpodautoscaler.autoscaling/web autoscaled\n");
+    let shown = squeezed(&up.kubectl_ok(&["get", "hpa"]));
+    assert_eq!(shown[0], "NAME REFERENCE TARGETS MINPODS MAXPODS REPLICAS AGE");
+    assert!(shown[1].starts_with("web Deployment/web cpu: <unknown>/70% 1 3 0 "), "{shown:?}");
+    let older = "horizontalpodautoscalers.v1.autoscaling/web";
+    assert_eq!(up.field(older, "{.spec.targetCPUUtilizationPercentage}"), "70");
+    let described = up.kubectl_ok(&["describe", "hpa", "web"]);
+    assert!(described.contains("Deployment/web"), "{described}");
+}
+
+#[test]
+fn everybody_writes_under_a_name() {
+    let up = Up::start();
+    up.apply(&job("a", 1, "sleep 600", ""));
+    up.wait_for("vcjob/a", "{.status.state.phase}", "Running");
+    let managers = |object: &str| {
+        let managers = up.kubectl_ok(&[
+            "get",
+            object,
+            "--show-managed-fields",
+            "-o",
+            "jsonpath={.metadata.managedFields[*].manager}",
+        ]);
+        let mut managers: Vec<String> = managers.split(' ').map(str::to_owned).collect();
+        managers.sort();
+        managers.dedup();
+        managers
+    };
+    assert_eq!(managers("vcjob/a"), ["krafla-controllers", "kubectl-client-side-apply"]);
+    assert_eq!(managers("pod/a-work-0"), ["krafla-controllers", "krafla-node"]);
+    let pod_group = up.kubectl_ok(&["get", "podgroup", "-o", "name"]);
+    assert_eq!(managers(pod_group.trim()), ["krafla-controllers", "krafla-scheduler"]);
 }

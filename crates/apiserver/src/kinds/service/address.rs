@@ -135,9 +135,9 @@ fn refuse_ports(taken: &Taken, own: &Taken, spec: &Map<String, Value>) -> Vec<Fi
         let asked = port["nodePort"].as_i64().filter(|asked| *asked != 0)?;
         let (first, last) = NODE_PORTS.into_inner();
         let why = match node_port(port).filter(|asked| NODE_PORTS.contains(asked)) {
-            None => format!(
-                "provided port is not in the valid range. The range of valid ports is {first}-{last}"
-            ),
+            None => {
+                format!("provided port is not in the valid range. The range of valid ports is {first}-{last}")
+            }
             Some(asked) if taken.ports.contains(&asked) && !own.ports.contains(&asked) => {
                 "provided port is already allocated".to_owned()
             }

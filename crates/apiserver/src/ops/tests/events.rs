@@ -70,3 +70,51 @@ fn a_patch_speaks_the_words_of_its_group() {
     cluster.patch(Kind::Event, "e", Part::Main, json!({"message": "other"})).unwrap();
     assert_eq!(cluster.get(Kind::Event, "e").unwrap()["message"], "other");
 }
+
+#[test]
+fn who_writes_through_one_group_takes_fields_from_who_wrote_through_the_other() {
+    let cluster = Cluster::new();
+    create_through_new_group(&cluster);
+    let managers = |event: &Value| -> Vec<String> {
+        let entries = event["metadata"]["managedFields"].as_array().unwrap().iter();
+        let shown = entries.map(|entry| {
+            let fields: Vec<&str> = entry["fieldsV1"]
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(|key| key.trim_start_matches("f:"))
+                .collect();
+            format!("{} {}: {}", entry["manager"], entry["apiVersion"], fields.join(" "))
+        });
+        shown.collect()
+    };
+    let before = cluster.get(Kind::Event, "e").unwrap();
+    expect![[r#"
+        [
+            "\"me\" \"events.k8s.io/v1\": action eventTime note reason regarding reportingController reportingInstance type",
+        ]
+    "#]]
+    .assert_debug_eq(&managers(&before));
+    let patch = Patch::Merge(json!({"message": "better"}));
+    let options = WriteOptions { manager: Some("other".into()), ..WriteOptions::default() };
+    let (core, key) = (cluster.resource(Kind::Event), key(Kind::Event, "e"));
+    cluster.0.patch(&core, &key, Part::Main, &patch, &options).now_or_never().unwrap().unwrap();
+    let after = cluster.get(Kind::Event, "e").unwrap();
+    expect![[r#"
+        [
+            "\"me\" \"events.k8s.io/v1\": action eventTime reason regarding reportingController reportingInstance type",
+            "\"other\" \"v1\": message",
+        ]
+    "#]]
+    .assert_debug_eq(&managers(&after));
+    // An apply through the new group meets the owner of the message there, by the name that it has there.
+    let object = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "note": "best",
+        "metadata": {"name": "e", "namespace": "default"}});
+    let applied = Applied { object, is_forced: false };
+    let (new, options) = (new_group(&cluster), WriteOptions { manager: Some("third".into()), ..options });
+    let applied = cluster.0.apply(&new, &key, Part::Main, &applied, &options);
+    says(
+        &applied.now_or_never().unwrap().unwrap_err(),
+        expect![[r#"409 Conflict: Apply failed with 1 conflict: conflict with "other" using v1: .message"#]],
+    );
+}

@@ -79,7 +79,9 @@ fn an_address_is_free_again_when_its_service_is_gone_or_was_never_stored() {
     assert_eq!(external["spec"].get("clusterIP"), None);
     cluster.create(Kind::Service, service("c", asked())).unwrap();
     says(
-        &cluster.patch(Kind::Service, "c", Part::Main, json!({"spec": {"clusterIP": "10.250.0.8"}})).unwrap_err(),
+        &cluster
+            .patch(Kind::Service, "c", Part::Main, json!({"spec": {"clusterIP": "10.250.0.8"}}))
+            .unwrap_err(),
         expect![[
             r#"422 Invalid: Service "c" is invalid: spec.clusterIPs[0]: Invalid value: ["10.250.0.8"]: may not change once set"#
         ]],

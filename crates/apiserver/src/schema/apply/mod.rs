@@ -47,6 +47,8 @@ pub struct Writer<'a> {
     pub now: &'a str,
     /// The fields that this way of writing cannot set, such as `status` of the object itself.
     pub ignored: &'a [&'a [&'a str]],
+    /// The fields that the kind's other version calls otherwise: dotted paths of this version and of that one.
+    pub renamed: &'a [(&'a str, &'a str)],
 }
 
 /// Why an apply is refused.
@@ -231,22 +233,33 @@ fn take_over(
     let ignored = FieldSet::of_fields(how.ignored);
     removed.subtract_all_below(&ignored);
     changed.subtract_all_below(&ignored);
+    // Whoever wrote through the kind's other version owns fields by the names that they have there.
+    let elsewhere = [&changed, &removed].map(|fields| fields.renamed(how.renamed));
+    let known_as = |owned: &Owned| match owned.api_version == how.api_version {
+        true => [&changed, &removed],
+        false => elsewhere.each_ref(),
+    };
     if !is_forced {
-        refuse_conflicts(managed, writer, &changed)?;
+        refuse_conflicts(managed, writer, |owned| known_as(owned)[0])?;
     }
     for (_, owned) in managed.iter_mut().filter(|(manager, _)| *manager != writer) {
-        owned.fields.subtract(&changed);
-        owned.fields.subtract(&removed);
+        for fields in known_as(owned) {
+            owned.fields.subtract(fields);
+        }
     }
     managed.retain(|_, owned| !owned.fields.is_empty());
     Ok(changed)
 }
 
-fn refuse_conflicts(managed: &Managed, writer: &Manager, changed: &FieldSet) -> Result<(), Refused> {
+fn refuse_conflicts<'a>(
+    managed: &Managed,
+    writer: &Manager,
+    changed: impl Fn(&Owned) -> &'a FieldSet,
+) -> Result<(), Refused> {
     let others = managed.iter().filter(|(manager, _)| *manager != writer);
     let conflicts: Vec<Conflict> = others
         .flat_map(|(manager, owned)| {
-            let fields = owned.fields.intersection(changed).shown_paths();
+            let fields = owned.fields.intersection(changed(owned)).shown_paths();
             fields.into_iter().map(|field| Conflict { manager: manager.to_string(), field })
         })
         .collect();

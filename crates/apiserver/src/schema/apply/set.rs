@@ -232,6 +232,33 @@ impl FieldSet {
         FieldSet { nodes: nodes.collect() }
     }
 
+    /// The set with other names: pairs of dotted paths of plain fields, as they are called here and there.
+    pub(super) fn renamed(&self, names: &[(&str, &str)]) -> FieldSet {
+        let mut set = self.clone();
+        let moved: Vec<_> = names.iter().filter_map(|(here, there)| Some((there, set.take(here)?))).collect();
+        for (there, node) in moved {
+            set.put(there, node);
+        }
+        set
+    }
+
+    /// Takes what the set says of a field and its inside out of it.
+    fn take(&mut self, path: &str) -> Option<Node> {
+        let Some((first, rest)) = path.split_once('.') else {
+            let place = self.place(&field_step(path)).ok()?;
+            return Some(self.nodes.remove(place).1);
+        };
+        let place = self.place(&field_step(first)).ok()?;
+        self.nodes.get_mut(place)?.1.below.take(rest)
+    }
+
+    fn put(&mut self, path: &str, node: Node) {
+        let Some((first, rest)) = path.split_once('.') else { return self.attach(field_step(path), node) };
+        let mut way = Node::default();
+        way.below.put(rest, node);
+        self.attach(field_step(first), way);
+    }
+
     /// All paths, as messages show them.
     pub(super) fn shown_paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
@@ -288,6 +315,21 @@ mod tests {
         assert_eq!(FieldSet::from_value(&json!({"f:a": 1})), None);
         let paths = [".spec.ports[port=80]", ".spec.ports[port=80].name", ".spec.type"];
         assert_eq!(set(written).shown_paths(), paths);
+    }
+
+    #[test]
+    fn a_set_can_be_told_with_other_names() {
+        let names = [("note", "message"), ("spec.a", "spec.b"), ("missing", "x")];
+        let told = set(json!({"f:note": {}, "f:kept": {}, "f:spec": {".": {}, "f:a": {"f:deep": {}}}}));
+        assert_eq!(
+            told.renamed(&names).into_value(),
+            json!({"f:message": {}, "f:kept": {}, "f:spec": {".": {}, "f:b": {"f:deep": {}}}}),
+        );
+        // A name may be another's old one.
+        let swap = [("a", "b"), ("b", "a")];
+        let told = set(json!({"f:a": {"f:was-a": {}}, "f:b": {"f:was-b": {}}}));
+        let swapped = json!({"f:b": {"f:was-a": {}}, "f:a": {"f:was-b": {}}});
+        assert_eq!(told.renamed(&swap).into_value(), swapped);
     }
 
     #[test]

@@ -44,7 +44,14 @@ impl Target {
         let has_status = !self.key.starts_with("configmaps");
         let ignored: &[&[&str]] =
             if has_status && !self.key.starts_with("podgroups") { &[&["status"]] } else { &[] };
-        Writer { manager: &self.manager, subresource: "", api_version: &self.api_version, now: NOW, ignored }
+        Writer {
+            manager: &self.manager,
+            subresource: "",
+            api_version: &self.api_version,
+            now: NOW,
+            ignored,
+            renamed: &[],
+        }
     }
 
     /// The object with the managers that an update leaves.
