@@ -29,6 +29,7 @@ impl PodAccess for NodeAccess {
             since_seconds: options.since_seconds,
             timestamps: options.timestamps,
             limit_bytes: options.limit_bytes,
+            stream: None,
         };
         Box::pin(async move {
             let logs = self.0.logs(&pod.namespace, &pod.name, Some(container), options).await;

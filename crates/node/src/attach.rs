@@ -18,6 +18,7 @@ use crate::agent::{Node, Shared};
 use crate::container::ContainerId;
 use crate::exec::{ExecError, Output, Session};
 use crate::logs::LogOptions;
+use crate::supervisor::log_file::Stream;
 use crate::supervisor::protocol::Request;
 
 impl Node {
@@ -31,22 +32,32 @@ impl Node {
             return Err(ExecError::NotRunning { pod: pod.to_owned(), container: container.to_owned() });
         };
         // What it writes from now on: it is read from before anything is written to it.
-        let from_now_on = LogOptions { follow: true, tail_lines: Some(0), ..LogOptions::default() };
-        let log = self.logs(namespace, pod, Some(container), from_now_on).await;
-        let log = log.map_err(|error| ExecError::NotStarted(error.to_string()))?;
+        let follow = async |stream| {
+            let from_now_on = LogOptions {
+                follow: true,
+                tail_lines: Some(0),
+                stream: Some(stream),
+                ..LogOptions::default()
+            };
+            let log = self.logs(namespace, pod, Some(container), from_now_on).await;
+            let log = log.map_err(|error| ExecError::NotStarted(error.to_string()))?;
+            Ok::<_, ExecError>(log.scan((), |(), piece| std::future::ready(piece.ok())))
+        };
+        let stdout = follow(Stream::Stdout).await?.map(Output::Stdout);
+        let stderr = follow(Stream::Stderr).await?.map(Output::Stderr);
         let (shared, id) = (self.shared.clone(), running.id.clone());
         let stdin = Input::open(&shared, &id, spec.stdin_once);
         let resize = spec.tty.then(|| -> Box<dyn Fn(u16, u16) + Send + Sync> {
             Box::new(move |columns, rows| shared.link.send(Request::Resize { id: id.clone(), columns, rows }))
         });
-        // The session is over when the log is, which is when the container has ended.
+        // The session is over when both logs are, which is when the container has ended.
         let (ended, end) = oneshot::channel();
         let last = stream::once(async move {
             // Nobody is interested any more if this can not be sent.
             let _ = ended.send(0);
             Output::Stdout(Bytes::new())
         });
-        let output = log.scan((), |(), piece| std::future::ready(piece.ok())).map(Output::Stdout).chain(last);
+        let output = stream::select(stdout, stderr).chain(last);
         let end = Box::pin(async move { Ok(end.await.unwrap_or(0)) });
         Ok(Session { stdin, output: output.boxed(), resize, end })
     }

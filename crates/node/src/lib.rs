@@ -34,3 +34,4 @@ pub use agent::{Node, NodeConfig, capacity};
 pub use exec::{ExecError, ExecOptions, Output, Session};
 pub use logs::{LogError, LogOptions, LogStream};
 pub use supervisor::Mode;
+pub use supervisor::log_file::Stream;

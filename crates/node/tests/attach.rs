@@ -116,3 +116,20 @@ async fn a_terminal_has_a_size_and_shows_what_is_typed() {
     read_to_end(session).await;
     node.stop().await;
 }
+
+#[tokio::test]
+async fn the_two_outputs_are_told_apart() {
+    let script = "read x; echo out; echo err >&2; printf more";
+    let (_machine, node) = machine_with_pod(script, json!({"stdin": true})).await;
+    let mut session = attach(&node).await;
+    write(&mut session, "go\n").await;
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    while let Some(output) = session.output.next().await {
+        match output {
+            Output::Stdout(data) => stdout.extend(data),
+            Output::Stderr(data) => stderr.extend(data),
+        }
+    }
+    assert_eq!((stdout.as_slice(), stderr.as_slice()), (&b"out\nmore"[..], &b"err\n"[..]));
+    node.stop().await;
+}

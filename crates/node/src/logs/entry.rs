@@ -2,10 +2,13 @@
 
 use jiff::Timestamp;
 
+use crate::supervisor::log_file::Stream;
+
 /// One entry of a log file: `<time> <stream> <tag> <text>`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Entry<'a> {
     time: &'a str,
+    stream: &'a [u8],
     /// Whether the line goes on in the next entry of its stream.
     is_partial: bool,
     text: &'a [u8],
@@ -15,8 +18,8 @@ impl<'a> Entry<'a> {
     /// Reads an entry without its line end; none if it is not one.
     pub(super) fn parse(line: &'a [u8]) -> Option<Entry<'a>> {
         let mut parts = line.splitn(4, |byte| *byte == b' ');
-        let (time, _stream, tag, text) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-        Some(Entry { time: std::str::from_utf8(time).ok()?, is_partial: tag == b"P", text })
+        let (time, stream, tag, text) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        Some(Entry { time: std::str::from_utf8(time).ok()?, stream, is_partial: tag == b"P", text })
     }
 
     fn is_before(&self, since: Timestamp) -> bool {
@@ -42,13 +45,19 @@ pub(super) struct Printer {
     since: Option<Timestamp>,
     has_timestamps: bool,
     bytes_left: Option<u64>,
+    stream: Option<Stream>,
     /// Whether the next entry begins a line.
     is_at_start: bool,
 }
 
 impl Printer {
     pub(super) fn new(since: Option<Timestamp>, has_timestamps: bool, limit_bytes: Option<u64>) -> Printer {
-        Printer { since, has_timestamps, bytes_left: limit_bytes, is_at_start: true }
+        Printer { since, has_timestamps, bytes_left: limit_bytes, stream: None, is_at_start: true }
+    }
+
+    /// Prints what was written to one stream, if one is named.
+    pub(super) fn only(self, stream: Option<Stream>) -> Printer {
+        Printer { stream, ..self }
     }
 
     /// Whether as much has been printed as may be.
@@ -59,7 +68,8 @@ impl Printer {
     /// Prints one entry. What is not an entry is left out: the file may have been cut by a full disk.
     pub(super) fn print(&mut self, line: &[u8], into: &mut Vec<u8>) {
         let Some(entry) = Entry::parse(line) else { return };
-        if self.since.is_some_and(|since| entry.is_before(since)) {
+        let is_of_another = self.stream.is_some_and(|stream| entry.stream != stream.name().as_bytes());
+        if is_of_another || self.since.is_some_and(|since| entry.is_before(since)) {
             return;
         }
         let begin = into.len();
@@ -112,6 +122,16 @@ garbage
             two
             three"#]],
         );
+    }
+
+    #[test]
+    fn one_stream_can_be_told_from_the_other() {
+        for (stream, expected) in [(Stream::Stdout, "one\nthree"), (Stream::Stderr, "two\n")] {
+            let mut printer = Printer::new(None, false, None).only(Some(stream));
+            let mut printed = Vec::new();
+            LOG.lines().for_each(|line| printer.print(line.as_bytes(), &mut printed));
+            assert_eq!(String::from_utf8(printed).unwrap(), expected);
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use krafla_api::{Key, Time};
 use crate::agent::{Node, Shared, View};
 use crate::container::ContainerId;
 use crate::pod::Container;
+use crate::supervisor::log_file::Stream;
 use entry::Printer;
 pub(crate) use entry::last_lines;
 use segments::{CHUNK_BYTES, Segments};
@@ -35,6 +36,8 @@ pub struct LogOptions {
     pub timestamps: bool,
     /// No more than so many bytes.
     pub limit_bytes: Option<u64>,
+    /// Only what was written to this stream.
+    pub stream: Option<Stream>,
 }
 
 /// Why there is no log. The words are those of a kubelet and a server.
@@ -108,7 +111,8 @@ impl Node {
             log.seek_tail(n_lines).await.map_err(unreadable)?;
         }
         let printer =
-            Printer::new(since(&options, Timestamp::now()), options.timestamps, options.limit_bytes);
+            Printer::new(since(&options, Timestamp::now()), options.timestamps, options.limit_bytes)
+                .only(options.stream);
         let following = options.follow.then(|| Following::new(self.shared.clone(), id));
         Ok(stream::unfold(Reader { log, printer, following, rest: Vec::new() }, Reader::next).boxed())
     }

@@ -19,13 +19,16 @@ const FILES_MAX: u32 = 5;
 
 /// Which of the two standard streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stream {
+pub enum Stream {
+    /// Standard output, and all that is written to a terminal.
     Stdout,
+    /// Standard error.
     Stderr,
 }
 
 impl Stream {
-    const fn name(self) -> &'static str {
+    /// As it stands in a log.
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Stream::Stdout => "stdout",
             Stream::Stderr => "stderr",
