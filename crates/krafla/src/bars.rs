@@ -23,6 +23,8 @@ pub(crate) struct View {
     pub(crate) steps: Vec<StepView>,
     /// What it waits for, in a sentence.
     pub(crate) waits_for: Option<String>,
+    /// How long it took, once it has ended.
+    pub(crate) ended_after: Option<Duration>,
 }
 
 /// A task as it is shown: how many pods it wants, and how they are.
@@ -90,7 +92,7 @@ pub(crate) fn render(views: &[View], elapsed: Duration, [width, height]: [usize;
     let name_width = views.iter().flat_map(|view| &view.tasks).map(|task| task.name.chars().count()).max();
     let mut lines = Vec::new();
     for view in views {
-        lines.push(format!("{} ({})", view.title, time(elapsed)));
+        lines.push(format!("{} ({})", view.title, time(view.ended_after.unwrap_or(elapsed))));
         lines.extend(view.tasks.iter().map(|task| task_line(task, name_width.unwrap_or(0), width)));
         lines.extend(steps::lines(&view.steps));
         lines.extend(view.waits_for.iter().map(|reason| format!("  waiting: {reason}")));
@@ -213,6 +215,23 @@ mod tests {
                   work  ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░  0 of 3 succeeded
                   waiting: there is not enough cpu
             "#]],
+        );
+    }
+
+    #[test]
+    fn the_time_of_what_has_ended_stands_still() {
+        let ended = View {
+            title: "hello: Completed".to_owned(),
+            ended_after: Some(Duration::from_secs(2)),
+            ..View::default()
+        };
+        check(
+            ended,
+            60.0,
+            60,
+            expect![[r#"
+            hello: Completed (2.0 s)
+        "#]],
         );
     }
 

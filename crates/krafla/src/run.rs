@@ -118,9 +118,15 @@ struct Followed {
     uid: Uid,
     /// As it was last seen.
     seen: Option<Object>,
+    /// How long after the beginning of the run it was seen to have ended.
+    ended_after: Option<Duration>,
 }
 
 impl Followed {
+    fn new(uid: Uid) -> Followed {
+        Followed { uid, seen: None, ended_after: None }
+    }
+
     fn has_ended(&self) -> bool {
         self.seen.as_ref().and_then(progress::end).is_some()
     }
@@ -161,7 +167,7 @@ impl Run<'_> {
             self.screen.line(&format!("{}/{} {}", kind.info().singular, key.name, submitted.done));
             if FOLLOWED.contains(&kind) {
                 self.jobs.extend(job_keys(&manifest, &key));
-                self.followed.insert((kind, key), Followed { uid: submitted.uid, seen: None });
+                self.followed.insert((kind, key), Followed::new(submitted.uid));
             }
         }
         Ok(())
@@ -212,7 +218,7 @@ impl Run<'_> {
         let cron_job = maker(job).filter(|maker| self.followed.contains_key(&(Kind::CronJob, maker.clone())));
         if cron_job.is_some_and(|cron_job| !self.has_run(&cron_job)) {
             self.jobs.push(job.meta.key.clone());
-            let run = Followed { uid: job.meta.uid.clone(), seen: None };
+            let run = Followed::new(job.meta.uid.clone());
             self.followed.entry((Kind::Job, job.meta.key.clone())).or_insert(run);
         }
     }
@@ -244,6 +250,9 @@ impl Run<'_> {
         }
         let before = followed.seen.as_ref().map(progress::news);
         let now = followed.seen.insert(object);
+        if progress::end(now).is_some() {
+            followed.ended_after.get_or_insert_with(|| self.started.elapsed());
+        }
         if before.as_ref() != Some(&progress::news(now)) && !is_new(now) && !self.screen.is_live() {
             let seconds = self.started.elapsed().as_secs_f64();
             self.screen.line(&format!("{} ({seconds:.2} s)", progress::line(now)));
@@ -270,7 +279,8 @@ impl Run<'_> {
         }
         let views = self.followed.iter().map(|((kind, key), followed)| {
             let reason = if followed.has_ended() { None } else { self.reason(*kind, key) };
-            View::of(&key.name, followed.seen.as_ref(), reason)
+            let view = View::of(&key.name, followed.seen.as_ref(), reason);
+            View { ended_after: followed.ended_after, ..view }
         });
         let views: Vec<View> = views.collect();
         self.screen.draw(bars::render(&views, self.started.elapsed(), self.screen.size()));
