@@ -12,6 +12,7 @@ use crate::apply::{Applied, Failure};
 use crate::barrier::Barrier;
 use crate::cache::{Cache, Change, OutdatedList};
 use crate::client::{ClientError, Event, Listed};
+use crate::counters::Counters;
 use crate::events::{Remark, refusal};
 use crate::inquiry::{Inquiries, Inquiry};
 use crate::metrics::{Metrics, Reconciled};
@@ -22,12 +23,6 @@ use crate::rest::Rests;
 /// a decision without them could create pods for a job that it has itself just stopped. A watch that hangs is for the
 /// client to notice and to open anew.
 const BARRIER_PATIENCE: Duration = Duration::from_secs(30);
-
-/// How long a status in which only counters changed waits for more of the same: longer with many children, of which there is
-/// news for a longer time.
-const COUNTERS_WAIT: Duration = Duration::from_millis(200);
-const COUNTERS_WAIT_PER_CHILD: Duration = Duration::from_millis(1);
-const COUNTERS_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// One object under one controller.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,8 +83,8 @@ pub struct Engine {
     departed: BTreeMap<Uid, Vec<Departed>>,
     /// Roots for which a plan has been stored, or found to be empty, since the start.
     looked_at: BTreeSet<Root>,
-    /// Since when a root's counters differ from what is stored.
-    counters_since: BTreeMap<Root, Time>,
+    /// Roots whose counters wait to be written.
+    counters: Counters<Root>,
     /// Roots with many children, which rest between decisions.
     rests: Rests<Root>,
     /// What was last said about each root, so that nothing is said twice in a row.
@@ -122,7 +117,7 @@ impl Engine {
             barrier: Barrier::new(),
             departed: BTreeMap::new(),
             looked_at: BTreeSet::new(),
-            counters_since: BTreeMap::new(),
+            counters: Counters::default(),
             rests: Rests::default(),
             last_notes: BTreeMap::new(),
             remarks: Vec::new(),
@@ -171,7 +166,7 @@ impl Engine {
                 let root = Root { controller: *index, kind: controller.root(), key };
                 if change.is_gone && controller.root() == object.kind {
                     self.looked_at.remove(&root);
-                    self.counters_since.remove(&root);
+                    self.counters.forget(&root);
                     self.rests.forget(&root);
                     self.last_notes.remove(&root);
                     self.barrier.drop_root(&root);
@@ -263,7 +258,7 @@ impl Engine {
         let retry = match decided {
             Ok((plan, Ok(()))) => {
                 self.inquiries.rely_on(root, &plan.probes, now);
-                let plan = coalesce_counters(&mut self.counters_since, root, plan, n_children, now);
+                let plan = self.counters.hold_back(root, plan, n_children, now);
                 if !plan.is_quiet() {
                     self.counts.plans_with_writes += 1;
                     return Some(plan);
@@ -444,31 +439,6 @@ impl Engine {
     pub fn counts(&self) -> Counts {
         self.counts
     }
-}
-
-/// Takes a status out of the plan in which only counters changed, until they have been waiting long enough. However fast
-/// pods come and go, counters are written a few times a second at most, and never late.
-fn coalesce_counters(
-    waiting: &mut BTreeMap<Root, Time>,
-    root: &Root,
-    mut plan: Plan,
-    n_children: usize,
-    now: Time,
-) -> Plan {
-    if plan.status.is_none() || !plan.status_may_wait || !plan.settled.is_empty() {
-        waiting.remove(root);
-        return plan;
-    }
-    let for_all = COUNTERS_WAIT_PER_CHILD.saturating_mul(u32::try_from(n_children).unwrap_or(u32::MAX));
-    let wait = COUNTERS_WAIT.saturating_add(for_all).min(COUNTERS_WAIT_MAX);
-    let due_at = waiting.entry(root.clone()).or_insert(now).after(wait);
-    if now >= due_at {
-        waiting.remove(root);
-    } else {
-        plan.status = None;
-        plan.wake_at = Some(plan.wake_at.map_or(due_at, |at| at.min(due_at)));
-    }
-    plan
 }
 
 /// How many objects a root controls, of those that its controller reads.

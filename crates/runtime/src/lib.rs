@@ -17,6 +17,7 @@ pub mod apply;
 mod barrier;
 mod cache;
 pub mod client;
+mod counters;
 pub mod dial;
 mod engine;
 mod events;

@@ -7,8 +7,11 @@
     reason = "a test fails by panicking"
 )]
 
+mod absurd;
 mod command_line;
 mod determinism;
+mod followed;
+mod hooked;
 mod mutants;
 mod properties;
 mod requests;

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use expect_test::expect;
 use futures_util::future::{BoxFuture, FutureExt};
-use futures_util::stream::BoxStream;
 use krafla_api::{Key, Kind};
 use krafla_plan::{Controller, Object, Objects, Plan, Snapshot, Step};
-use krafla_runtime::{Client, ClientError, Event, Listed, Written};
+use krafla_runtime::{Client, ClientError, Written};
 use krafla_sim::driver::{cases_of, exhaustive};
 use krafla_sim::{Case, Finding, Program, play, scenario};
 use serde_json::{Value, json};
+
+use crate::hooked::{Hooked, program_with};
 
 /// How much processor time the simulator may take to find a mutant.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -300,33 +300,14 @@ fn two_pods_for_one_index_are_found() {
     assert_eq!(rule_broken_by("straight", controllers), "P1");
 }
 
-/// A client that does not say at which revision it wrote, so that nobody can wait for it.
-struct Forgetful(Arc<dyn Client>);
-
-impl Client for Forgetful {
-    fn list(&self, kind: Kind) -> BoxFuture<'_, Result<Listed, ClientError>> {
-        self.0.list(kind)
-    }
-
-    fn watch(&self, kind: Kind, revision: u64) -> BoxStream<'static, Result<Event, ClientError>> {
-        self.0.watch(kind, revision)
-    }
-
-    fn get(&self, kind: Kind, key: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
-        self.0.get(kind, key)
-    }
-
-    fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
-        async move { Ok(Written { revision: 0, ..self.0.write(step).await? }) }.boxed()
-    }
+/// Does not say at which revision it wrote, so that nobody can wait for it.
+fn forgetful<'a>(client: &'a dyn Client, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
+    async move { Ok(Written { revision: 0, ..client.write(step).await? }) }.boxed()
 }
 
 #[test]
 fn a_process_that_does_not_wait_for_its_own_writes_is_found() {
-    let mut program = Program::as_shipped();
-    for part in &mut program.parts {
-        part.client = |client| Arc::new(Forgetful(client));
-    }
+    let program = program_with(|inner| Arc::new(Hooked { inner, write: forgetful }));
     assert_eq!(first_finding("restart", &program).map(|finding| finding.rule).as_deref(), Some("P9"));
 }
 

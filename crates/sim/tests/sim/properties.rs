@@ -18,16 +18,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
-use futures_util::stream::BoxStream;
-use krafla_api::{Key, Kind, labels};
-use krafla_plan::{Controller, Plan, Step};
-use krafla_runtime::{Client, ClientError, Event, Listed, Written};
+use krafla_api::{Kind, labels};
+use krafla_plan::{Controller, Object, Plan, Step};
+use krafla_runtime::{Client, ClientError, Written};
 use krafla_sim::driver::cases_of;
 use krafla_sim::{Case, Order, Program, play, scenario};
 use serde_json::{Value, json};
 
+use crate::hooked::{Hooked, program_with};
 use crate::mutants::{first_finding_in, status, tampered};
 
 /// The rules that a scenario breaks when no fault strikes.
@@ -54,49 +53,23 @@ fn a_controller_that_takes_its_own_kills_for_evictions_is_found() {
     assert_eq!(first_finding_in(&cases, &program).map(|finding| finding.rule).as_deref(), Some("P4"));
 }
 
-/// A client that writes to whoever has the name now.
-struct ByName(Arc<dyn Client>);
-
-impl ByName {
-    async fn uid_now(&self, kind: Kind, key: &Key) -> Option<String> {
-        let object: Value = serde_json::from_slice(&self.0.get(kind, key).await.ok()?).ok()?;
-        Some(object.pointer("/metadata/uid")?.as_str()?.to_owned())
-    }
-}
-
-impl Client for ByName {
-    fn list(&self, kind: Kind) -> BoxFuture<'_, Result<Listed, ClientError>> {
-        self.0.list(kind)
-    }
-
-    fn watch(&self, kind: Kind, revision: u64) -> BoxStream<'static, Result<Event, ClientError>> {
-        self.0.watch(kind, revision)
-    }
-
-    fn get(&self, kind: Kind, key: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
-        self.0.get(kind, key)
-    }
-
-    fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
-        async move {
-            let mut step = step.clone();
-            if let Step::Patch { kind, key, uid, .. } | Step::Delete { kind, key, uid, .. } = &mut step
-                && let Some(now) = self.uid_now(*kind, key).await
-            {
-                *uid = now.as_str().into();
-            }
-            self.0.write(&step).await
+/// Writes to whoever has the name now.
+fn by_name<'a>(client: &'a dyn Client, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
+    async move {
+        let mut step = step.clone();
+        if let Step::Patch { kind, key, uid, .. } | Step::Delete { kind, key, uid, .. } = &mut step
+            && let Ok(object) = client.get(*kind, key).await
+        {
+            *uid = Object::decode(*kind, &object).meta.uid;
         }
-        .boxed()
+        client.write(&step).await
     }
+    .boxed()
 }
 
 #[test]
 fn a_client_that_writes_by_name_is_found() {
-    let mut program = Program::as_shipped();
-    for part in &mut program.parts {
-        part.client = |client| Arc::new(ByName(client));
-    }
+    let program = program_with(|inner| Arc::new(Hooked { inner, write: by_name }));
     // In some order of events, a job is made again under its old name while a plan for the old one is carried out.
     let again = scenario::named("again").unwrap();
     let in_order = |seed| Case { order: Order::Shuffled(seed), ..Case::calm(again) };

@@ -1,100 +1,69 @@
-//! How much a controller writes: the API server is what everybody shares.
+//! How much the Job controller writes: the API server is what everybody shares.
 
-use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::FutureExt;
-use krafla_api::{Key, Kind, Time};
-use krafla_apiserver::admit::Admission;
-use krafla_apiserver::store::Store;
-use krafla_apiserver::{Api, LocalClient, SystemEnv};
-use krafla_plan::{Object, Step};
-use krafla_runtime::apply::apply;
-use krafla_runtime::{Client, Engine, Outcome};
-use serde_json::{Value, json};
+use krafla_api::Kind;
 
-/// The controllers on a server of their own, with nobody else around.
-struct Alone {
-    client: LocalClient,
-    engine: Engine,
-    now: Time,
-}
+use crate::followed::Followed;
 
-impl Alone {
-    fn new() -> Alone {
-        let api = Api::new(Store::in_memory(), Arc::new(SystemEnv), Admission::default());
-        api.bootstrap().now_or_never().unwrap().unwrap();
-        let now = Time::from_seconds(1_800_000_000);
-        Alone { client: LocalClient::new(api), engine: Engine::new(krafla_plan::controllers()), now }
-    }
-
-    fn write(&self, step: &Step) {
-        self.client.write(step).now_or_never().unwrap().unwrap();
-    }
-
-    fn list(&self, kind: Kind) -> Vec<Object> {
-        let listed = self.client.list(kind).now_or_never().unwrap().unwrap();
-        listed.items.iter().map(|item| Object::decode(kind, item)).collect()
-    }
-
-    /// Changes all objects of a kind, as scheduler or node would.
-    fn patch_all(&self, kind: Kind, of_status: bool, patch: &Value) {
-        for object in self.list(kind) {
-            let (key, uid) = (object.meta.key, object.meta.uid);
-            self.write(&Step::Patch { kind, key, uid, revision: None, of_status, patch: patch.clone() });
-        }
-    }
-
-    /// Lets the controllers do whatever they want to do.
-    fn settle(&mut self) {
-        loop {
-            for kind in self.engine.kinds().collect::<Vec<_>>() {
-                let listed = self.client.list(kind).now_or_never().unwrap().unwrap();
-                self.engine.listed(kind, &listed, self.now).unwrap();
-            }
-            // A root with many children rests for a moment between decisions.
-            self.now = self.now.after(std::time::Duration::from_millis(1));
-            let Some(work) = self.engine.next(self.now) else { return };
-            let applied = apply(&self.client, &work.plan).now_or_never().unwrap();
-            assert!(applied.failure.is_none(), "{:?}", applied.failure);
-            self.engine.finished(work, Outcome::Applied(applied), self.now);
-        }
-    }
-}
-
-fn job(replicas: usize) -> Step {
-    let object = json!({
-        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
-        "metadata": { "name": "a", "namespace": "default" },
-        "spec": { "minAvailable": replicas, "queue": "default", "tasks": [{
-            "name": "work", "replicas": replicas,
-            "template": { "spec": { "containers": [{ "name": "main", "image": "any" }] } },
-        }] },
-    });
-    Step::Create { kind: Kind::VcJob, object }
+fn assert_completed(world: &Followed, n_jobs: usize) {
+    let jobs = world.list(Kind::VcJob);
+    let phases = jobs.iter().map(|job| job.as_vcjob().unwrap().status.state.phase.as_str());
+    assert_eq!(phases.filter(|phase| *phase == "Completed").count(), n_jobs);
 }
 
 #[test]
 fn a_job_of_m_pods_costs_at_most_m_plus_5_writes_and_nothing_at_rest() {
     const M: usize = 100;
-    let mut alone = Alone::new();
-    alone.write(&job(M));
-    alone.settle();
-    alone.patch_all(Kind::PodGroup, false, &json!({ "status": { "phase": "Inqueue" } }));
-    alone.settle();
-    assert_eq!(alone.list(Kind::Pod).len(), M);
+    let mut world = Followed::new();
+    world.create_vcjob("a", M);
+    world.settle();
+    world.admit_all();
+    world.look();
+    assert_eq!(world.list(Kind::Pod).len(), M);
     for phase in ["Running", "Succeeded"] {
-        alone.patch_all(Kind::Pod, true, &json!({ "status": { "phase": phase } }));
-        alone.settle();
+        world.report_all(phase);
+        world.settle();
     }
-    let key = Key::new("default", "a");
-    let job = alone.list(Kind::VcJob).into_iter().find(|job| job.meta.key == key).unwrap();
-    assert_eq!(job.as_vcjob().unwrap().status.state.phase.as_str(), "Completed");
+    assert_completed(&world, 1);
 
-    let n_writes = alone.engine.counts().writes;
+    let n_writes = world.engine.counts().writes;
     assert!(n_writes <= M as u64 + 5, "{n_writes} writes for {M} pods");
-    for _ in 0..10 {
-        alone.now = alone.now.after(std::time::Duration::from_secs(3600));
-        alone.settle();
+    world.rest();
+    assert_eq!(world.engine.counts().writes, n_writes, "nothing is written at rest");
+}
+
+#[test]
+fn many_jobs_at_once_cost_no_more_each_than_one_alone() {
+    const JOBS: usize = 50;
+    const M: usize = 5;
+    let mut world = Followed::new();
+    // The queues are looked after first, which is not the jobs' doing.
+    world.settle();
+    let n_before = world.engine.counts().writes;
+    for n in 0..JOBS {
+        world.create_vcjob(&format!("job-{n}"), M);
     }
-    assert_eq!(alone.engine.counts().writes, n_writes, "nothing is written at rest");
+    world.look();
+    world.admit_all();
+    world.look();
+    assert_eq!(world.list(Kind::Pod).len(), JOBS * M);
+    // All are waited for: each job's pods move on one by one, and all jobs' counters with them, for seconds.
+    for (phase, index) in ["Running", "Succeeded"].iter().flat_map(|phase| (0..M).map(move |n| (phase, n))) {
+        let pods = world.list(Kind::Pod);
+        let suffix = format!("-{index}");
+        for pod in pods.iter().filter(|pod| pod.meta.key.name.ends_with(&suffix)) {
+            world.report(pod, phase);
+        }
+        world.now = world.now.after(Duration::from_millis(300));
+        world.look();
+    }
+    world.settle();
+    assert_completed(&world, JOBS);
+
+    let n_writes = world.engine.counts().writes - n_before;
+    let allowed = (JOBS * (M + 5)) as u64;
+    assert!(n_writes <= allowed, "{n_writes} writes for {JOBS} jobs of {M} pods, {allowed} are allowed");
+    world.rest();
+    assert_eq!(world.engine.counts().writes - n_before, n_writes, "nothing is written at rest");
 }

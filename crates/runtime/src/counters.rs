@@ -1,0 +1,156 @@
+//! A status in which nothing but counters changed is not urgent: it waits for more of the same.
+//!
+//! However fast pods come and go, the counters of one root are written a few times a second. While those of many roots are
+//! in motion they wait longer, so that all together are written so many times a second. Most are then not written on their own
+//! at all: by the time they could be, the root is in its next phase, and its counters were written with that.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use krafla_api::Time;
+use krafla_plan::Plan;
+
+/// How long the counters of a root wait at least.
+const WAIT_MIN: Duration = Duration::from_millis(200);
+
+/// How much longer they wait for each of its children: of many there is news for a longer time.
+const WAIT_PER_CHILD: Duration = Duration::from_millis(1);
+
+/// How much longer they wait for each other root whose counters wait: twenty writes a second, for whomever.
+const WAIT_PER_ROOT: Duration = Duration::from_millis(50);
+
+/// How long they wait at most: somebody may be looking.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// The roots whose counters differ from what is stored.
+#[derive(Debug)]
+pub(crate) struct Counters<K> {
+    waiting: BTreeMap<K, Waiting>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    since: Time,
+    due_at: Time,
+}
+
+impl<K> Default for Counters<K> {
+    fn default() -> Self {
+        Counters { waiting: BTreeMap::new() }
+    }
+}
+
+impl<K: Ord + Clone> Counters<K> {
+    /// The plan without its status, if nothing but counters changed in that and they have not waited long enough.
+    pub(crate) fn hold_back(&mut self, root: &K, mut plan: Plan, n_children: usize, now: Time) -> Plan {
+        let may_wait = plan.status.is_some() && plan.status_may_wait && plan.settled.is_empty();
+        let due_at = if may_wait { self.due_at(root, n_children, now) } else { now };
+        if due_at <= now {
+            self.waiting.remove(root);
+        } else {
+            plan.status = None;
+            plan.wake_at = Some(plan.wake_at.map_or(due_at, |at| at.min(due_at)));
+        }
+        plan
+    }
+
+    /// When the root's counters are to be written. With more roots in motion it is put off; with fewer it is not brought
+    /// forward, since what has waited for so long is about to be overtaken.
+    fn due_at(&mut self, root: &K, n_children: usize, now: Time) -> Time {
+        let n_others = self.waiting.len().saturating_sub(self.waiting.contains_key(root).into());
+        let times = |wait: Duration, n: usize| wait.saturating_mul(u32::try_from(n).unwrap_or(u32::MAX));
+        let longer = times(WAIT_PER_ROOT, n_others).saturating_add(times(WAIT_PER_CHILD, n_children));
+        let wait = WAIT_MIN.saturating_add(longer).min(WAIT_MAX);
+        let waiting = self.waiting.entry(root.clone()).or_insert(Waiting { since: now, due_at: now });
+        waiting.due_at = waiting.due_at.max(waiting.since.after(wait));
+        waiting.due_at
+    }
+
+    /// The root is gone.
+    pub(crate) fn forget(&mut self, root: &K) {
+        self.waiting.remove(root);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use krafla_api::{Key, Kind};
+    use krafla_plan::Step;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A plan in whose status only counters changed.
+    fn counted() -> Plan {
+        let status = Step::Patch {
+            kind: Kind::VcJob,
+            key: Key::new("default", "a"),
+            uid: "u".into(),
+            revision: None,
+            of_status: true,
+            patch: json!({ "status": { "running": 1 } }),
+        };
+        Plan { status: Some(status), status_may_wait: true, ..Plan::nothing() }
+    }
+
+    fn is_written(counters: &mut Counters<u32>, root: u32, plan: Plan, now: Time) -> bool {
+        counters.hold_back(&root, plan, 0, now).status.is_some()
+    }
+
+    /// So many milliseconds after the start.
+    fn at(ms: u64) -> Time {
+        Time::from_seconds(0).after(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn the_counters_of_one_root_are_written_after_a_moment() {
+        let mut counters = Counters::default();
+        assert_eq!(counters.hold_back(&1, counted(), 0, at(0)).wake_at, Some(at(200)));
+        assert!(!is_written(&mut counters, 1, counted(), at(199)));
+        assert!(is_written(&mut counters, 1, counted(), at(200)));
+        // The next change is a new one.
+        assert!(!is_written(&mut counters, 1, counted(), at(201)));
+    }
+
+    #[test]
+    fn what_decides_does_not_wait_and_takes_the_counters_with_it() {
+        let mut counters = Counters::default();
+        assert!(!is_written(&mut counters, 1, counted(), at(0)));
+        let decides = Plan { status_may_wait: false, ..counted() };
+        assert!(is_written(&mut counters, 1, decides, at(0)));
+        let settles = Plan { settled: vec!["gone".into()], ..counted() };
+        assert!(is_written(&mut counters, 1, settles, at(0)));
+        assert!(!is_written(&mut counters, 1, counted(), at(200)));
+    }
+
+    #[test]
+    fn an_earlier_reason_to_look_again_stands() {
+        let earlier = Plan { wake_at: Some(at(50)), ..counted() };
+        assert_eq!(Counters::default().hold_back(&1, earlier, 0, at(0)).wake_at, Some(at(50)));
+    }
+
+    #[test]
+    fn the_counters_of_many_children_wait_longer() {
+        let of_many = |n_children| Counters::default().hold_back(&1, counted(), n_children, at(0)).wake_at;
+        assert_eq!(of_many(1000), Some(at(1200)));
+        assert_eq!(of_many(usize::MAX), Some(at(10_000)));
+    }
+
+    #[test]
+    fn the_counters_of_many_roots_wait_longer_but_not_for_ever() {
+        let mut counters = Counters::default();
+        for root in 0..20 {
+            assert!(!is_written(&mut counters, root, counted(), at(0)));
+        }
+        // The first is put off like the others, and stays so when they are gone.
+        assert!(!is_written(&mut counters, 0, counted(), at(200)));
+        (1..20).for_each(|root| counters.forget(&root));
+        assert!(!is_written(&mut counters, 0, counted(), at(1149)));
+        assert!(is_written(&mut counters, 0, counted(), at(1150)));
+
+        for root in 0..1000 {
+            assert!(!is_written(&mut counters, root, counted(), at(0)));
+        }
+        assert!(is_written(&mut counters, 0, counted(), at(10_000)));
+    }
+}

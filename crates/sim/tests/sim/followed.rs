@@ -1,0 +1,164 @@
+//! The controllers on a server of their own, driven by watches and by a clock that only the test moves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use krafla_api::{Kind, Time};
+use krafla_apiserver::admit::Admission;
+use krafla_apiserver::store::{EventType as Stored, ResourceId, Store, Watcher};
+use krafla_apiserver::{Api, LocalClient, SystemEnv};
+use krafla_plan::{Object, Step};
+use krafla_runtime::apply::apply;
+use krafla_runtime::{Client, Engine, Event, EventType, Outcome};
+use serde_json::json;
+
+/// The controllers on a server of their own. They follow it by watches, one event at a time, and look for work after each.
+pub(crate) struct Followed {
+    client: LocalClient,
+    pub(crate) engine: Engine,
+    watchers: Vec<(Kind, Watcher)>,
+    pub(crate) now: Time,
+}
+
+impl Followed {
+    pub(crate) fn new() -> Followed {
+        let store = Store::in_memory();
+        let api = Api::new(store.clone(), Arc::new(SystemEnv), Admission::default());
+        api.bootstrap().now_or_never().unwrap().unwrap();
+        let (client, mut engine) = (LocalClient::new(api), Engine::new(krafla_plan::controllers()));
+        let now = Time::from_seconds(1_800_000_000);
+        let mut watchers = Vec::new();
+        for kind in engine.kinds().collect::<Vec<_>>() {
+            let listed = client.list(kind).now_or_never().unwrap().unwrap();
+            engine.listed(kind, &listed, now).unwrap();
+            let resource = ResourceId::from(kind.info().qualified_plural().as_str());
+            watchers.push((kind, store.watch(&resource, listed.revision).unwrap()));
+        }
+        Followed { client, engine, watchers, now }
+    }
+
+    pub(crate) fn write(&self, step: &Step) {
+        self.client.write(step).now_or_never().unwrap().unwrap();
+    }
+
+    pub(crate) fn list(&self, kind: Kind) -> Vec<Object> {
+        let listed = self.client.list(kind).now_or_never().unwrap().unwrap();
+        listed.items.iter().map(|item| Object::decode(kind, item)).collect()
+    }
+
+    /// The node reports the same of all pods that are not there yet.
+    pub(crate) fn report_all(&self, phase: &str) {
+        for pod in self.list(Kind::Pod) {
+            if pod.as_pod().unwrap().status.phase.as_str() != phase {
+                self.report(&pod, phase);
+            }
+        }
+    }
+
+    pub(crate) fn report(&self, pod: &Object, phase: &str) {
+        let (key, uid) = (pod.meta.key.clone(), pod.meta.uid.clone());
+        let (ready, state) = match phase {
+            "Running" => ("True", json!({ "running": { "startedAt": self.now } })),
+            _ => ("False", json!({ "terminated": { "exitCode": 0, "finishedAt": self.now } })),
+        };
+        let container = json!({ "name": "main", "image": "any", "imageID": "", "ready": true, "restartCount": 0, "state": state });
+        let patch = json!({ "status": {
+            "phase": phase, "conditions": [{ "type": "Ready", "status": ready }], "containerStatuses": [container],
+        } });
+        self.write(&Step::Patch { kind: Kind::Pod, key, uid, revision: None, of_status: true, patch });
+    }
+
+    /// Shows the controllers what happened, and lets them act after each event and until nothing is left to do for a while.
+    pub(crate) fn settle(&mut self) {
+        loop {
+            self.look();
+            let soon = self.now.after(Duration::from_secs(2));
+            match self.engine.next_wake().filter(|at| *at <= soon) {
+                Some(at) => self.now = self.now.max(at),
+                None if self.engine.has_work(self.now) => {}
+                None => return,
+            }
+        }
+    }
+
+    /// Shows the controllers what happened, and lets them do after each event what they want to do at once.
+    pub(crate) fn look(&mut self) {
+        while let Some((kind, event)) = self.next_event() {
+            self.now = self.now.after(Duration::from_micros(100));
+            self.engine.observed(kind, &event, self.now);
+            self.act();
+        }
+        self.act();
+    }
+
+    /// Shows the controllers what happened, and lets them do nothing about it yet.
+    pub(crate) fn see(&mut self) {
+        while let Some((kind, event)) = self.next_event() {
+            self.engine.observed(kind, &event, self.now);
+        }
+    }
+
+    /// Lets hours pass in which nothing happens.
+    pub(crate) fn rest(&mut self) {
+        for _ in 0..10 {
+            self.now = self.now.after(Duration::from_secs(3600));
+            self.settle();
+        }
+    }
+
+    fn next_event(&mut self) -> Option<(Kind, Event)> {
+        self.watchers.iter_mut().find_map(|(kind, watcher)| {
+            let stored = watcher.try_next()?.unwrap();
+            let event_type = match stored.event_type {
+                Stored::Added => EventType::Added,
+                Stored::Modified => EventType::Modified,
+                Stored::Deleted => EventType::Deleted,
+            };
+            let object = stored.entry.bytes.clone();
+            Some((*kind, Event { event_type, revision: stored.revision, object }))
+        })
+    }
+
+    fn act(&mut self) {
+        while self.act_once() {}
+    }
+
+    /// Lets the controllers carry out one plan. Whether they had one.
+    pub(crate) fn act_once(&mut self) -> bool {
+        let Some(work) = self.engine.next(self.now) else { return false };
+        let applied = apply(&self.client, &work.plan).now_or_never().unwrap();
+        assert!(applied.failure.is_none(), "{:?}", applied.failure);
+        self.engine.finished(work, Outcome::Applied(applied), self.now);
+        true
+    }
+
+    /// A user stores a Volcano Job of one task, all of whose pods are needed at once.
+    pub(crate) fn create_vcjob(&self, name: &str, replicas: usize) {
+        let object = json!({
+            "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+            "metadata": { "name": name, "namespace": "default" },
+            "spec": { "minAvailable": replicas, "queue": "default", "tasks": [{
+                "name": "work", "replicas": replicas,
+                "template": { "spec": { "containers": [{ "name": "main", "image": "any" }] } },
+            }] },
+        });
+        self.write(&Step::Create { kind: Kind::VcJob, object });
+    }
+
+    /// The scheduler lets all gangs have their pods.
+    pub(crate) fn admit_all(&self) {
+        for group in self.list(Kind::PodGroup) {
+            let (key, uid, patch) =
+                (group.meta.key, group.meta.uid, json!({ "status": { "phase": "Inqueue" } }));
+            self.write(&Step::Patch {
+                kind: Kind::PodGroup,
+                key,
+                uid,
+                revision: None,
+                of_status: false,
+                patch,
+            });
+        }
+    }
+}
