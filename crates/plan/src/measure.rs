@@ -27,6 +27,13 @@ pub struct Metric {
     pub kind: MetricKind,
 }
 
+impl Metric {
+    /// A number that only grows.
+    pub const fn counter(name: &'static str, help: &'static str, labels: &'static [&'static str]) -> Metric {
+        Metric { name, help, labels, kind: MetricKind::Counter }
+    }
+}
+
 /// How a number behaves.
 #[derive(Clone, Copy, Debug)]
 pub enum MetricKind {

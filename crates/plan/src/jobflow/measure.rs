@@ -2,23 +2,21 @@
 
 use krafla_api::volcano::JobFlowPhase;
 
-use crate::measure::{Effect, Measure, Metric, MetricKind, Stored};
+use crate::measure::{Effect, Measure, Metric, Stored};
 
 const OF_NAMESPACE: &[&str] = &["jobflow_namespace"];
 
-static SUCCEEDED: Metric = Metric {
-    name: "volcano_jobflow_succeed_phase_count",
-    help: "How many flows of the namespace have succeeded.",
-    labels: OF_NAMESPACE,
-    kind: MetricKind::Counter,
-};
+static SUCCEEDED: Metric = Metric::counter(
+    "volcano_jobflow_succeed_phase_count",
+    "How many flows of the namespace have succeeded.",
+    OF_NAMESPACE,
+);
 
-static FAILED: Metric = Metric {
-    name: "volcano_jobflow_failed_phase_count",
-    help: "How many flows of the namespace have failed.",
-    labels: OF_NAMESPACE,
-    kind: MetricKind::Counter,
-};
+static FAILED: Metric = Metric::counter(
+    "volcano_jobflow_failed_phase_count",
+    "How many flows of the namespace have failed.",
+    OF_NAMESPACE,
+);
 
 /// What a stored change of a flow does to the numbers.
 pub(super) fn measure(stored: &Stored<'_>) -> Option<Measure> {

@@ -7,45 +7,41 @@ use super::failure_policy;
 use super::indexes::Indexes;
 use super::managed::Managed;
 use super::pods::Ended;
-use crate::measure::{Effect, Measure, Metric, MetricKind, Stored};
+use crate::measure::{Effect, Measure, Metric, Stored};
 use crate::object::{Job, PodPhase};
 use crate::{Object, controlling_keys};
 
-const fn counter(name: &'static str, help: &'static str, labels: &'static [&'static str]) -> Metric {
-    Metric { name, help, labels, kind: MetricKind::Counter }
-}
-
-static JOBS_FINISHED: Metric = counter(
+static JOBS_FINISHED: Metric = Metric::counter(
     "job_controller_jobs_finished_total",
     "How many Jobs have ended, and how.",
     &["completion_mode", "result", "reason"],
 );
-static PODS_FINISHED: Metric = counter(
+static PODS_FINISHED: Metric = Metric::counter(
     "job_controller_job_pods_finished_total",
     "How many pods of Jobs have been counted as ended.",
     &["completion_mode", "result"],
 );
-static INDEXES_FINISHED: Metric = counter(
+static INDEXES_FINISHED: Metric = Metric::counter(
     "job_controller_job_finished_indexes_total",
     "How many indexes of Jobs have ended for good.",
     &["status", "backoffLimit"],
 );
-static PODS_CREATED: Metric = counter(
+static PODS_CREATED: Metric = Metric::counter(
     "job_controller_job_pods_creation_total",
     "How many pods were created for Jobs, and what for.",
     &["reason", "status"],
 );
-static FAILURES_HANDLED: Metric = counter(
+static FAILURES_HANDLED: Metric = Metric::counter(
     "job_controller_pod_failures_handled_by_failure_policy_total",
     "How many pod failures a rule of a failure policy decided about.",
     &["action"],
 );
-static ENDED_AND_TRACKED: Metric = counter(
+static ENDED_AND_TRACKED: Metric = Metric::counter(
     "job_controller_terminated_pods_tracking_finalizer_total",
     "How many ended pods came to wait for their count, and ceased to.",
     &["event"],
 );
-static MANAGED_ELSEWHERE: Metric = counter(
+static MANAGED_ELSEWHERE: Metric = Metric::counter(
     "job_controller_jobs_by_external_controller_total",
     "How many Jobs asked for another controller.",
     &["controller_name"],

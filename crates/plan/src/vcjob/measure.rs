@@ -8,19 +8,11 @@ use crate::{Object, controlling_keys};
 
 const OF_JOB: &[&str] = &["job_name", "queue_name"];
 
-static COMPLETED: Metric = Metric {
-    name: "volcano_job_completed_phase_count",
-    help: "How often the job was completed.",
-    labels: OF_JOB,
-    kind: MetricKind::Counter,
-};
+static COMPLETED: Metric =
+    Metric::counter("volcano_job_completed_phase_count", "How often the job was completed.", OF_JOB);
 
-static FAILED: Metric = Metric {
-    name: "volcano_job_failed_phase_count",
-    help: "How often the job failed.",
-    labels: OF_JOB,
-    kind: MetricKind::Counter,
-};
+static FAILED: Metric =
+    Metric::counter("volcano_job_failed_phase_count", "How often the job failed.", OF_JOB);
 
 static CREATION_LATENCY: Metric = Metric {
     name: "volcano_controller_job_to_pod_creation_latency_milliseconds",
