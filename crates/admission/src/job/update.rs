@@ -68,6 +68,10 @@ fn fixed(spec: &JobSpec) -> JobSpec {
     for task in &mut fixed.tasks {
         task.replicas = 0;
         task.min_available = None;
+        // A task that is divided is scaled by whole partitions.
+        if let Some(policy) = &mut task.partition_policy {
+            (policy.total_partitions, policy.min_partitions) = (0, 0);
+        }
     }
     for volume in fixed.volumes.iter_mut().filter(|volume| volume.volume_claim.is_some()) {
         volume.volume_claim_name.clear();

@@ -178,6 +178,7 @@ fn jobs() {
             also: update replicas negative: 'minAvailable' must be <= 'replicas' in task: a
             also: update replicas negative: job 'minAvailable' must not be greater than total replicas
             also: update networkTopology both tiers: job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` and `PriorityClas
+            allowed: update partition job more partitions is refused
             also: update partition both tiers: job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` and `PriorityClassName`
             also: update: old object was already invalid: job 'minAvailable' must not be greater than total replicas
             also: update: replicas rule comes before task count: job 'minAvailable' must not be greater than total replicas

@@ -36,3 +36,34 @@ fn volcano_45_a_pod_can_be_gated_without_resource_groups() {
     default(Kind::Pod, &mut pod, &settings, &environment());
     assert_eq!(pod["spec"]["schedulingGates"], json!([{ "name": gate }]));
 }
+
+#[test]
+fn volcano_b32_a_task_that_is_divided_is_scaled_by_whole_partitions() {
+    let job = |replicas: i32, total: i32, size: i32| {
+        json!({ "metadata": { "name": "j", "namespace": "ns" }, "spec": { "minAvailable": 2, "tasks": [{
+            "name": "work", "replicas": replicas, "template": {},
+            "partitionPolicy": { "totalPartitions": total, "partitionSize": size, "minPartitions": 1 },
+        }] } })
+    };
+    let refusal = |object: Value| {
+        let old = job(4, 2, 2);
+        let request = Request {
+            kind: Kind::VcJob,
+            operation: Operation::Update,
+            name: "j",
+            object: &object,
+            old: &old,
+        };
+        let verdict = validate(request, &Settings::default(), &environment());
+        (!verdict.is_allowed()).then(|| verdict.message())
+    };
+    assert_eq!(refusal(job(6, 3, 2)), None);
+    assert_eq!(refusal(job(2, 1, 2)), None);
+    for (object, why) in [
+        (job(5, 2, 2), "'Replicas' are not equal to TotalPartitions*PartitionSize"),
+        (job(6, 2, 3), "job updates may not change fields other than"),
+    ] {
+        let said = refusal(object).unwrap_or_default();
+        assert!(said.contains(why), "{said}");
+    }
+}

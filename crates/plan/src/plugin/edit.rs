@@ -93,7 +93,7 @@ pub(super) fn has_port(container: &Map<String, Value>, port: u16) -> bool {
 
 /// The name of a volume for the object `<job>-<suffix>`: the same, unless it can not be a volume's name. Objects may have
 /// long names with dots; volumes may not.
-pub(super) fn volume_name(job: &str, suffix: &str) -> String {
+pub(crate) fn volume_name(job: &str, suffix: &str) -> String {
     const LABEL_MAX: usize = 63;
     const KEPT_MAX: usize = 40;
     let name = format!("{job}-{suffix}");

@@ -41,6 +41,7 @@ use serde_json::Value;
 use crate::{Note, Severity};
 use arguments::Flags;
 pub use desired::{Desired, Follows, Lifetime, Recipe, SshKeyPair};
+pub(crate) use edit::volume_name;
 pub use job_view::JobView;
 
 /// The plugins that ship, in the order in which they decorate a pod. A new plugin is one file and one line here.

@@ -8,7 +8,7 @@ use krafla_api::Kind;
 use krafla_api::volcano::{Action, JobPhase};
 
 use super::Job;
-use super::intent::Intent;
+use super::intent::{Intent, Targets};
 use crate::{Note, Object, Plan, Severity, Snapshot, Step};
 
 /// The oldest Command for this job.
@@ -47,7 +47,7 @@ impl Pending<'_> {
         };
         (!is_done).then(|| Intent {
             action: self.action.clone(),
-            targets: Vec::new(),
+            targets: Targets::default(),
             cause: format!("command {} was issued", self.object.meta.key.name),
             retry_count: job.status.retry_count,
             evidence: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use krafla_admission::names;
 use krafla_api::volcano::TaskSpec;
 use krafla_api::{Key, Kind, labels};
 use serde_json::{Map, Value, json};
@@ -123,7 +124,10 @@ fn labels_of(job: &Job<'_>, task: &TaskSpec, index: i32) -> BTreeMap<String, Str
     set(labels::JOB_NAME, job.name().to_owned());
     set(labels::TASK_SPEC, task.name.clone());
     set(labels::JOB_NAMESPACE, job.namespace().to_owned());
-    set(labels::QUEUE_NAME, job.spec.queue.clone());
+    // A queue may have a longer name than a label takes; the annotation has it in any case.
+    if names::label_value(&job.spec.queue).is_empty() {
+        set(labels::QUEUE_NAME, job.spec.queue.clone());
+    }
     if let Some(partitions) = &task.partition_policy {
         set(labels::PARTITION_ID, index.checked_div(partitions.partition_size).unwrap_or(0).to_string());
     }

@@ -6,6 +6,8 @@
 //!   message: "task work: pod a-work-1 was evicted"
 //! ```
 
+use std::collections::BTreeSet;
+
 use krafla_api::Uid;
 use krafla_api::volcano::{Action, JobState};
 
@@ -13,8 +15,8 @@ use krafla_api::volcano::{Action, JobState};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Intent {
     pub(super) action: Action,
-    /// Which pods are meant; empty if it is the whole job.
-    pub(super) targets: Vec<Target>,
+    /// Which parts of the job are meant; none if it is the whole job.
+    pub(super) targets: Targets,
     pub(super) cause: String,
     /// The try that it answers.
     pub(super) retry_count: i32,
@@ -24,16 +26,14 @@ pub(super) struct Intent {
     pub(super) is_command: bool,
 }
 
-/// A part of the job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
-    /// One pod. It is not written down: as long as it is there, it is its own record.
-    Pod(Uid),
-    Task(String),
-    Partition {
-        task: String,
-        partition: String,
-    },
+/// Parts of the job. Thousands of pods may fail together, so they are looked up, not searched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Targets {
+    /// Single pods. They are not written down: as long as one is there, it is its own record.
+    pub(super) pods: BTreeSet<Uid>,
+    pub(super) tasks: BTreeSet<String>,
+    /// A task, and the partition of it.
+    pub(super) partitions: BTreeSet<(String, String)>,
 }
 
 impl Intent {
@@ -44,49 +44,50 @@ impl Intent {
 
     /// As `status.state.message`.
     pub(super) fn message(&self) -> String {
-        let targets: Vec<String> = self.targets.iter().filter_map(Target::word).collect();
-        if targets.is_empty() {
-            self.cause.clone()
-        } else {
-            format!("{}: {}", targets.join(", "), self.cause)
-        }
+        let targets = self.targets.words();
+        if targets.is_empty() { self.cause.clone() } else { format!("{targets}: {}", self.cause) }
     }
 
-    /// The targets that stand in `status.state.message`.
-    pub(super) fn recorded_targets(state: &JobState) -> Vec<Target> {
-        let is_partial = matches!(state.reason.as_str(), "RestartTask" | "RestartPartition");
-        let Some((targets, _)) = state.message.split_once(": ").filter(|_| is_partial) else {
-            return Vec::new();
-        };
-        targets.split(", ").filter_map(Target::parse).collect()
-    }
-
-    /// Takes in the targets of another intent of the same burst.
+    /// Takes in another intent of the same burst.
     pub(super) fn join(&mut self, other: &Intent) {
-        for target in &other.targets {
-            if !self.targets.contains(target) {
-                self.targets.push(target.clone());
-            }
-        }
+        self.targets.join(&other.targets);
         self.evidence.extend(other.evidence.iter().cloned());
     }
 }
 
-impl Target {
-    fn word(&self) -> Option<String> {
-        match self {
-            Target::Pod(_) => None,
-            Target::Task(task) => Some(format!("task {task}")),
-            Target::Partition { task, partition } => Some(format!("partition {task}/{partition}")),
-        }
+impl Targets {
+    pub(super) fn is_empty(&self) -> bool {
+        self.pods.is_empty() && self.tasks.is_empty() && self.partitions.is_empty()
     }
 
-    fn parse(word: &str) -> Option<Target> {
-        if let Some(task) = word.strip_prefix("task ") {
-            return Some(Target::Task(task.to_owned()));
+    fn join(&mut self, other: &Targets) {
+        self.pods.extend(other.pods.iter().cloned());
+        self.tasks.extend(other.tasks.iter().cloned());
+        self.partitions.extend(other.partitions.iter().cloned());
+    }
+
+    /// The targets that stand in `status.state.message`.
+    pub(super) fn recorded(state: &JobState) -> Targets {
+        let mut targets = Targets::default();
+        let is_partial = matches!(state.reason.as_str(), "RestartTask" | "RestartPartition");
+        let recorded = state.message.split_once(": ").filter(|_| is_partial);
+        for word in recorded.into_iter().flat_map(|(words, _)| words.split(", ")) {
+            if let Some(task) = word.strip_prefix("task ") {
+                targets.tasks.insert(task.to_owned());
+            } else if let Some((task, partition)) =
+                word.strip_prefix("partition ").and_then(|word| word.split_once('/'))
+            {
+                targets.partitions.insert((task.to_owned(), partition.to_owned()));
+            }
         }
-        let (task, partition) = word.strip_prefix("partition ")?.split_once('/')?;
-        Some(Target::Partition { task: task.to_owned(), partition: partition.to_owned() })
+        targets
+    }
+
+    fn words(&self) -> String {
+        let tasks = self.tasks.iter().map(|task| format!("task {task}"));
+        let partitions =
+            self.partitions.iter().map(|(task, partition)| format!("partition {task}/{partition}"));
+        tasks.chain(partitions).collect::<Vec<String>>().join(", ")
     }
 }
 
@@ -98,10 +99,11 @@ mod tests {
     fn what_is_written_down_is_read_back() {
         let intent = Intent {
             action: Action::RestartTask,
-            targets: vec![
-                Target::Task("work".into()),
-                Target::Partition { task: "lead".into(), partition: "3".into() },
-            ],
+            targets: Targets {
+                pods: BTreeSet::new(),
+                tasks: BTreeSet::from(["work".into()]),
+                partitions: BTreeSet::from([("lead".into(), "3".into())]),
+            },
             cause: "pod a-work-1 was evicted: it had to go".into(),
             retry_count: 0,
             evidence: Vec::new(),
@@ -110,13 +112,13 @@ mod tests {
         let state =
             JobState { reason: "RestartTask".into(), message: intent.message(), ..JobState::default() };
         assert_eq!(state.message, "task work, partition lead/3: pod a-work-1 was evicted: it had to go");
-        assert_eq!(Intent::recorded_targets(&state), intent.targets);
+        assert_eq!(Targets::recorded(&state), intent.targets);
     }
 
     #[test]
     fn a_message_about_something_else_names_no_target() {
         let state =
             JobState { reason: "RestartJob".into(), message: "task x: y".into(), ..JobState::default() };
-        assert_eq!(Intent::recorded_targets(&state), []);
+        assert!(Targets::recorded(&state).is_empty());
     }
 }

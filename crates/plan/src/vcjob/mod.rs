@@ -19,6 +19,7 @@
 mod command;
 mod dependency;
 mod grow;
+mod hold;
 mod intent;
 mod measure;
 mod phase;
@@ -33,15 +34,19 @@ mod volumes;
 
 pub(crate) use self::resources::pod_usage;
 
+use std::collections::BTreeSet;
+
 use krafla_api::volcano::{JobPhase, JobSpec, JobStatus, TaskSpec};
-use krafla_api::{Key, Kind, OwnerReference, Time};
+use krafla_api::{Key, Kind, OwnerReference, Time, Uid};
 use serde_json::{Value, json};
 
 use self::grow::Parts;
+use self::hold::Hold;
 use self::intent::Intent;
 use self::phase::Next;
 use self::podgroup::Group;
 use self::pods::Pods;
+use self::policy::Decision;
 use crate::object::{Body, Meta, VcJob};
 use crate::plugin::Plugins;
 use crate::{
@@ -193,18 +198,10 @@ fn decide(
 
     let command = command::observe(job, snapshot);
     let asked = command.as_ref().and_then(|command| command.intent(job));
-    let chosen = choose(job, asked.into_iter().chain(policies.intents.iter().cloned()));
-    let answered: &[_] = chosen.as_ref().map_or(&[], |intent| &intent.evidence);
-    // Evidence is kept for a policy whose time has not come, and for one whose turn comes after this intent.
-    let is_kept = |uid| {
-        let is_open = policies
-            .intents
-            .iter()
-            .any(|intent| phase::has_effect(job, intent) && intent.evidence.contains(uid));
-        policies.awaited.contains(uid) || (is_open && !answered.contains(uid))
-    };
+    let chosen = choose(job, asked.iter().chain(&policies.intents));
+    let kept = kept_evidence(job, &policies, chosen.as_ref());
     let uids = snapshot.departed.iter().map(|departed| &departed.object.meta.uid);
-    plan.settled = uids.filter(|uid| !is_kept(uid)).cloned().collect();
+    plan.settled = uids.filter(|uid| !kept.contains(uid)).cloned().collect();
 
     if let Some(command) = &command {
         command.take(plan);
@@ -222,17 +219,28 @@ fn decide(
 }
 
 /// The first intent that has an effect, together with all others of its kind: pods that fail together restart together.
-fn choose(job: &Job<'_>, intents: impl Iterator<Item = Intent>) -> Option<Intent> {
+fn choose<'a>(job: &Job<'_>, intents: impl Iterator<Item = &'a Intent>) -> Option<Intent> {
     let mut intents = intents.filter(|intent| phase::has_effect(job, intent));
-    let mut chosen = intents.next()?;
+    let mut chosen = intents.next()?.clone();
     if chosen.is_partial() && !chosen.is_command {
         for other in intents {
             if other.action == chosen.action {
-                chosen.join(&other);
+                chosen.join(other);
             }
         }
     }
     Some(chosen)
+}
+
+/// Evidence is kept for a policy whose time has not come, and for one whose turn comes after the chosen intent.
+fn kept_evidence<'a>(job: &Job<'_>, policies: &'a Decision, chosen: Option<&Intent>) -> BTreeSet<&'a Uid> {
+    let open = policies.intents.iter().filter(|intent| phase::has_effect(job, intent));
+    let mut kept: BTreeSet<&Uid> = open.flat_map(|intent| &intent.evidence).collect();
+    for uid in chosen.iter().flat_map(|intent| &intent.evidence) {
+        kept.remove(uid);
+    }
+    kept.extend(&policies.awaited);
+    kept
 }
 
 /// Gives the job what it needs: volumes, PodGroup, pods. What can not be given is said in status, and is waited for.
@@ -245,19 +253,18 @@ fn provide(
     snapshot: &Snapshot<'_>,
     plan: &mut Plan,
 ) {
-    let held = job.task_problem().or_else(|| job.queue_problem(snapshot)).map_or_else(
-        || {
-            forward(job, plan);
-            plugins::ensure(job, plugins, snapshot, plan)?;
-            let claims = volumes::ensure(job, snapshot, plan)?;
-            podgroup::ensure(job, group, snapshot, plan);
-            podgroup::warn(job, group, plan);
-            let parts = Parts { next, claims: &claims, plugins };
-            grow::create(job, &parts, pods, group, snapshot, plan);
-            Ok(())
-        },
-        Err,
-    );
+    let mut provide = || {
+        hold::check(job, snapshot)?;
+        forward(job, plan);
+        plugins::ensure(job, plugins, snapshot, plan)?;
+        let claims = volumes::ensure(job, snapshot, plan)?;
+        podgroup::ensure(job, group, snapshot, plan);
+        podgroup::warn(job, group, plan);
+        let parts = Parts { next, claims: &claims, plugins };
+        grow::create(job, &parts, pods, group, snapshot, plan);
+        Ok(())
+    };
+    let held = provide();
     match held {
         Err(Hold { reason, message }) => {
             plan.notes.push(Note { severity: Severity::Warning, reason, message: message.clone() });
@@ -286,22 +293,6 @@ fn forward(job: &Job<'_>, plan: &mut Plan) {
     }
 }
 
-/// Why the job can not go on for now.
-#[derive(Debug)]
-struct Hold {
-    reason: &'static str,
-    message: String,
-}
-
-impl Hold {
-    const NO_TASKS: &'static str = "NoTasks";
-    const QUEUE_NOT_FOUND: &'static str = "QueueNotFound";
-    const PVC_ERROR: &'static str = "PVCError";
-    const PLUGIN_ERROR: &'static str = "PluginError";
-    const REASONS: [&'static str; 4] =
-        [Hold::NO_TASKS, Hold::QUEUE_NOT_FOUND, Hold::PVC_ERROR, Hold::PLUGIN_ERROR];
-}
-
 /// One job as all its modules see it.
 struct Job<'a> {
     meta: &'a Meta,
@@ -324,20 +315,6 @@ impl<'a> Job<'a> {
 
     fn phase(&self) -> &JobPhase {
         &self.status.state.phase
-    }
-
-    /// Admission refuses a job without tasks; one that was stored without being asked has nothing to run.
-    fn task_problem(&self) -> Option<Hold> {
-        let message = "spec.tasks is empty, so there is nothing to run; create the job anew with a task";
-        self.spec.tasks.is_empty().then(|| Hold { reason: Hold::NO_TASKS, message: message.to_owned() })
-    }
-
-    /// A job without its queue can have no PodGroup.
-    fn queue_problem(&self, snapshot: &Snapshot<'_>) -> Option<Hold> {
-        let queue = &self.spec.queue;
-        let is_there = snapshot.objects.get(Kind::Queue, &Key::new("", queue)).is_some();
-        let message = || format!("queue {queue} does not exist; create it, or name another in spec.queue");
-        (!is_there).then(|| Hold { reason: Hold::QUEUE_NOT_FOUND, message: message() })
     }
 
     fn task(&self, name: &str) -> Option<&TaskSpec> {

@@ -3,7 +3,7 @@
 use krafla_api::volcano::{Action, JobPhase};
 
 use super::Job;
-use super::intent::{Intent, Target};
+use super::intent::{Intent, Targets};
 use super::pods::Pods;
 
 /// What status will say of the job's life. It is stored before anything is done about it.
@@ -15,7 +15,7 @@ pub(super) struct Next {
     pub(super) reason: String,
     pub(super) message: String,
     /// The parts that a partial restart is about.
-    pub(super) targets: Vec<Target>,
+    pub(super) targets: Targets,
 }
 
 impl Next {
@@ -40,9 +40,9 @@ pub(super) fn stay(job: &Job<'_>) -> Next {
         reason: state.reason.clone(),
         message: state.message.clone(),
         targets: if state.phase == JobPhase::Restarting {
-            Intent::recorded_targets(state)
+            Targets::recorded(state)
         } else {
-            Vec::new()
+            Targets::default()
         },
     }
 }
@@ -122,7 +122,7 @@ pub(super) fn advance(job: &Job<'_>, pods: &Pods<'_>) -> Next {
             JobPhase::Aborted | JobPhase::Terminated => (stay.reason.clone(), stay.message.clone()),
             _ => Default::default(),
         };
-        Next { phase, reason, message, targets: Vec::new(), ..stay.clone() }
+        Next { phase, reason, message, targets: Targets::default(), ..stay.clone() }
     };
     match job.phase() {
         JobPhase::Unset => to(JobPhase::Pending),

@@ -3,7 +3,8 @@
 use krafla_api::{Key, Kind};
 use serde_json::{Value, json};
 
-use super::{Hold, Job};
+use super::Job;
+use super::hold::Hold;
 use crate::object::Body;
 use crate::plugin::{Desired, Effect, JobView, Lifetime, Plugins};
 use crate::{Object, Plan, Snapshot, Step};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use krafla_api::volcano::{JobPhase, TaskState};
 use krafla_api::{Kind, Time, Uid, labels};
 
-use super::intent::Target;
+use super::intent::Targets;
 use super::phase::Next;
 use super::{Job, dependency};
 use crate::object::{ContainerStatus, Pod, PodPhase};
@@ -290,7 +290,7 @@ impl<'a> Observed<'a> {
             }
             JobPhase::Restarting => {
                 let keeps_finished = next.is_resumed() || next.is_last_try(job);
-                let is_victim = is_outdated || next.targets.iter().any(|target| self.is_hit(target, next));
+                let is_victim = is_outdated || self.is_hit(next);
                 self.is_surplus(job) || (is_victim && !(keeps_finished && self.is_finished()))
             }
             JobPhase::Aborting
@@ -310,16 +310,13 @@ impl<'a> Observed<'a> {
     }
 
     /// Whether a partial restart is about this pod. A pod of the new try is not hit by the restart that made it.
-    fn is_hit(&self, target: &Target, next: &Next) -> bool {
-        match target {
-            Target::Pod(uid) => self.uid() == uid,
-            Target::Task(task) => self.task == task && self.retry_count < next.retry_count,
-            Target::Partition { task, partition } => {
-                self.task == task
-                    && self.partition == Some(partition.as_str())
-                    && self.retry_count < next.retry_count
-            }
-        }
+    fn is_hit(&self, next: &Next) -> bool {
+        let Targets { pods, tasks, partitions } = &next.targets;
+        let is_in = |(task, partition): &(String, String)| {
+            self.task == task && self.partition == Some(partition.as_str())
+        };
+        let is_of_part = || tasks.contains(self.task) || partitions.iter().any(is_in);
+        pods.contains(self.uid()) || (self.retry_count < next.retry_count && is_of_part())
     }
 
     fn statuses(&self) -> impl Iterator<Item = &'a ContainerStatus> + use<'a> {

@@ -4,7 +4,7 @@ use krafla_api::volcano::{Action, Event, LifecyclePolicy};
 use krafla_api::{Time, Uid};
 
 use super::Job;
-use super::intent::{Intent, Target};
+use super::intent::{Intent, Targets};
 use super::trigger::Trigger;
 
 /// What policies ask for.
@@ -53,23 +53,30 @@ fn answers(policy: &LifecyclePolicy, trigger: &Trigger<'_>) -> bool {
 }
 
 fn intent(action: &Action, trigger: &Trigger<'_>) -> Intent {
-    let target = match (action, trigger.task, trigger.partition) {
-        (Action::RestartTask, Some(task), _) => Some(Target::Task(task.to_owned())),
-        // A pod outside of any partition stands for itself.
-        (Action::RestartPartition, Some(task), Some(partition)) => {
-            Some(Target::Partition { task: task.to_owned(), partition: partition.to_owned() })
-        }
-        (Action::RestartPod | Action::RestartPartition, Some(_), _) => {
-            trigger.pod.map(|uid| Target::Pod(uid.clone()))
-        }
-        _ => None,
-    };
     Intent {
         action: action.clone(),
-        targets: target.into_iter().collect(),
+        targets: targets(action, trigger),
         cause: trigger.cause.clone(),
         retry_count: trigger.retry_count,
         evidence: trigger.evidence.into_iter().cloned().collect(),
         is_command: false,
     }
+}
+
+/// Which part of the job an action is about. A pod outside of any partition stands for itself.
+fn targets(action: &Action, trigger: &Trigger<'_>) -> Targets {
+    let mut targets = Targets::default();
+    match (action, trigger.task, trigger.partition) {
+        (Action::RestartTask, Some(task), _) => {
+            targets.tasks.insert(task.to_owned());
+        }
+        (Action::RestartPartition, Some(task), Some(partition)) => {
+            targets.partitions.insert((task.to_owned(), partition.to_owned()));
+        }
+        (Action::RestartPod | Action::RestartPartition, Some(_), _) => {
+            targets.pods.extend(trigger.pod.cloned());
+        }
+        _ => {}
+    }
+    targets
 }

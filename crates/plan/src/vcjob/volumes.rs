@@ -4,7 +4,9 @@ use krafla_api::volcano::VolumeSpec;
 use krafla_api::{Key, Kind};
 use serde_json::{Map, Value, json};
 
-use super::{Hold, Job};
+use super::Job;
+use super::hold::Hold;
+use crate::plugin::volume_name;
 use crate::{Plan, Snapshot, Step};
 
 /// A claim as pods use it.
@@ -40,7 +42,7 @@ pub(super) fn ensure(job: &Job<'_>, snapshot: &Snapshot<'_>, plan: &mut Plan) ->
         }
     }
     let claim = |(name, volume): (String, &VolumeSpec)| Claim {
-        volume: format!("{}-{}", job.name(), token(&name)),
+        volume: volume_name(job.name(), &token(&name)),
         mount_path: volume.mount_path.clone(),
         name,
     };

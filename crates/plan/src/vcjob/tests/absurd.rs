@@ -2,6 +2,9 @@
 //! queue, a missing claim and an unknown plugin stand in `life`.
 
 use expect_test::expect;
+use krafla_admission::names;
+use krafla_api::{Kind, labels};
+use serde_json::Value;
 
 use super::{check, fixture};
 use crate::Step;
@@ -41,4 +44,67 @@ fn the_most_replicas_that_a_number_can_say_overflow_nothing() {
     );
     let n_pods = plan.steps.iter().filter(|step| matches!(step, Step::Create { .. })).count();
     assert_eq!(n_pods, 500);
+}
+
+#[test]
+fn plugin_arguments_that_do_not_parse_are_said_once_and_the_job_runs_without_them() {
+    let world = "job min=1 plugin=svc:--no-such-flag
+                 task work replicas=1";
+    check(
+        world,
+        expect![[r#"
+        patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"controlledResources":{"plugin-svc":"svc"},"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Pending"}}}
+        create configmap a-svc
+        create service a
+        create networkpolicy a
+        create podgroup a-u1
+        note Warning PluginError: plugin svc: argument 1 names the unknown flag --no-such-flag; it and all after it are ignored
+    "#]],
+    );
+    let said = fixture::plan_after_status(world);
+    assert!(said.notes.is_empty(), "{said}");
+}
+
+#[test]
+fn a_name_that_no_label_takes_is_said_and_no_pod_is_made() {
+    let check_field = |world: &str, field: &str| {
+        let plan = fixture::plan(world);
+        let said: Vec<String> =
+            plan.notes.iter().map(|note| format!("{}: {}", note.reason, note.message)).collect();
+        let expected = format!(
+            "InvalidName: {field} must be no more than 63 bytes: the job's pods carry it as a label; create the job anew under another name"
+        );
+        assert_eq!(said, [expected]);
+        assert!(plan.steps.is_empty(), "{plan}");
+    };
+    let long = "n".repeat(64);
+    check_field(&format!("job phase=Pending min=1 name={long}\n task work\n group Inqueue"), "metadata.name");
+    check_field(
+        &format!("job phase=Pending min=1\n task work\n task {long}\n group Inqueue"),
+        "spec.tasks[1].name",
+    );
+}
+
+#[test]
+fn names_at_the_limit_make_pods_that_the_server_takes() {
+    for name in ["n".repeat(56), "dotted.name".to_owned()] {
+        let queue = "q".repeat(100);
+        let plan = fixture::plan(&format!(
+            "job phase=Pending min=1 name={name} queue={queue} plugin=svc plugin=ssh
+             task work
+             volume /data made
+             group Inqueue name={name}-u1"
+        ));
+        let is_pod = |step: &&Step| matches!(step, Step::Create { kind: Kind::Pod, .. });
+        let Some(Step::Create { object: pod, .. }) = plan.steps.iter().find(is_pod) else { panic!("{plan}") };
+        let texts = |value: &Value| value.as_object().unwrap().values().cloned().collect::<Vec<Value>>();
+        for label in texts(&pod["metadata"]["labels"]) {
+            assert!(names::label_value(label.as_str().unwrap()).is_empty(), "{label}");
+        }
+        for volume in pod["spec"]["volumes"].as_array().unwrap() {
+            assert!(names::dns_label(volume["name"].as_str().unwrap()).is_empty(), "{volume}");
+        }
+        assert!(pod["metadata"]["labels"].get(labels::QUEUE_NAME).is_none(), "no label takes {queue}");
+        assert_eq!(pod["metadata"]["annotations"][labels::QUEUE_NAME], *queue);
+    }
 }

@@ -1,9 +1,9 @@
 //! A job and its world in a few words, one object per line:
 //!
 //! ```text
-//! job phase=Running min=2 retry=1 version=1 max-retry=3 policy=PodFailed:RestartJob policy=3:AbortJob
-//! task work replicas=2 min=1 after=lead policy=PodFailed:RestartJob limit=cpu*2
-//! group Inqueue says=1/2+tasks+unschedulable needs=cpu
+//! job phase=Running min=2 retry=1 version=1 max-retry=3 policy=PodFailed:RestartJob policy=3:AbortJob queue=q name=a
+//! task work replicas=2 min=1 after=lead policy=PodFailed:RestartJob limit=cpu*2 partitions=2x1 min-partitions=1
+//! group Inqueue says=1/2+tasks+unschedulable needs=cpu name=a-u1
 //! pod work-0 Running
 //! pod work-1 Failed exit=3 second=4 version=0 retry=0 partition=0 restarts=2 created=20 going marked
 //! gone work-2 Running at=90
@@ -30,6 +30,7 @@ pub(super) fn now() -> Time {
 
 /// The world that a text describes.
 pub(super) struct World {
+    key: Key,
     objects: Objects,
     departed: Vec<Departed>,
     is_first_look: bool,
@@ -37,8 +38,7 @@ pub(super) struct World {
 
 impl World {
     fn plan(&self) -> Plan {
-        let key = Key::new("ns", "a");
-        let snapshot = Snapshot::new(Kind::VcJob, &key, now(), &self.objects);
+        let snapshot = Snapshot::new(Kind::VcJob, &self.key, now(), &self.objects);
         let is_first_look = self.is_first_look;
         crate::vcjob::plan(&Snapshot { departed: &self.departed, is_first_look, ..snapshot })
     }
@@ -58,7 +58,7 @@ pub(super) fn objects(text: &str) -> Objects {
 pub(super) fn plan_after_status(text: &str) -> Plan {
     let mut world = parse(text);
     let Some(Step::Patch { patch, .. }) = world.plan().status else { panic!("no status") };
-    let job = world.objects.get(Kind::VcJob, &Key::new("ns", "a")).unwrap();
+    let job = world.objects.get(Kind::VcJob, &world.key).unwrap();
     let mut job = job.as_ref().clone();
     let Body::VcJob(body) = &mut job.body else { panic!("no job") };
     let mut status = json!(body.status);
@@ -113,11 +113,13 @@ pub(super) fn parse(text: &str) -> World {
             other => panic!("unknown line {other:?}"),
         }
     }
-    insert(&mut objects, Kind::VcJob, job);
     if has_queue {
-        insert(&mut objects, Kind::Queue, json!({ "metadata": { "name": "default", "uid": "q" } }));
+        let queue = job["spec"]["queue"].clone();
+        insert(&mut objects, Kind::Queue, json!({ "metadata": { "name": queue, "uid": "q" } }));
     }
-    World { objects, departed, is_first_look }
+    let key = Key::new("ns", job["metadata"]["name"].as_str().unwrap());
+    insert(&mut objects, Kind::VcJob, job);
+    World { key, objects, departed, is_first_look }
 }
 
 fn new_departed(words: &[&str]) -> Departed {
@@ -189,9 +191,9 @@ fn owned(name: &str, owner_uid: &str) -> Value {
 
 fn new_job(words: &[&str]) -> Value {
     let mut job = json!({
-        "metadata": metadata("a", "u1"),
+        "metadata": metadata(value(words, "name").unwrap_or("a"), "u1"),
         "spec": {
-            "queue": "default", "schedulerName": "volcano", "tasks": [], "volumes": [],
+            "queue": value(words, "queue").unwrap_or("default"), "schedulerName": "volcano", "tasks": [], "volumes": [],
             "minAvailable": number(words, "min", 1),
             "maxRetry": number(words, "max-retry", 3),
             "policies": policies(words),
@@ -220,7 +222,9 @@ fn new_job(words: &[&str]) -> Value {
         job["spec"]["minSuccess"] = json!(min_success.parse::<i32>().unwrap());
     }
     for plugin in words.iter().filter_map(|word| word.strip_prefix("plugin=")) {
-        job["spec"]["plugins"][plugin] = json!([]);
+        let (name, arguments) = plugin.split_once(':').unwrap_or((plugin, ""));
+        let arguments: Vec<&str> = arguments.split(':').filter(|argument| !argument.is_empty()).collect();
+        job["spec"]["plugins"][name] = json!(arguments);
     }
     if words.contains(&"going") {
         job["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:01:00Z");
@@ -240,6 +244,13 @@ fn new_task(words: &[&str]) -> Value {
     if let Some((resource, amount)) = value(words, "limit").and_then(|limit| limit.split_once('*')) {
         task["template"]["spec"]["containers"][0]["resources"]["limits"][resource] = amount.into();
     }
+    if let Some((total, size)) = value(words, "partitions").and_then(|partitions| partitions.split_once('x'))
+    {
+        let [total, size] = [total, size].map(|text| text.parse::<i32>().unwrap());
+        let minimum = number(words, "min-partitions", 0);
+        task["partitionPolicy"] =
+            json!({ "totalPartitions": total, "partitionSize": size, "minPartitions": minimum });
+    }
     let dependencies: Vec<&str> = words.iter().filter_map(|word| word.strip_prefix("after=")).collect();
     if !dependencies.is_empty() {
         let iteration = value(words, "iteration").unwrap_or("all");
@@ -250,7 +261,7 @@ fn new_task(words: &[&str]) -> Value {
 
 fn new_group(words: &[&str]) -> Value {
     let mut group = json!({
-        "metadata": owned("a-u1", value(words, "owner").unwrap_or("u1")),
+        "metadata": owned(value(words, "name").unwrap_or("a-u1"), value(words, "owner").unwrap_or("u1")),
         "spec": {},
         "status": { "phase": words[0] },
     });

@@ -57,7 +57,7 @@ fn a_part_that_fails_during_a_partial_restart_joins_it_without_a_charge() {
          pod lead-0 Failed retry=0
          pod work-0 Running retry=0 going",
         expect![[r#"
-            patch job status a {"status":{"failed":1,"state":{"message":"task work, task lead: pod a-lead-0 failed with exit code 1"},"taskStatusCount":{"lead":{"phase":{"Failed":1}}},"terminating":1}}
+            patch job status a {"status":{"failed":1,"state":{"message":"task lead, task work: pod a-lead-0 failed with exit code 1"},"taskStatusCount":{"lead":{"phase":{"Failed":1}}},"terminating":1}}
             patch pod a-lead-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-lead-0
             note Normal ExecuteAction: RestartTask: task lead: pod a-lead-0 failed with exit code 1

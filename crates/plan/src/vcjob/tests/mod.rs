@@ -3,6 +3,7 @@
 mod absurd;
 mod fixture;
 mod life;
+mod phases;
 mod volcano;
 
 use expect_test::{Expect, expect};

@@ -353,3 +353,20 @@ fn minimums_that_are_no_longer_needed_are_taken_out_of_the_podgroup() {
         "#]],
     );
 }
+
+#[test]
+fn volcano_b32_a_task_that_is_divided_can_be_scaled() {
+    check(
+        "job phase=Running min=2
+         task work replicas=4 min=2 partitions=2x2 min-partitions=1
+         group Running
+         pod work-0 Running partition=0
+         pod work-1 Running partition=0",
+        expect![[r#"
+            patch job status a {"status":{"running":2,"taskStatusCount":{"work":{"phase":{"Running":2}}}}}
+            patch podgroup a-u1 {"spec":{"minMember":2,"minResources":{"count/pods":"2","pods":"2"},"minTaskMember":{"work":2},"subGroupPolicy":[{"labelSelector":{"matchLabels":{"volcano.sh/task-spec":"work"}},"matchLabelKeys":["volcano.sh/partition-id"],"minSubGroups":1,"name":"work","subGroupSize":2}]}}
+            create pod a-work-2
+            create pod a-work-3
+        "#]],
+    );
+}

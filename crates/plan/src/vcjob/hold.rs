@@ -1,0 +1,70 @@
+//! Why a job can not go on for now. It is said in `status.state` and by an Event, and taken back when it is no longer so.
+//!
+//! Admission refuses most of this. A job that was stored without being asked, or whose queue went away, is told the same.
+
+use krafla_admission::names;
+use krafla_api::volcano::TaskSpec;
+use krafla_api::{Key, Kind};
+
+use super::Job;
+use crate::Snapshot;
+
+/// Why the job can not go on for now.
+#[derive(Debug)]
+pub(super) struct Hold {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+impl Hold {
+    const NO_TASKS: &'static str = "NoTasks";
+    const INVALID_NAME: &'static str = "InvalidName";
+    const QUEUE_NOT_FOUND: &'static str = "QueueNotFound";
+    pub(super) const PVC_ERROR: &'static str = "PVCError";
+    pub(super) const PLUGIN_ERROR: &'static str = "PluginError";
+    /// All of them: what stands in a job's status may be one that no longer holds.
+    pub(super) const REASONS: [&'static str; 5] =
+        [Hold::NO_TASKS, Hold::INVALID_NAME, Hold::QUEUE_NOT_FOUND, Hold::PVC_ERROR, Hold::PLUGIN_ERROR];
+}
+
+/// Whether anything can be made for the job at all.
+pub(super) fn check(job: &Job<'_>, snapshot: &Snapshot<'_>) -> Result<(), Hold> {
+    has_tasks(job)?;
+    names_fit(job)?;
+    has_queue(job, snapshot)
+}
+
+fn has_tasks(job: &Job<'_>) -> Result<(), Hold> {
+    if job.spec.tasks.is_empty() {
+        let message = "spec.tasks is empty, so there is nothing to run; create the job anew with a task";
+        return Err(Hold { reason: Hold::NO_TASKS, message: message.to_owned() });
+    }
+    Ok(())
+}
+
+/// Every pod carries the names of its job and of its task as labels.
+fn names_fit(job: &Job<'_>) -> Result<(), Hold> {
+    let wrong = |name: &str| names::label_value(name).into_iter().next();
+    let of_job = wrong(job.name()).map(|wrong| ("metadata.name".to_owned(), wrong));
+    let of_task =
+        |(index, task): (usize, &TaskSpec)| Some((format!("spec.tasks[{index}].name"), wrong(&task.name)?));
+    match of_job.or_else(|| job.spec.tasks.iter().enumerate().find_map(of_task)) {
+        None => Ok(()),
+        Some((field, wrong)) => {
+            let message = format!(
+                "{field} {wrong}: the job's pods carry it as a label; create the job anew under another name"
+            );
+            Err(Hold { reason: Hold::INVALID_NAME, message })
+        }
+    }
+}
+
+/// A job without its queue can have no PodGroup.
+fn has_queue(job: &Job<'_>, snapshot: &Snapshot<'_>) -> Result<(), Hold> {
+    let queue = &job.spec.queue;
+    if snapshot.objects.get(Kind::Queue, &Key::new("", queue)).is_none() {
+        let message = format!("queue {queue} does not exist; create it, or name another in spec.queue");
+        return Err(Hold { reason: Hold::QUEUE_NOT_FOUND, message });
+    }
+    Ok(())
+}
