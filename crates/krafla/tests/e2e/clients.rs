@@ -39,6 +39,24 @@ fn informers_of_client_go_see_every_change() {
 }
 
 #[test]
+fn the_reflector_of_kube_rs_sees_every_change() {
+    check(
+        "bin/client-rust",
+        &[],
+        expect![[r#"
+            created {"k": "v"}
+            patched {"k": "w"}
+            applied {"k": "w", "l": "x"}
+            cached 1
+            deleted {"k": "w", "l": "x"}
+            missing: 404
+            jobs ["j"]
+            wrong job: 422
+        "#]],
+    );
+}
+
+#[test]
 fn the_python_client_works() {
     check(
         "python/bin/python",

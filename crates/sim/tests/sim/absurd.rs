@@ -1,8 +1,9 @@
-//! A job that asks for far too much holds nobody up.
+//! A job that asks for far too much, or can never run, holds nobody up.
 
 use krafla_api::Kind;
+use serde_json::json;
 
-use crate::followed::Followed;
+use crate::followed::{Followed, vcjob_task};
 
 /// The most pods that one plan makes.
 const PODS_PER_PLAN_MAX: usize = 500;
@@ -25,4 +26,26 @@ fn a_job_of_ten_thousand_pods_holds_up_nobody() {
     };
     // One plan of the large job may go first, and no more than one.
     assert!(n_pods <= PODS_PER_PLAN_MAX + 1, "{n_pods} pods were made before the one of the sane job");
+}
+
+#[test]
+fn jobs_that_can_never_run_say_why_and_hold_up_nobody() {
+    let mut world = Followed::new();
+    let long_name = "n".repeat(64);
+    let of_one = |queue: &str| json!({ "minAvailable": 1, "queue": queue, "tasks": [vcjob_task(1)] });
+    world.create_vcjob_of("lost", of_one("nowhere"));
+    world.create_vcjob_of(&long_name, of_one("default"));
+    world.create_vcjob("sane", 1);
+    world.look();
+    world.admit_all();
+    world.look();
+    let pods: Vec<String> = world.list(Kind::Pod).iter().map(|pod| pod.meta.key.name.to_string()).collect();
+    assert_eq!(pods, ["sane-work-0"]);
+    let said = world
+        .list(Kind::VcJob)
+        .iter()
+        .map(|job| (job.meta.key.name.to_string(), job.as_vcjob().unwrap().status.state.reason.clone()))
+        .collect::<Vec<_>>();
+    let expected = [("lost", "QueueNotFound"), (&*long_name, "InvalidName"), ("sane", "")];
+    assert_eq!(said, expected.map(|(name, reason)| (name.to_owned(), reason.to_owned())));
 }

@@ -11,7 +11,7 @@ use krafla_apiserver::{Api, LocalClient, SystemEnv};
 use krafla_plan::{Object, Step};
 use krafla_runtime::apply::apply;
 use krafla_runtime::{Client, Engine, Event, EventType, Outcome};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The controllers on a server of their own. They follow it by watches, one event at a time, and look for work after each.
 pub(crate) struct Followed {
@@ -135,13 +135,18 @@ impl Followed {
 
     /// A user stores a Volcano Job of one task, all of whose pods are needed at once.
     pub(crate) fn create_vcjob(&self, name: &str, replicas: usize) {
+        self.create_vcjob_of(
+            name,
+            json!({ "minAvailable": replicas, "queue": "default", "tasks": [vcjob_task(replicas)] }),
+        );
+    }
+
+    /// A user stores a Volcano Job that nobody has looked at: this server knows Volcano's schema, and none of its rules.
+    pub(crate) fn create_vcjob_of(&self, name: &str, spec: Value) {
         let object = json!({
             "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
             "metadata": { "name": name, "namespace": "default" },
-            "spec": { "minAvailable": replicas, "queue": "default", "tasks": [{
-                "name": "work", "replicas": replicas,
-                "template": { "spec": { "containers": [{ "name": "main", "image": "any" }] } },
-            }] },
+            "spec": spec,
         });
         self.write(&Step::Create { kind: Kind::VcJob, object });
     }
@@ -161,4 +166,12 @@ impl Followed {
             });
         }
     }
+}
+
+/// A task of a Volcano Job.
+pub(crate) fn vcjob_task(replicas: usize) -> Value {
+    json!({
+        "name": "work", "replicas": replicas,
+        "template": { "spec": { "containers": [{ "name": "main", "image": "any" }] } },
+    })
 }
