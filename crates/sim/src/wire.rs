@@ -117,6 +117,11 @@ impl Wire {
         self.state.lock().outage_ends.filter(|ends| *ends > self.clock.now())
     }
 
+    /// When the last outage ended, or ends.
+    pub(crate) fn last_outage_end(&self) -> Option<Time> {
+        self.state.lock().outage_ends
+    }
+
     /// Waits until it is the author's turn; for ever, once the author is dead.
     async fn turn(&self) {
         poll_fn(|context| {

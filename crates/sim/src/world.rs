@@ -240,7 +240,9 @@ impl World {
         let is_over = {
             let has_plans = self.kubelet.due_at().is_some() || self.user.due_at().is_some();
             let last_change = self.wire.with(|state| state.oracle.last_change_at());
-            !has_plans && !is_early && next > last_change.after(QUIET)
+            // Nothing can be stored in an outage, however much there is to do.
+            let quiet_since = self.wire.last_outage_end().map_or(last_change, |ended| ended.max(last_change));
+            !has_plans && !is_early && next > quiet_since.after(QUIET)
         };
         if is_over {
             return false;

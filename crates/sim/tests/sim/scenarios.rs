@@ -1,5 +1,7 @@
 //! Every scenario without faults, and the one that matters most with a crash at every write.
 
+use std::time::Duration;
+
 use krafla_sim::{Case, Fault, Injection, Program, play, scenario};
 
 #[test]
@@ -22,4 +24,14 @@ fn a_job_survives_a_crash_at_every_write() {
         let case = calm.with([Injection { write, fault: Fault::CrashAfter }]);
         assert_eq!(play(&case, &program, false).findings, [], "{case}");
     }
+}
+
+#[test]
+fn outages_that_follow_each_other_are_waited_out() {
+    let calm: Case = "restart".parse().unwrap();
+    let outages = (3..=80).map(|write| Injection { write, fault: Fault::Outage });
+    let outcome = play(&calm.with(outages), &Program::as_shipped(), false);
+    // Longer than a world without news is watched.
+    assert!(outcome.simulated > Duration::from_secs(900), "all was over after {:?}", outcome.simulated);
+    assert_eq!(outcome.findings, [], "{}", outcome.end);
 }
