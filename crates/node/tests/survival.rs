@@ -40,9 +40,31 @@ async fn a_pod_that_was_deleted_meanwhile_is_removed() {
 
     let node = machine.start_node();
     until_ended(&machine.read("pid")).await;
-    machine.server.create_pod("q", once("true"));
-    machine.server.until_phase("q", "Succeeded").await;
-    assert!(!machine.root().join("pods").join(&*uid.0).exists());
+    machine.until_removed(&uid).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_pod_that_writes_to_its_last_moment_leaves_nothing() {
+    let mut machine = Machine::new(Mode::OutliveNode);
+    machine.isolation = false;
+    let node = machine.start_node();
+    // In a directory of its pod, as to a volume.
+    let script = "cd $PODS/$UID; mkdir new; echo up; while :; do i=$((i + 1)); : > new/$i; done";
+    let pods = machine.root().join("pods");
+    let mut main = sh("main", script);
+    main["env"] = json!([
+        {"name": "PODS", "value": pods.to_str().unwrap()},
+        {"name": "UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+    ]);
+    let uid = machine.server.create_pod("p", json!({"restartPolicy": "Never", "containers": [main]}));
+    machine.server.until_phase("p", "Running").await;
+    node.until_output("p").await;
+    node.kill().await;
+    machine.server.delete_pod("p", Some(0));
+
+    let node = machine.start_node();
+    machine.until_removed(&uid).await;
     node.stop().await;
 }
 

@@ -220,7 +220,7 @@ impl Node {
             uids.extend(self.take_in(json, workers));
         }
         self.shared.pods.listed(&uids);
-        self.remove_orphans().await;
+        self.remove_orphans();
         Ok(listed.revision)
     }
 
@@ -305,16 +305,12 @@ impl Node {
     }
 
     /// Removes containers and files of pods that went while no node was running.
-    async fn remove_orphans(&self) {
+    fn remove_orphans(&self) {
         let Ok(entries) = fs::read_dir(self.shared.config.pods()) else { return };
-        let names =
-            entries.flatten().filter_map(|entry| Some((entry.path(), entry.file_name().into_string().ok()?)));
-        let orphans: Vec<_> =
-            names.filter(|(_, name)| !self.shared.pods.contains(&Uid::from(name.as_str()))).collect();
-        for (path, name) in orphans {
-            self.shared.link.send(Request::Forget { pod: Uid::from(name.as_str()) });
-            let removed = tokio::task::spawn_blocking(move || fs::remove_dir_all(path)).await;
-            tracing::info!(pod = name, ?removed, "removed what was left of a pod that is no more");
+        let uids = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        for pod in uids.map(|name| Uid::from(name.as_str())).filter(|uid| !self.shared.pods.contains(uid)) {
+            tracing::info!(%pod, "removing what is left of a pod that is no more");
+            self.shared.link.send(Request::Forget { pod });
         }
     }
 

@@ -1,7 +1,6 @@
 //! Looks after one pod: decides, carries out, reports, and waits for the next change.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,7 +95,7 @@ impl Worker {
             match decision.next {
                 Next::Wait => {}
                 Next::ConfirmDeletion => self.confirm(&view.pod).await,
-                Next::CleanUp => return self.clean_up(&view.pod).await,
+                Next::CleanUp => return self.clean_up(&view.pod),
             }
             self.wait(decision.wake_at).await;
         }
@@ -202,17 +201,10 @@ impl Worker {
         self.troubles.insert(container.to_owned(), Trouble { reason, message, retry_at });
     }
 
-    async fn clean_up(self, pod: &Pod) {
+    fn clean_up(self, pod: &Pod) {
         self.shared.link.send(Request::Forget { pod: self.uid.clone() });
         self.shared.pods.remove(&self.uid);
         self.shared.hosts.changed(pod);
-        let directory = self.shared.config.pods().join(&*self.uid.0);
-        let removed = tokio::task::spawn_blocking(move || fs::remove_dir_all(directory)).await;
-        if let Ok(Err(error)) = removed
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(pod = %self.uid, %error, "its files can not be removed");
-        }
     }
 
     async fn wait(&self, wake_at: Option<Time>) {

@@ -13,6 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use krafla_api::Uid;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait};
+use tokio::sync::Notify;
 
 use super::cgroup::{self, Cgroups};
 use super::input::{Input, Terminal};
@@ -23,8 +24,8 @@ use super::protocol::{Launch, Report, Request, Stop};
 use super::spawn::{Spawned, Streams, spawn};
 use super::stage::Sandbox;
 use super::strays::{Among, kill_strays};
-use super::{log_file::LogFile, records};
-use crate::container::{Cause, ContainerId, End, Record};
+use super::{SWEEP_AFTER, log_file::LogFile, records};
+use crate::container::{Cause, ContainerId, End, Record, is_file_name};
 
 /// All containers, known by their records. Single-threaded: nothing here waits while it holds a borrow.
 pub(super) struct Containers {
@@ -40,6 +41,8 @@ pub(super) struct Containers {
     cgroups: OnceCell<Option<Cgroups>>,
     /// Control groups of containers that have ended, until they are gone.
     old_cgroups: RefCell<Vec<PathBuf>>,
+    /// Tells that processes have ended.
+    reaped: Notify,
 }
 
 struct Process {
@@ -74,6 +77,7 @@ impl Containers {
             stage,
             cgroups: OnceCell::new(),
             old_cgroups: RefCell::default(),
+            reaped: Notify::new(),
         }
     }
 
@@ -88,7 +92,7 @@ impl Containers {
         self.outbox.take(session, |id| self.records.borrow().get(id).cloned()).await
     }
 
-    pub(super) fn handle(&self, request: Request) {
+    pub(super) fn handle(self: &Rc<Self>, request: Request) {
         match request {
             Request::Start(launch) => self.start(&launch),
             Request::Stop { id, how } => self.stop(&id, how),
@@ -239,11 +243,43 @@ impl Containers {
         }
     }
 
-    fn forget(&self, pod: &Uid) {
-        let of_pod: Vec<_> = self.records.borrow().keys().filter(|id| id.pod == *pod).cloned().collect();
-        for id in of_pod {
-            self.stop(&id, Stop::Kill);
-            self.records.borrow_mut().remove(&id);
+    fn forget(self: &Rc<Self>, pod: &Uid) {
+        self.records.borrow_mut().retain(|id, record| {
+            let is_forgotten = id.pod == *pod;
+            if let (true, true, Some(pid)) = (is_forgotten, record.is_running(), record.pid) {
+                signal(pid, Stop::Kill);
+            }
+            !is_forgotten
+        });
+        if is_file_name(&pod.0) {
+            tokio::task::spawn_local(self.clone().remove_files(pod.clone()));
+        }
+    }
+
+    /// Removes the directory of a forgotten pod. Not before the last of its processes has ended: until then it may
+    /// write there.
+    async fn remove_files(self: Rc<Self>, pod: Uid) {
+        loop {
+            let reaped = self.reaped.notified();
+            if !self.processes.borrow().values().any(|process| process.id.pod == pod) {
+                break;
+            }
+            reaped.await;
+        }
+        let directory = self.pods.join(&*pod.0);
+        loop {
+            let directory = directory.clone();
+            let removed = tokio::task::spawn_blocking(move || fs::remove_dir_all(directory)).await;
+            match removed {
+                // A process that escaped its container still writes there. It is about to be swept away.
+                Ok(Err(error)) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                    tokio::time::sleep(SWEEP_AFTER).await;
+                }
+                Ok(Err(error)) if error.kind() != io::ErrorKind::NotFound => {
+                    return eprintln!("pod {pod}: its files can not be removed: {error}");
+                }
+                _ => return,
+            }
         }
     }
 
@@ -260,6 +296,7 @@ impl Containers {
                 self.ended(process, exit_code);
             }
         }
+        self.reaped.notify_waiters();
         any
     }
 
@@ -372,4 +409,37 @@ fn exit_code(status: WaitStatus) -> Option<i32> {
 
 fn elapsed(since: Timestamp) -> Duration {
     Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::task::LocalSet;
+
+    use super::*;
+
+    fn pause(id: &ContainerId) -> Request {
+        let launch = json!({
+            "id": id, "argv": [], "env": [], "working_dir": "/", "sandbox": null, "limits": {},
+            "explains_by_log": false, "backoff_seconds": 10, "grace_seconds": 30,
+        });
+        Request::Start(serde_json::from_value(launch).unwrap())
+    }
+
+    #[tokio::test]
+    async fn nothing_is_written_to_a_forgotten_pod() {
+        let pods = tempfile::tempdir().unwrap();
+        let id = ContainerId { pod: Uid::from("p"), name: "main".into(), attempt: 0 };
+        let forget = || {
+            let containers = Rc::new(Containers::load(pods.path().to_owned(), Vec::new()));
+            containers.handle(pause(&id));
+            fs::remove_file(id.record_path(pods.path())).unwrap();
+            containers.handle(Request::Forget { pod: id.pod.clone() });
+            assert!(!id.record_path(pods.path()).exists());
+        };
+        let local = LocalSet::new();
+        local.run_until(async { forget() }).await;
+        local.await;
+        assert!(!pods.path().join("p").exists());
+    }
 }

@@ -52,7 +52,7 @@ pub enum Request {
         /// Its new height, in lines.
         rows: u16,
     },
-    /// Kill what is left of a pod and forget it. Its files are the node's to remove.
+    /// Kill what is left of a pod, remove its files, and forget it.
     Forget {
         /// The pod.
         pod: Uid,

@@ -10,8 +10,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt};
+use krafla_api::Uid;
 use krafla_node::{LogOptions, Mode, Node, NodeConfig};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::inotify;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
 use server::Server;
@@ -72,6 +74,21 @@ impl Machine {
     /// What a file in the working directory says.
     pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.workdir().join(name)).unwrap_or_default()
+    }
+
+    /// Waits until nothing is left of a pod's files.
+    pub(crate) async fn until_removed(&self, pod: &Uid) {
+        let pods = self.root().join("pods");
+        let directory = pods.join(&*pod.0);
+        let wait = move || {
+            let changes = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+            inotify::add_watch(&changes, &pods, inotify::WatchFlags::DELETE).unwrap();
+            while directory.exists() {
+                rustix::io::read(&changes, &mut [0; 4096]).unwrap();
+            }
+        };
+        let waited = tokio::time::timeout(server::PATIENCE, tokio::task::spawn_blocking(wait)).await;
+        waited.unwrap_or_else(|_| panic!("files of pod {pod} are still there")).unwrap();
     }
 
     /// Makes a pipe in the working directory, for containers to wait at.

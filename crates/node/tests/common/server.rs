@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 /// Long enough for a busy machine; a test that waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Default)]
 pub(crate) struct Server(Arc<Inner>);
