@@ -138,6 +138,11 @@ impl Step {
         }
     }
 
+    /// Whether it stores a new object.
+    pub const fn creates(&self) -> bool {
+        matches!(self, Step::Create { .. } | Step::CreateGenerated { .. })
+    }
+
     /// The kind written to.
     pub fn kind(&self) -> Kind {
         match self {

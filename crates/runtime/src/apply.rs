@@ -1,7 +1,9 @@
 //! Carrying out a plan. Nothing is decided here: an answer is mapped to how it ended, and the next plan decides.
 
+use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
-use krafla_plan::{Plan, Step};
+use krafla_api::{Key, Kind, Uid};
+use krafla_plan::{Object, Plan, Step};
 
 use crate::barrier::Expectation;
 use crate::client::{Client, ClientError, Written};
@@ -31,10 +33,31 @@ pub struct Failure {
     pub error: ClientError,
 }
 
+/// The root as it was when a plan was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Premise {
+    /// Its kind.
+    pub kind: Kind,
+    /// Where it was.
+    pub key: Key,
+    /// Who it was.
+    pub uid: Uid,
+    /// Its revision.
+    pub revision: u64,
+}
+
 /// Makes the writes of a plan: the status first, then the steps in order. Neighbouring steps of one sort and kind do not
 /// depend on each other and are made side by side. The first failure ends the plan after its group.
-pub async fn apply(client: &dyn Client, plan: &Plan) -> Applied {
+///
+/// A plan with a premise is carried out if the server says that it holds.
+pub async fn apply(client: &dyn Client, premise: Option<&Premise>, plan: &Plan) -> Applied {
     let mut applied = Applied { expectations: Vec::new(), writes: 0, failure: None };
+    if let Some(premise) = premise {
+        applied.verify(premise, client.get(premise.kind, &premise.key).await);
+        if applied.failure.is_some() || !applied.expectations.is_empty() {
+            return applied;
+        }
+    }
     make(client, plan.status.as_slice(), &mut applied).await;
     // Nothing is made for a root that is no more: it would be removed again, and that would lead here again.
     if let [Expectation::Gone { .. }] = applied.expectations.as_slice() {
@@ -61,6 +84,24 @@ async fn make(client: &dyn Client, group: &[Step], applied: &mut Applied) {
 }
 
 impl Applied {
+    /// Takes in what the server says about the root. If that is news, the cache must show it before the next plan.
+    fn verify(&mut self, premise: &Premise, answer: Result<Bytes, ClientError>) {
+        let Premise { kind, key, uid, revision } = premise.clone();
+        let error = match answer.map(|root| Object::decode(kind, &root).meta) {
+            Ok(live) if live.uid == uid && live.revision <= revision => return,
+            Ok(live) if live.uid == uid => {
+                self.expectations.push(Expectation::Revision { kind, revision: live.revision });
+                ClientError::Conflict("it has changed since it was decided for".to_owned())
+            }
+            Ok(_) | Err(ClientError::NotFound(_)) => {
+                return self.expectations.push(Expectation::Gone { kind, key, uid });
+            }
+            Err(error) => error,
+        };
+        let step = format!("get {kind:?} {key}");
+        self.failure = Some(Failure { step, refusal_reason: "FailedGet", error });
+    }
+
     fn record(&mut self, step: &Step, answer: Result<Written, ClientError>) {
         match (step, answer) {
             // What should go or change may be gone already. The next plan starts from that, so the cache must show it.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::{Answer, Controller, Departed, Note, Object, Objects, Plan, Severity, Snapshot};
+use krafla_plan::{Answer, Controller, Departed, Note, Object, Objects, Plan, Severity, Snapshot, Step};
 
-use crate::apply::{Applied, Failure};
+use crate::apply::{Applied, Failure, Premise};
 use crate::barrier::Barrier;
 use crate::cache::{Cache, Change, OutdatedList};
 use crate::client::{ClientError, Event, Listed};
@@ -41,6 +41,8 @@ pub struct Work {
     pub root: Root,
     /// Who that was when the decision was taken, unless it was gone.
     pub uid: Option<Uid>,
+    /// What must still be so when it is carried out, beyond what each write asks for itself.
+    pub premise: Option<Premise>,
     /// What.
     pub plan: Plan,
 }
@@ -81,6 +83,9 @@ pub struct Engine {
     barrier: Barrier<Root>,
     /// Children that went away, by the UID of the root that controlled them, until a stored plan has made use of it.
     departed: BTreeMap<Uid, Vec<Departed>>,
+    /// Roots that have lost a child since a plan was last carried out. They may be gone themselves, and their children
+    /// with them, and the news of that late: what was made for them would go again, and that would lead here again.
+    bereaved: BTreeSet<Root>,
     /// Roots for which a plan has been stored, or found to be empty, since the start.
     looked_at: BTreeSet<Root>,
     /// Roots whose counters wait to be written.
@@ -116,6 +121,7 @@ impl Engine {
             queue: Queue::new(),
             barrier: Barrier::new(),
             departed: BTreeMap::new(),
+            bereaved: BTreeSet::new(),
             looked_at: BTreeSet::new(),
             counters: Counters::default(),
             rests: Rests::default(),
@@ -165,6 +171,7 @@ impl Engine {
             for key in controller.keys(object, self.cache.objects()) {
                 let root = Root { controller: *index, kind: controller.root(), key };
                 if change.is_gone && controller.root() == object.kind {
+                    self.bereaved.remove(&root);
                     self.looked_at.remove(&root);
                     self.counters.forget(&root);
                     self.rests.forget(&root);
@@ -196,10 +203,14 @@ impl Engine {
             return;
         };
         let key = Key::new(&object.meta.key.namespace, &owner.name);
-        let has_root = self.controllers.iter().any(|controller| {
-            let root = self.cache.objects().get(controller.root(), &key);
-            root.is_some_and(|root| root.meta.uid == owner.uid)
-        });
+        let mut has_root = false;
+        for (index, controller) in self.controllers.iter().enumerate() {
+            let kind = controller.root();
+            if self.cache.objects().get(kind, &key).is_some_and(|root| root.meta.uid == owner.uid) {
+                self.bereaved.insert(Root { controller: index, kind, key: key.clone() });
+                has_root = true;
+            }
+        }
         if has_root {
             let departed = Departed { object: object.clone(), at: now };
             self.departed.entry(owner.uid.clone()).or_default().push(departed);
@@ -221,13 +232,27 @@ impl Engine {
             if let Some(plan) = self.decide(&root, now) {
                 let object = self.cache.objects().get(root.kind, &root.key);
                 let uid = object.map(|object| object.meta.uid.clone());
-                break Some(Work { root, uid, plan });
+                let premise = self.premise(&root, &plan);
+                break Some(Work { root, uid, premise, plan });
             }
         };
         if let Some((metrics, name)) = &self.metrics {
             metrics.waiting(name, self.depth());
         }
         next
+    }
+
+    /// What a plan that makes something for a root relies on, if there is reason to doubt it. A status write asks for
+    /// itself whether the root is still there.
+    fn premise(&self, root: &Root, plan: &Plan) -> Option<Premise> {
+        let is_doubtful = plan.status.is_none() && self.bereaved.contains(root);
+        let object = self.cache.objects().get(root.kind, &root.key)?;
+        (is_doubtful && plan.steps.iter().any(Step::creates)).then(|| Premise {
+            kind: root.kind,
+            key: root.key.clone(),
+            uid: object.meta.uid.clone(),
+            revision: object.meta.revision,
+        })
     }
 
     fn decide(&mut self, root: &Root, now: Time) -> Option<Plan> {
@@ -366,6 +391,7 @@ impl Engine {
                 self.barrier.wrote(&root, applied.expectations, now);
                 match applied.failure {
                     None => {
+                        self.bereaved.remove(&root);
                         self.settle(&root, &plan, now);
                         plan.wake_at
                     }

@@ -209,7 +209,7 @@ async fn ask(shared: &Shared) {
 async fn carry_out(shared: &Shared, work: Work) {
     // More may be ready: let another worker look while this one writes.
     shared.news.notify_one();
-    let applied = apply(shared.client.as_ref(), &work.plan).await;
+    let applied = apply(shared.client.as_ref(), work.premise.as_ref(), &work.plan).await;
     let now = shared.clock.now();
     shared.engine.lock().finished(work, Outcome::Applied(applied), now);
     shared.news.notify_one();

@@ -203,7 +203,7 @@ impl Life {
         let client = (part.client)(Arc::new(line));
         self.in_flight.push(
             async move {
-                let applied = apply(client.as_ref(), &work.plan).await;
+                let applied = apply(client.as_ref(), work.premise.as_ref(), &work.plan).await;
                 (work, applied)
             }
             .boxed_local(),

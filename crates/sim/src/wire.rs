@@ -190,14 +190,22 @@ impl Client for Line {
     }
 
     fn get(&self, kind: Kind, key: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
-        self.wire.server.get(kind, key)
+        let key = key.clone();
+        async move {
+            self.wire.turn().await;
+            match self.wire.outage_ends() {
+                Some(_) => Err(no_answer()),
+                None => self.wire.server.get(kind, &key).await,
+            }
+        }
+        .boxed()
     }
 
     fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
         async move {
             self.wire.turn().await;
-            let creates = matches!(step, Step::Create { .. } | Step::CreateGenerated { .. });
-            let (number, fault) = self.wire.begin(Attempt { process: self.process, creates });
+            let attempt = Attempt { process: self.process, creates: step.creates() };
+            let (number, fault) = self.wire.begin(attempt);
             let answer = self.write_with(step, fault).await;
             let at = self.wire.clock.elapsed();
             self.wire.with(|state| state.trace.line(at, self.process, || told(number, step, fault, &answer)));
@@ -218,7 +226,6 @@ impl Client for Line {
 impl Line {
     /// Makes a write go as well as the fault lets it; no answer means that the author is dead.
     async fn write_with(&self, step: &Step, fault: Option<Fault>) -> Option<Result<Written, ClientError>> {
-        let no_answer = || ClientError::Unknown("no answer in time".to_owned());
         Some(match fault {
             None | Some(Fault::Late(_) | Fault::Hang(_) | Fault::Relist(_) | Fault::Repeat(_)) => {
                 self.send(step).await
@@ -283,6 +290,10 @@ impl Line {
         // It may be gone already, and then there is nothing to touch.
         let _ = self.wire.server.write(&touch).await;
     }
+}
+
+fn no_answer() -> ClientError {
+    ClientError::Unknown("no answer in time".to_owned())
 }
 
 /// A step as timelines show it: the beginning of a long patch says enough.

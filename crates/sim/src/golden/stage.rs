@@ -212,7 +212,7 @@ impl Controllers {
         }
         if let Some(work) = self.engine.next(now) {
             let client = server.client();
-            let applied = apply(client.as_ref(), &work.plan).now_or_never().unwrap();
+            let applied = apply(client.as_ref(), work.premise.as_ref(), &work.plan).now_or_never().unwrap();
             self.engine.finished(work, Outcome::Applied(applied), now);
             has_acted = true;
         }

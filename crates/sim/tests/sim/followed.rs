@@ -99,6 +99,13 @@ impl Followed {
         }
     }
 
+    /// Shows the controllers what happened to one kind, and lets them do nothing about it yet.
+    pub(crate) fn see_only(&mut self, kind: Kind) {
+        while let Some(event) = self.next_event_of(kind) {
+            self.engine.observed(kind, &event, self.now);
+        }
+    }
+
     /// Lets hours pass in which nothing happens.
     pub(crate) fn rest(&mut self) {
         for _ in 0..10 {
@@ -108,16 +115,12 @@ impl Followed {
     }
 
     fn next_event(&mut self) -> Option<(Kind, Event)> {
-        self.watchers.iter_mut().find_map(|(kind, watcher)| {
-            let stored = watcher.try_next()?.unwrap();
-            let event_type = match stored.event_type {
-                Stored::Added => EventType::Added,
-                Stored::Modified => EventType::Modified,
-                Stored::Deleted => EventType::Deleted,
-            };
-            let object = stored.entry.bytes.clone();
-            Some((*kind, Event { event_type, revision: stored.revision, object }))
-        })
+        self.watchers.iter_mut().find_map(|(kind, watcher)| Some((*kind, next_of(watcher)?)))
+    }
+
+    fn next_event_of(&mut self, kind: Kind) -> Option<Event> {
+        let (_, watcher) = self.watchers.iter_mut().find(|(watched, _)| *watched == kind)?;
+        next_of(watcher)
     }
 
     fn act(&mut self) {
@@ -127,7 +130,7 @@ impl Followed {
     /// Lets the controllers carry out one plan. Whether they had one.
     pub(crate) fn act_once(&mut self) -> bool {
         let Some(work) = self.engine.next(self.now) else { return false };
-        let applied = apply(&self.client, &work.plan).now_or_never().unwrap();
+        let applied = apply(&self.client, work.premise.as_ref(), &work.plan).now_or_never().unwrap();
         assert!(applied.failure.is_none(), "{:?}", applied.failure);
         self.engine.finished(work, Outcome::Applied(applied), self.now);
         true
@@ -166,6 +169,16 @@ impl Followed {
             });
         }
     }
+}
+
+fn next_of(watcher: &mut Watcher) -> Option<Event> {
+    let stored = watcher.try_next()?.unwrap();
+    let event_type = match stored.event_type {
+        Stored::Added => EventType::Added,
+        Stored::Modified => EventType::Modified,
+        Stored::Deleted => EventType::Deleted,
+    };
+    Some(Event { event_type, revision: stored.revision, object: stored.entry.bytes.clone() })
 }
 
 /// A task of a Volcano Job.

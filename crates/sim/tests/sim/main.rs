@@ -12,6 +12,7 @@ mod command_line;
 mod determinism;
 mod followed;
 mod hooked;
+mod late;
 mod mutants;
 mod properties;
 mod requests;
