@@ -9,7 +9,7 @@
 //!
 //!   builtin                                Kubernetes' own kinds around jobs
 //!   webhook                                which webhooks a request concerns, and what their answers mean
-//!   names graph cron patch finding path json     what the rules are made of
+//!   names graph cron patch finding path json look   what the rules are made of
 //! ```
 //!
 //! Nothing here asks a server: the few rules that need other objects ask the [`Cluster`] that the caller brings. The
@@ -28,6 +28,7 @@ pub mod graph;
 pub mod job;
 pub mod jobflow;
 mod json;
+mod look;
 pub mod names;
 pub mod patch;
 mod path;

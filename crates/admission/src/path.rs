@@ -2,24 +2,36 @@
 
 use std::fmt;
 
-/// The place of a field.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Path(String);
+/// The place of a field. It may be left unnamed, and then so are all places that are found from it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Path(Option<String>);
+
+impl Default for Path {
+    /// The object itself.
+    fn default() -> Path {
+        Path::new("")
+    }
+}
 
 impl Path {
     /// The place that is written like this.
     pub fn new(text: &str) -> Path {
-        Path(text.to_owned())
+        Path(Some(text.to_owned()))
+    }
+
+    /// A place that nobody will ask the name of.
+    pub(crate) fn unnamed() -> Path {
+        Path(None)
     }
 
     /// A field of this object: `a.b`.
     pub fn field(&self, name: &str) -> Path {
-        if self.0.is_empty() { Path::new(name) } else { self.with(&[".", name]) }
+        if self.as_str().is_empty() { self.with(&[name]) } else { self.with(&[".", name]) }
     }
 
     /// An item of this list: `a[0]`.
     pub fn index(&self, index: usize) -> Path {
-        self.with(&["[", &index.to_string(), "]"])
+        if self.0.is_none() { Path(None) } else { self.with(&["[", &index.to_string(), "]"]) }
     }
 
     /// An entry of this map: `a[key]`.
@@ -27,23 +39,24 @@ impl Path {
         self.with(&["[", key, "]"])
     }
 
-    /// Rules name every place they look at, so this is put together by hand: formatting takes several times as long.
     fn with(&self, parts: &[&str]) -> Path {
-        let mut text =
-            String::with_capacity(self.0.len() + parts.iter().map(|part| part.len()).sum::<usize>());
-        text.push_str(&self.0);
-        parts.iter().for_each(|part| text.push_str(part));
-        Path(text)
+        Path(self.0.as_ref().map(|text| {
+            let mut longer =
+                String::with_capacity(text.len() + parts.iter().map(|part| part.len()).sum::<usize>());
+            longer.push_str(text);
+            longer.extend(parts.iter().copied());
+            longer
+        }))
     }
 
-    /// As text.
+    /// As text; empty for an unnamed place.
     pub fn as_str(&self) -> &str {
-        &self.0
+        self.0.as_deref().unwrap_or_default()
     }
 }
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
     }
 }

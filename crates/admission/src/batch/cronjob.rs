@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::cron::Schedule;
 use crate::json::At;
-use crate::{Finding, Path, Reason, Verdict};
+use crate::look::findings;
+use crate::{Finding, Reason, Verdict};
 
 use super::job;
 
@@ -13,15 +14,14 @@ const NAME_LENGTH_MAX: usize = 52;
 
 /// Says everything that is wrong with a new CronJob, apart from its metadata. `has_time_zone` says which zones there are.
 pub fn validate_cron_job(cron_job: &Value, has_time_zone: &dyn Fn(&str) -> bool) -> Vec<Finding> {
-    let mut verdict = Verdict::default();
-    let cron_job = At::new(cron_job, Path::default());
-    validate_spec(&cron_job.get("spec"), &Value::Null, has_time_zone, &mut verdict);
-    let name = cron_job.get("metadata").get("name");
-    if name.text().len() > NAME_LENGTH_MAX {
-        let rule = format!("must be no more than {NAME_LENGTH_MAX} characters");
-        verdict.invalid(name.path(), name.text(), rule);
-    }
-    verdict.refusals
+    findings(cron_job, |cron_job, verdict| {
+        validate_spec(&cron_job.get("spec"), &Value::Null, has_time_zone, verdict);
+        let name = cron_job.get("metadata").get("name");
+        if name.text().len() > NAME_LENGTH_MAX {
+            let rule = format!("must be no more than {NAME_LENGTH_MAX} characters");
+            verdict.invalid(name.path(), name.text(), rule);
+        }
+    })
 }
 
 /// Says everything that is wrong with a changed CronJob, apart from its metadata.
@@ -30,11 +30,10 @@ pub fn validate_cron_job_update(
     old: &Value,
     has_time_zone: &dyn Fn(&str) -> bool,
 ) -> Vec<Finding> {
-    let mut verdict = Verdict::default();
-    let cron_job = At::new(cron_job, Path::default());
     let old = old.get("spec").unwrap_or(&Value::Null);
-    validate_spec(&cron_job.get("spec"), old, has_time_zone, &mut verdict);
-    verdict.refusals
+    findings(cron_job, |cron_job, verdict| {
+        validate_spec(&cron_job.get("spec"), old, has_time_zone, verdict);
+    })
 }
 
 fn validate_spec(spec: &At<'_>, old: &Value, has_time_zone: &dyn Fn(&str) -> bool, verdict: &mut Verdict) {

@@ -23,6 +23,7 @@ mod update;
 use serde_json::Value;
 
 use crate::json::At;
+use crate::look::findings;
 use crate::{Finding, Path, Verdict};
 
 pub use cronjob::{validate_cron_job, validate_cron_job_update};
@@ -31,9 +32,7 @@ pub use update::validate_job_update;
 
 /// Says everything that is wrong with a Job, apart from its metadata.
 pub fn validate_job(job: &Value) -> Vec<Finding> {
-    let mut verdict = Verdict::default();
-    validate_whole(&At::new(job, Path::default()), &mut verdict);
-    verdict.refusals
+    findings(job, validate_whole)
 }
 
 /// Says what the author of a new Job should know, though it is allowed.

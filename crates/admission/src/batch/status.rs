@@ -10,24 +10,24 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::json::At;
-use crate::{Finding, Path, Reason, Verdict};
+use crate::look::findings_of_change;
+use crate::{Finding, Reason, Verdict};
 
 use super::{indexes, job};
 
 /// Says everything that is wrong with a changed status.
 pub fn validate_job_status(job: &Value, old: &Value) -> Vec<Finding> {
-    let mut verdict = Verdict::default();
-    let (job, old) = (At::new(job, Path::default()), At::new(old, Path::default()));
-    let report = Report { spec: job.get("spec"), new: job.get("status"), old: old.get("status") };
-    report.validate_counts(&mut verdict);
-    report.validate_outcome(&mut verdict);
-    report.validate_times(&mut verdict);
-    report.validate_order(&mut verdict);
-    report.validate_finished(&mut verdict);
-    report.validate_indexes(&mut verdict);
-    report.validate_success(&mut verdict);
-    report.validate_progress(&mut verdict);
-    verdict.refusals
+    findings_of_change(job, old, |job, old, verdict| {
+        let report = Report { spec: job.get("spec"), new: job.get("status"), old: old.get("status") };
+        report.validate_counts(verdict);
+        report.validate_outcome(verdict);
+        report.validate_times(verdict);
+        report.validate_order(verdict);
+        report.validate_finished(verdict);
+        report.validate_indexes(verdict);
+        report.validate_success(verdict);
+        report.validate_progress(verdict);
+    })
 }
 
 /// A change of a Job's status.

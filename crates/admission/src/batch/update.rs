@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use crate::json::At;
+use crate::look::findings_of_change;
 use crate::pod::keep::{restore, restore_node_affinity};
-use crate::{Finding, Path, Verdict};
+use crate::{Finding, Verdict};
 
 use super::{job, success_policy, validate_spec, validate_whole};
 
@@ -12,23 +13,24 @@ const IMMUTABLE: &str = "field is immutable";
 
 /// Says everything that is wrong with a changed Job, apart from its metadata.
 pub fn validate_job_update(job: &Value, old: &Value) -> Vec<Finding> {
-    let mut verdict = Verdict::default();
-    let (job, old) = (At::new(job, Path::default()), At::new(old, Path::default()));
+    findings_of_change(job, old, validate_change)
+}
+
+fn validate_change(job: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
     let (spec, old_spec) = (job.get("spec"), old.get("spec"));
-    validate_whole(&job, &mut verdict);
+    validate_whole(job, verdict);
     // Upstream checks the spec once as that of an object, and once as that of an update: each finding comes twice.
-    validate_spec(&spec, &mut verdict);
-    validate_completions(&spec, &old_spec, &mut verdict);
-    stays(&spec, &old_spec, "selector", &mut verdict);
-    validate_template(&spec, &old, &mut verdict);
+    validate_spec(&spec, verdict);
+    validate_completions(&spec, &old_spec, verdict);
+    stays(&spec, &old_spec, "selector", verdict);
+    validate_template(&spec, old, verdict);
     for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"] {
-        stays(&spec, &old_spec, field, &mut verdict);
+        stays(&spec, &old_spec, field, verdict);
     }
     let (policy, old_policy) = (spec.get("successPolicy"), old_spec.get("successPolicy"));
     if policy.value() != old_policy.value() {
-        success_policy::refuse(&policy, IMMUTABLE, &mut verdict);
+        success_policy::refuse(&policy, IMMUTABLE, verdict);
     }
-    verdict.refusals
 }
 
 fn stays(new: &At<'_>, old: &At<'_>, field: &str, verdict: &mut Verdict) {

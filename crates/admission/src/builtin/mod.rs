@@ -25,8 +25,9 @@ use krafla_api::Quantity;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::Verdict;
 use crate::json::At;
-use crate::{Finding, Path, Verdict};
+use crate::look::findings;
 
 /// A list of amounts; what is no amount is left out.
 fn amounts(list: Option<&Value>) -> BTreeMap<String, Quantity> {
@@ -72,13 +73,6 @@ fn raise(total: &mut BTreeMap<String, Quantity>, other: BTreeMap<String, Quantit
     }
 }
 
-/// Runs checks over an object.
-fn findings(object: &Value, check: impl FnOnce(&At<'_>, &mut Verdict)) -> Vec<Finding> {
-    let mut verdict = Verdict::default();
-    check(&At::new(object, Path::default()), &mut verdict);
-    verdict.refusals
-}
-
 /// The objects in a list field.
 fn items<'a>(of: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut Map<String, Value>> {
     let list = of.get_mut(list).and_then(Value::as_array_mut);
@@ -108,6 +102,6 @@ fn validate_not_negative(at: &At<'_>, verdict: &mut Verdict) {
 }
 
 #[cfg(test)]
-fn said(findings: &[Finding]) -> String {
+fn said(findings: &[crate::Finding]) -> String {
     findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

@@ -4,7 +4,8 @@ use krafla_api::Quantity;
 use serde_json::Value;
 
 use crate::json::At;
-use crate::{Finding, Path, Verdict, names};
+use crate::look::findings;
+use crate::{Finding, Verdict, names};
 
 use super::check;
 
@@ -29,9 +30,7 @@ pub(super) fn ephemeral(source: &At<'_>, verdict: &mut Verdict) {
 
 /// Says everything that is wrong with a claim that stands by itself.
 pub fn validate_claim(claim: &Value) -> Vec<Finding> {
-    let mut verdict = Verdict::default();
-    validate_spec(&At::new(claim, Path::default()).get("spec"), &mut verdict);
-    verdict.refusals
+    findings(claim, |claim, verdict| validate_spec(&claim.get("spec"), verdict))
 }
 
 fn validate_spec(spec: &At<'_>, verdict: &mut Verdict) {

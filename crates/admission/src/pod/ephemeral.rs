@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::json::At;
-use crate::{Finding, Path, Verdict, names};
+use crate::look::findings_of_change;
+use crate::{Finding, Verdict, names};
 
 use super::check;
 use super::object::validate_whole;
@@ -53,11 +54,13 @@ pub(super) fn validate(spec: &At<'_>, verdict: &mut Verdict) {
 
 /// Says what is wrong with a pod whose ephemeral containers changed. They can be added, and stay for good.
 pub fn validate_ephemeral(pod: &Value, old: &Value) -> Vec<Finding> {
-    let mut verdict = Verdict::default();
-    validate_whole(pod, &mut verdict);
-    let at = At::new(pod, Path::default()).get("spec").get("ephemeralContainers");
-    let old = At::new(old, Path::default()).get("spec").items("ephemeralContainers");
-    for container in old {
+    findings_of_change(pod, old, validate_change)
+}
+
+fn validate_change(pod: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
+    validate_whole(pod, verdict);
+    let at = pod.get("spec").get("ephemeralContainers");
+    for container in old.get("spec").items("ephemeralContainers") {
         let name = container.str("name");
         let new = at.list().into_iter().find(|new| new.str("name") == name);
         let wrong = match new {
@@ -67,7 +70,6 @@ pub fn validate_ephemeral(pod: &Value, old: &Value) -> Vec<Finding> {
         };
         verdict.forbidden(at.path(), &format!("existing ephemeral containers {name:?} may not be {wrong}\n"));
     }
-    verdict.refusals
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::json::At;
+use crate::look::findings;
 use crate::{Finding, Path, Verdict};
 
 use super::spec::Dialect;
@@ -10,21 +11,22 @@ use super::{ephemeral, security, spec, template};
 
 /// Says everything that is wrong with a new pod, apart from its metadata.
 pub fn validate_new(pod: &Value) -> Vec<Finding> {
-    let mut verdict = Verdict::default();
-    validate_whole(pod, &mut verdict);
-    let pod = At::new(pod, Path::default());
+    findings(pod, validate_created)
+}
+
+fn validate_created(pod: &At<'_>, verdict: &mut Verdict) {
+    validate_whole(pod, verdict);
     let spec = pod.get("spec");
     let ephemeral = spec.get("ephemeralContainers");
     if !ephemeral.is_empty() {
         verdict.forbidden(ephemeral.path(), "cannot be set on create");
     }
     let annotations = pod.get("metadata").get("annotations");
-    security::validate_profiles_agree(&annotations, &spec, &mut verdict);
+    security::validate_profiles_agree(&annotations, &spec, verdict);
     let node = spec.get("nodeName");
     if !node.is_empty() && !spec.get("schedulingGates").is_empty() {
         verdict.forbidden(node.path(), "cannot be set until all schedulingGates have been cleared");
     }
-    verdict.refusals
 }
 
 /// Says everything that is wrong with a pod template at a place.
@@ -35,8 +37,7 @@ pub fn validate_template(template: &Value, path: &Path) -> Vec<Finding> {
 }
 
 /// The rules that hold for a pod at any time.
-pub(super) fn validate_whole(pod: &Value, verdict: &mut Verdict) {
-    let pod = At::new(pod, Path::default());
+pub(super) fn validate_whole(pod: &At<'_>, verdict: &mut Verdict) {
     let spec = pod.get("spec");
     security::validate_annotations(&pod.get("metadata").get("annotations"), &spec, verdict);
     spec::validate(&spec, Dialect::Kubernetes, verdict);

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::json::At;
+use crate::look::findings_of_change;
 use crate::{Finding, Path, Verdict};
 
 use super::object::validate_whole;
@@ -34,19 +35,19 @@ pub fn keep_but_resources(pod: &mut Value, old: &Value) {
 /// Says what is wrong with a pod whose containers are to have more or less. What is requested or limited at all, and how
 /// the pod is treated when memory runs short, was decided when it was created.
 pub fn validate_resize(pod: &Value, old: &Value, qos_class: [&str; 2]) -> Vec<Finding> {
-    let mut verdict = Verdict::default();
-    validate_whole(pod, &mut verdict);
-    let (new, old) = (At::new(pod, Path::default()).get("spec"), At::new(old, Path::default()).get("spec"));
-    for list in CONTAINERS {
-        for (new, old) in new.items(list).iter().zip(old.items(list)) {
-            validate_container(&new.get("resources"), &old.get("resources"), &mut verdict);
+    findings_of_change(pod, old, |pod, old, verdict| {
+        validate_whole(pod, verdict);
+        let (new, old) = (pod.get("spec"), old.get("spec"));
+        for list in CONTAINERS {
+            for (new, old) in new.items(list).iter().zip(old.items(list)) {
+                validate_container(&new.get("resources"), &old.get("resources"), verdict);
+            }
         }
-    }
-    let [new_class, old_class] = qos_class;
-    if new_class != old_class {
-        verdict.invalid(new.path(), new_class, "Pod QOS Class may not change as a result of resizing");
-    }
-    verdict.refusals
+        let [new_class, old_class] = qos_class;
+        if new_class != old_class {
+            verdict.invalid(new.path(), new_class, "Pod QOS Class may not change as a result of resizing");
+        }
+    })
 }
 
 fn validate_container(new: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {

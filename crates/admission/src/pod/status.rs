@@ -3,27 +3,30 @@
 use serde_json::Value;
 
 use crate::json::At;
-use crate::{Finding, Path, Verdict, names};
+use crate::look::findings_of_change;
+use crate::{Finding, Verdict, names};
 
 use super::check;
 
 /// Says everything that is wrong with a changed status.
 pub fn validate_status(pod: &Value, old: &Value) -> Vec<Finding> {
-    let mut verdict = Verdict::default();
-    let (pod, old) = (At::new(pod, Path::default()), At::new(old, Path::default()));
+    findings_of_change(pod, old, validate_change)
+}
+
+fn validate_change(pod: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
     let status = pod.get("status");
-    check::name(&status.get("nominatedNodeName"), names::dns_subdomain, &mut verdict);
+    check::name(&status.get("nominatedNodeName"), names::dns_subdomain, verdict);
     let observed = status.get("observedGeneration");
     if let Some(generation) = observed.int().filter(|generation| *generation < 0) {
         verdict.invalid(observed.path(), generation, "must be a non-negative integer");
     }
     for list in ["containerStatuses", "initContainerStatuses"] {
-        validate_ended_stay_ended(&pod, &old.get("status").get(list), &status.get(list), &mut verdict);
+        validate_ended_stay_ended(pod, &old.get("status").get(list), &status.get(list), verdict);
     }
     for list in ["podIPs", "hostIPs"] {
         for address in status.items(list) {
             let ip = address.get("ip").reported_at(address.path().clone());
-            check::ip_address(&ip, &mut verdict);
+            check::ip_address(&ip, verdict);
         }
     }
     for condition in status.items("conditions") {
@@ -31,7 +34,6 @@ pub fn validate_status(pod: &Value, old: &Value) -> Vec<Finding> {
         let (path, name) = (condition.path().field("Type"), condition.str("type"));
         verdict.invalid_each(&path, name, names::qualified_name(name));
     }
-    verdict.refusals
 }
 
 /// A container that has ended does not run again, unless the pod's restart policy, or its own as a sidecar, says so.

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::json::At;
-use crate::{Finding, Path, Verdict};
+use crate::look::findings_of_change;
+use crate::{Finding, Verdict};
 
 use super::keep::{restore, restore_node_affinity};
 use super::object;
@@ -15,28 +16,29 @@ const CHANGEABLE: &str = "pod updates may not change fields other than `spec.con
 
 /// Says everything that is wrong with a changed pod, apart from its metadata.
 pub fn validate_update(pod: &Value, old: &Value) -> Vec<Finding> {
-    let mut verdict = Verdict::default();
-    object::validate_whole(pod, &mut verdict);
-    let new_spec = At::new(pod, Path::default()).get("spec");
-    let old_spec = At::new(old, Path::default()).get("spec");
+    findings_of_change(pod, old, validate_change)
+}
+
+fn validate_change(pod: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
+    object::validate_whole(pod, verdict);
+    let (new_spec, old_spec) = (pod.get("spec"), old.get("spec"));
     for list in ["containers", "initContainers"] {
         let (new, old) = (new_spec.get(list), old_spec.get(list));
         if new.list().len() != old.list().len() {
             verdict.forbidden(new.path(), "pod updates may not add or remove containers");
-            return verdict.refusals;
+            return;
         }
     }
-    validate_deadline(&new_spec, &old_spec, &mut verdict);
-    validate_tolerations(&new_spec, &old_spec, &mut verdict);
-    validate_gates(&new_spec, &old_spec, &mut verdict);
+    validate_deadline(&new_spec, &old_spec, verdict);
+    validate_tolerations(&new_spec, &old_spec, verdict);
+    validate_gates(&new_spec, &old_spec, verdict);
     let is_gated = !old_spec.get("schedulingGates").is_empty();
     if is_gated {
-        validate_node_selector(&new_spec, &old_spec, &mut verdict);
+        validate_node_selector(&new_spec, &old_spec, verdict);
     }
     if without_changeable(new_spec.value(), old_spec.value(), is_gated) != *old_spec.value() {
         verdict.forbidden(new_spec.path(), CHANGEABLE);
     }
-    verdict.refusals
 }
 
 /// A deadline can be set and brought forward.
