@@ -69,13 +69,12 @@ fn random_bytes<const N: usize>() -> [u8; N] {
 pub fn uid_of(mut bytes: [u8; 16]) -> Uid {
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let mut text = String::with_capacity(36);
-    for (index, digit) in hex.chars().enumerate() {
-        if matches!(index, 8 | 12 | 16 | 20) {
+    for (index, byte) in bytes.into_iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
             text.push('-');
         }
-        text.push(digit);
+        text.extend([byte >> 4, byte & 0xf].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')));
     }
     Uid(text.into())
 }
@@ -95,6 +94,8 @@ mod tests {
     fn a_uid_is_a_version_4_uuid() {
         assert_eq!(&*uid_of([0xff; 16]).0, "ffffffff-ffff-4fff-bfff-ffffffffffff");
         assert_eq!(&*uid_of([0; 16]).0, "00000000-0000-4000-8000-000000000000");
+        let bytes = std::array::from_fn(|index| 0x10 * index as u8 + 0xf - index as u8);
+        assert_eq!(&*uid_of(bytes).0, "0f1e2d3c-4b5a-4978-8796-a5b4c3d2e1f0");
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Default for Admission {
         Admission {
             policies: vec![
                 Arc::new(runtime_class::RuntimeClass),
-                Arc::new(priority::PodPriority),
+                Arc::new(priority::PodPriority::default()),
                 Arc::new(limits::LimitRanges),
                 Arc::new(policy::Policies::default()),
             ],

@@ -1,15 +1,21 @@
 //! A pod's priority is computed from its priority class, when it is created.
 
+use std::sync::Arc;
+
 use krafla_api::Key;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::kept::Kept;
 use super::{Operation, Policy, Request};
 use crate::object;
 use crate::status::Status;
 
-/// Fills in the priority of new pods.
-pub(super) struct PodPriority;
+/// Fills in the priority of new pods. Every one of them asks the same few classes, which are read once.
+#[derive(Default)]
+pub(super) struct PodPriority {
+    classes: Kept<PriorityClass>,
+}
 
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 
@@ -21,7 +27,8 @@ impl Policy for PodPriority {
         let refuse =
             |why: String| Err(Status::forbidden(&request.resource.qualified(), object::name(pod), &why));
         let named = object::text_at(pod, "spec.priorityClassName");
-        let class = if named.is_empty() { global_default(request) } else { lookup(request, &named) };
+        let class =
+            if named.is_empty() { self.global_default(request) } else { self.lookup(request, &named) };
         if !named.is_empty() && class.is_none() {
             return refuse(format!("no PriorityClass with name {named} was found"));
         }
@@ -54,35 +61,38 @@ impl Policy for PodPriority {
     }
 }
 
-/// What a priority class says, and no more: every new pod reads some.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+impl PodPriority {
+    fn lookup(&self, request: &Request<'_>, name: &str) -> Option<Arc<PriorityClass>> {
+        let snapshot = request.api.store().snapshot(&CLASSES.into());
+        let entry = snapshot.get(&Key::new("", name))?;
+        self.classes.one(&snapshot, entry, PriorityClass::read)
+    }
+
+    /// The class of pods that name none: the lowest of those that offer themselves.
+    fn global_default(&self, request: &Request<'_>) -> Option<Arc<PriorityClass>> {
+        let classes = self.classes.all(&request.api.store().snapshot(&CLASSES.into()), PriorityClass::read);
+        classes.into_iter().filter(|class| class.global_default).min_by_key(|class| class.value)
+    }
+}
+
+impl PriorityClass {
+    /// Reads a stored class, which was checked when it was stored.
+    fn read(class: Value) -> PriorityClass {
+        serde_json::from_value(class).unwrap_or_default()
+    }
+}
+
+/// What a priority class says, as far as it concerns pods.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 struct PriorityClass {
     metadata: Named,
-    #[serde(default)]
     value: i64,
-    #[serde(default)]
     preemption_policy: Option<String>,
-    #[serde(default)]
     global_default: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Named {
     name: String,
-}
-
-fn lookup(request: &Request<'_>, name: &str) -> Option<PriorityClass> {
-    let entry = request.api.store().get(&CLASSES.into(), &Key::new("", name))?;
-    serde_json::from_slice(&entry.bytes).ok()
-}
-
-/// The class of pods that name none: the lowest of those that offer themselves.
-fn global_default(request: &Request<'_>) -> Option<PriorityClass> {
-    let snapshot = request.api.store().snapshot(&CLASSES.into());
-    let classes = snapshot.entries.values();
-    classes
-        .filter_map(|entry| serde_json::from_slice::<PriorityClass>(&entry.bytes).ok())
-        .filter(|class| class.global_default)
-        .min_by_key(|class| class.value)
 }

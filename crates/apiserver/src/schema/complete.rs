@@ -10,19 +10,18 @@ use super::table::{Field, Shape, TypeId, TypeRef};
 /// Adds to a sparse object what Go prints although it is empty, so that it looks as kube-apiserver's answers do.
 pub fn complete(object: &mut Value, of: TypeId) {
     let Value::Object(fields) = object else { return };
-    // Both sides are in the order of their names, so one walk over both takes the place of a search for each field.
-    let mut present = fields.iter_mut().peekable();
-    let mut missing = Vec::new();
-    for field in &of.fields {
-        while present.next_if(|(name, _)| name.as_str() < field.name).is_some() {}
-        match present.next_if(|(name, _)| *name == field.name) {
-            Some((_, value)) => complete_value(value, &field.value),
-            None => missing.extend(field.when_empty().map(|value| (field, value))),
+    // Only what has an inside can lack something there, and most fields have none.
+    for (name, value) in fields.iter_mut().filter(|(_, value)| value.is_object() || value.is_array()) {
+        if let Some(field) = of.field(name) {
+            complete_value(value, &field.value);
         }
     }
-    for (field, mut value) in missing {
-        complete_value(&mut value, &field.value);
-        fields.insert(field.name.to_owned(), value);
+    for field in of.shown_when_empty() {
+        if !fields.contains_key(field.name) {
+            let mut value = field.value.zero();
+            complete_value(&mut value, &field.value);
+            fields.insert(field.name.to_owned(), value);
+        }
     }
 }
 
@@ -40,10 +39,10 @@ fn complete_value(value: &mut Value, of: &TypeRef) {
 }
 
 impl Field {
-    /// What Go prints for this field when it was never set; none if it prints nothing.
-    fn when_empty(&self) -> Option<Value> {
+    /// Whether Go prints something for this field when it was never set.
+    pub(super) fn is_shown_when_empty(&self) -> bool {
         if self.omit_zero {
-            return None;
+            return false;
         }
         // Go's `omitempty` has no say over structs, and times, quantities and the like are structs to it.
         let is_struct = !self.value.is_pointer
@@ -59,7 +58,7 @@ impl Field {
                     | Shape::FieldsV1
                     | Shape::Json
             );
-        (is_struct || !self.omit_empty).then(|| self.value.zero())
+        is_struct || !self.omit_empty
     }
 }
 

@@ -30,7 +30,7 @@ pub const DEPTH_MAX: usize = 500;
 impl<'a> Node<'a> {
     /// Reads a document. The error is Go's text for it.
     pub fn parse(text: &'a [u8]) -> Result<Node<'a>, String> {
-        let mut parser = Parser { text, at: 0, depth: 0 };
+        let mut parser = Parser { text, valid: std::str::from_utf8(text).ok(), at: 0, depth: 0 };
         parser.skip_space();
         let node = parser.value()?;
         parser.skip_space();
@@ -115,6 +115,8 @@ pub fn number(text: &str) -> Option<Number> {
 
 struct Parser<'a> {
     text: &'a [u8],
+    /// The same, if all of it is UTF-8: then no part of it need be looked at again.
+    valid: Option<&'a str>,
     at: usize,
     depth: usize,
 }
@@ -256,23 +258,31 @@ impl<'a> Parser<'a> {
     }
 
     fn text_since(&self, start: usize) -> Cow<'a, str> {
-        String::from_utf8_lossy(self.text.get(start..self.at).unwrap_or_default())
+        match self.valid.and_then(|text| text.get(start..self.at)) {
+            Some(text) => Cow::Borrowed(text),
+            None => String::from_utf8_lossy(self.text.get(start..self.at).unwrap_or_default()),
+        }
+    }
+
+    /// Goes on to the next character that means something in a string: its end, an escape, or a fault.
+    fn skip_plain(&mut self) {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+        self.at += plain.unwrap_or(rest.len());
     }
 
     fn string(&mut self) -> Result<Cow<'a, str>, String> {
         self.at += 1;
         let start = self.at;
-        loop {
-            match self.peek() {
-                Some(b'"') => {
-                    let text = self.text_since(start);
-                    self.at += 1;
-                    return Ok(text);
-                }
-                Some(b'\\') => return self.escaped_string(start).map(Cow::Owned),
-                Some(0..0x20) | None => return Err(self.unexpected("in string literal")),
-                Some(_) => self.at += 1,
+        self.skip_plain();
+        match self.peek() {
+            Some(b'"') => {
+                let text = self.text_since(start);
+                self.at += 1;
+                Ok(text)
             }
+            Some(b'\\') => self.escaped_string(start).map(Cow::Owned),
+            _ => Err(self.unexpected("in string literal")),
         }
     }
 
@@ -292,9 +302,7 @@ impl<'a> Parser<'a> {
                 Some(0..0x20) | None => return Err(self.unexpected("in string literal")),
                 Some(_) => {
                     let start = self.at;
-                    while !matches!(self.peek(), Some(b'"' | b'\\' | 0..0x20) | None) {
-                        self.at += 1;
-                    }
+                    self.skip_plain();
                     text.push_str(&self.text_since(start));
                 }
             }

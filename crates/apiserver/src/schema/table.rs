@@ -62,6 +62,8 @@ pub struct Type {
     pub is_atomic: bool,
     /// Its fields, by JSON name.
     pub fields: Vec<Field>,
+    /// Where among them those are that Go prints although they are empty: few, and looked for in every object.
+    shown_when_empty: Vec<usize>,
 }
 
 /// A named type that is not a struct.
@@ -216,6 +218,7 @@ static NOTHING: Type = Type {
     is_kind: false,
     is_atomic: false,
     fields: Vec::new(),
+    shown_when_empty: Vec::new(),
 };
 
 impl Type {
@@ -232,6 +235,11 @@ impl Type {
     /// The field of this JSON name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.binary_search_by(|field| field.name.cmp(name)).ok().and_then(|at| self.fields.get(at))
+    }
+
+    /// The fields that Go prints although they are empty.
+    pub(super) fn shown_when_empty(&self) -> impl Iterator<Item = &Field> {
+        self.shown_when_empty.iter().filter_map(|at| self.fields.get(*at))
     }
 }
 
@@ -273,6 +281,8 @@ fn parse(text: &'static str) -> Result<Schema, String> {
     reader.each_line(text, Reader::read_type)?;
     for found in &mut reader.schema.types {
         found.fields.sort_unstable_by_key(|field| field.name);
+        let shown = found.fields.iter().enumerate().filter(|(_, field)| field.is_shown_when_empty());
+        found.shown_when_empty = shown.map(|(at, _)| at).collect();
     }
     Ok(reader.schema)
 }
@@ -353,7 +363,14 @@ impl Reader {
             self.schema.by_kind.insert((group, package.version(), name), id);
         }
         let fields = if is_kind { vec![Field::text("apiVersion"), Field::text("kind")] } else { Vec::new() };
-        self.schema.types.push(Type { name, package, is_kind, is_atomic, fields });
+        self.schema.types.push(Type {
+            name,
+            package,
+            is_kind,
+            is_atomic,
+            fields,
+            shown_when_empty: Vec::new(),
+        });
         Ok(())
     }
 

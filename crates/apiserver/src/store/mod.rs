@@ -24,6 +24,7 @@ mod open;
 mod sequencer;
 mod snapshot;
 mod state;
+mod text;
 mod watch;
 mod write;
 

@@ -5,6 +5,7 @@ use krafla_api::{Key, Uid};
 use serde_json::{Map, Value};
 
 use super::entry::{Entry, EntryMeta, ResourceId};
+use super::text::Text;
 
 /// One change of one object, on a condition.
 #[derive(Clone, Debug)]
@@ -85,48 +86,18 @@ fn serialise(object: Value) -> (Vec<u8>, usize) {
     text.push("\"metadata\":{");
     text.fields(metadata.iter().filter(|(name, _)| name.as_str() < "resourceVersion"));
     text.push("\"resourceVersion\":\"");
-    let gap = text.0.len();
+    let gap = text.len();
     text.push("\",");
     text.fields(metadata.iter().filter(|(name, _)| name.as_str() > "resourceVersion"));
-    text.end_object();
+    text.close("}");
     text.push(",");
     text.fields(object.iter().filter(|(name, _)| name.as_str() > "metadata"));
-    text.end_object();
-    (text.0, gap)
+    text.close("}");
+    (text.into_bytes(), gap)
 }
 
 fn into_map(value: Value) -> Map<String, Value> {
     if let Value::Object(map) = value { map } else { Map::new() }
-}
-
-/// JSON in the making. Every field is written with a comma after it.
-#[derive(Default)]
-struct Text(Vec<u8>);
-
-impl Text {
-    fn push(&mut self, text: &str) {
-        self.0.extend_from_slice(text.as_bytes());
-    }
-
-    fn fields<'a>(&mut self, fields: impl Iterator<Item = (&'a String, &'a Value)>) {
-        for (name, value) in fields {
-            self.json(name);
-            self.push(":");
-            self.json(value);
-            self.push(",");
-        }
-    }
-
-    fn json(&mut self, value: &impl serde::Serialize) {
-        let written = serde_json::to_writer(&mut self.0, value);
-        debug_assert!(written.is_ok(), "strings and trees can always be written to memory");
-    }
-
-    /// Closes an object in place of the comma after its last field.
-    fn end_object(&mut self) {
-        self.0.pop();
-        self.push("}");
-    }
 }
 
 /// Why a write did not happen.

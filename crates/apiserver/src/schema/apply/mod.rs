@@ -237,7 +237,7 @@ fn take_over(
     let elsewhere = [&changed, &removed].map(|fields| fields.renamed(how.renamed));
     let known_as = |owned: &Owned| match owned.api_version == how.api_version {
         true => [&changed, &removed],
-        false => elsewhere.each_ref(),
+        false => elsewhere.each_ref().map(AsRef::as_ref),
     };
     if !is_forced {
         refuse_conflicts(managed, writer, |owned| known_as(owned)[0])?;

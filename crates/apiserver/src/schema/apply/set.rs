@@ -7,6 +7,8 @@
 //! A step of a path is kept as it is written there: `f:` a field, `k:` an element of a list by its keys, `v:` an element
 //! of a set by its value. A node with nothing below it is a member; one with something below it is a member if it has `.`.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 /// A set of field paths.
@@ -24,6 +26,11 @@ pub(super) struct Node {
 }
 
 impl Node {
+    /// A member with room for so many steps below it.
+    pub(super) fn member(n_below: usize) -> Node {
+        Node { is_member: true, below: FieldSet { nodes: Vec::with_capacity(n_below) } }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         !self.is_member && self.below.is_empty()
     }
@@ -49,10 +56,14 @@ pub(super) fn value_step(value: &Value) -> String {
     step
 }
 
+/// Room for most steps by keys, so that they need not be moved while they grow.
+const USUAL_STEP_BYTES: usize = 48;
+
 /// The step to an element of a list with keys, which come in their order.
 pub(super) fn key_step<'v>(keys: impl Iterator<Item = (&'v str, &'v Value)>) -> String {
     // Written by hand: an element of every list of an object passes here, and a map for each takes several times as long.
-    let mut step = "k:{".to_owned();
+    let mut step = String::with_capacity(USUAL_STEP_BYTES);
+    step.push_str("k:{");
     for (key, value) in keys {
         if !step.ends_with('{') {
             step.push(',');
@@ -233,13 +244,16 @@ impl FieldSet {
     }
 
     /// The set with other names: pairs of dotted paths of plain fields, as they are called here and there.
-    pub(super) fn renamed(&self, names: &[(&str, &str)]) -> FieldSet {
+    pub(super) fn renamed(&self, names: &[(&str, &str)]) -> Cow<'_, FieldSet> {
+        if names.is_empty() {
+            return Cow::Borrowed(self);
+        }
         let mut set = self.clone();
         let moved: Vec<_> = names.iter().filter_map(|(here, there)| Some((there, set.take(here)?))).collect();
         for (there, node) in moved {
             set.put(there, node);
         }
-        set
+        Cow::Owned(set)
     }
 
     /// Takes what the set says of a field and its inside out of it.
@@ -322,14 +336,14 @@ mod tests {
         let names = [("note", "message"), ("spec.a", "spec.b"), ("missing", "x")];
         let told = set(json!({"f:note": {}, "f:kept": {}, "f:spec": {".": {}, "f:a": {"f:deep": {}}}}));
         assert_eq!(
-            told.renamed(&names).into_value(),
+            told.renamed(&names).into_owned().into_value(),
             json!({"f:message": {}, "f:kept": {}, "f:spec": {".": {}, "f:b": {"f:deep": {}}}}),
         );
         // A name may be another's old one.
         let swap = [("a", "b"), ("b", "a")];
         let told = set(json!({"f:a": {"f:was-a": {}}, "f:b": {"f:was-b": {}}}));
         let swapped = json!({"f:b": {"f:was-a": {}}, "f:a": {"f:was-b": {}}});
-        assert_eq!(told.renamed(&swap).into_value(), swapped);
+        assert_eq!(told.renamed(&swap).into_owned().into_value(), swapped);
     }
 
     #[test]

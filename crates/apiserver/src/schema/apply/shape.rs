@@ -123,8 +123,8 @@ impl<'s> At<'s> {
 
     /// The step to an element of a list that merges. The error says why the element cannot be told from others.
     pub(super) fn step_to(self, item: &Value) -> Result<String, String> {
-        let keys = self.list_keys();
-        if keys.is_empty() {
+        let mut keys = self.list_keys().peekable();
+        if keys.peek().is_none() {
             return match item {
                 Value::Object(_) => {
                     Err("associative list without keys has an element that's a map type".to_owned())
@@ -142,15 +142,14 @@ impl<'s> At<'s> {
             _ => return Err("associative list with keys may not have non-map elements".to_owned()),
         };
         let mut found: Vec<(&str, Cow<'_, Value>)> = keys
-            .iter()
             .filter_map(|key| {
-                let given = fields.get(*key).map(Cow::Borrowed);
-                Some((*key, given.or_else(|| self.key_default(key).map(Cow::Owned))?))
+                let given = fields.get(key).map(Cow::Borrowed);
+                Some((key, given.or_else(|| self.key_default(key).map(Cow::Owned))?))
             })
             .collect();
         found.sort_unstable_by_key(|(key, _)| *key);
         if found.is_empty() {
-            let keys: Vec<String> = keys.iter().map(|key| format!("{key:?}")).collect();
+            let keys: Vec<String> = self.list_keys().map(|key| format!("{key:?}")).collect();
             return Err(format!(
                 "associative list with keys has an element that omits all key fields [{}] \
                  (and doesn't have default values for any key fields)",
@@ -160,12 +159,13 @@ impl<'s> At<'s> {
         Ok(key_step(found.iter().map(|(key, value)| (*key, value.as_ref()))))
     }
 
-    fn list_keys(self) -> Vec<&'s str> {
-        match self {
-            At::Value(_, Some(field)) => field.list_keys.clone(),
-            At::Custom(schema) => schema.list_keys().iter().map(String::as_str).collect(),
-            _ => Vec::new(),
-        }
+    fn list_keys(self) -> impl Iterator<Item = &'s str> {
+        let (of_table, of_schema): (&[&str], &[String]) = match self {
+            At::Value(_, Some(field)) => (&field.list_keys, &[]),
+            At::Custom(schema) => (&[], schema.list_keys()),
+            _ => (&[], &[]),
+        };
+        of_table.iter().copied().chain(of_schema.iter().map(String::as_str))
     }
 
     fn key_default(self, key: &str) -> Option<Value> {

@@ -196,25 +196,27 @@ fn compare_values(before: Option<&Value>, after: Option<&Value>, at: At<'_>) -> 
 
 /// What is new where nothing was: all of it. An object that is created is mostly that.
 fn added(value: &Value, at: At<'_>) -> Node {
-    let mut node = Node { is_member: true, ..Node::default() };
     match (at.atom(value), value) {
         (Atom::Map, Value::Object(fields)) => {
+            let mut node = Node::member(fields.len());
             for (name, value) in fields {
                 if let Some((below, _)) = at.field(name) {
                     node.below.attach(field_step(name), added(value, below));
                 }
             }
+            node
         }
         (Atom::List, Value::Array(items)) => {
+            let mut node = Node::member(items.len());
             for item in items {
                 if let Ok(step) = at.step_to(item) {
                     node.below.attach_element(step, added(item, at.element()));
                 }
             }
+            node
         }
-        (Atom::Map | Atom::List | Atom::Scalar(_) | Atom::Whole(_), _) => {}
+        (Atom::Map | Atom::List | Atom::Scalar(_) | Atom::Whole(_), _) => Node::member(0),
     }
-    node
 }
 
 fn field<'v>(value: Option<&'v Value>, name: &str) -> Option<&'v Value> {
