@@ -23,6 +23,8 @@ pub(super) type Reply = Response<Body>;
 pub(super) const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// How much is gathered before it is sent.
 pub(super) const CHUNK_BYTES: usize = 64 * 1024;
+/// Room for that and for the object that goes beyond it, so that what is gathered need not be moved.
+const CHUNK_ROOM_BYTES: usize = CHUNK_BYTES + 8 * 1024;
 
 /// Reads the whole body of a request, which must arrive within a time: as long as it is awaited, nobody else is served
 /// in its place.
@@ -93,7 +95,7 @@ pub(super) fn chunks(
 ) -> impl Stream<Item = Bytes> + Send + 'static {
     let mut pieces = pieces.fuse();
     futures_util::stream::iter(std::iter::from_fn(move || {
-        let mut chunk = BytesMut::new();
+        let mut chunk = BytesMut::with_capacity(CHUNK_ROOM_BYTES);
         for piece in pieces.by_ref() {
             chunk.extend_from_slice(&piece);
             if chunk.len() >= CHUNK_BYTES {
