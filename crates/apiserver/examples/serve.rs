@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use krafla_apiserver::admit::{Admission, Volcano};
-use krafla_apiserver::http::write_private;
+use krafla_apiserver::http::{gather_noise, write_private};
 use krafla_apiserver::store::Store;
 use krafla_apiserver::{Api, Collector, ServerConfig, SystemEnv, Tokens, serve};
 
@@ -38,7 +38,8 @@ fn main() -> Result<(), Failure> {
             other => return Err(format!("unknown flag {other} {value}; see the top of this file").into()),
         }
     }
-    let tokens = Arc::new(Tokens::for_now()?);
+    gather_noise();
+    let tokens = Arc::new(Tokens::for_now());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(run(
         ServerConfig { listen, data_dir, pod_access: None, tokens, controllers: None },

@@ -19,7 +19,7 @@ async fn start(data_dir: Option<&std::path::Path>) -> RunningServer {
     let api = Api::new(Store::in_memory(), env.clone(), Admission::default());
     api.bootstrap().await.unwrap();
     let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
-    let tokens = Arc::new(Tokens::for_now().unwrap());
+    let tokens = Arc::new(Tokens::for_now());
     let config = ServerConfig {
         listen,
         data_dir: data_dir.map(Into::into),

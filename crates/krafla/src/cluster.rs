@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use krafla_apiserver::admit::{Admission, ServiceAccounts, StorageProtection, Volcano};
 use krafla_apiserver::gc::Collector;
-use krafla_apiserver::http::write_private;
+use krafla_apiserver::http::{gather_noise, write_private};
 use krafla_apiserver::store::Store;
 use krafla_apiserver::{Api, LocalClient, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
 use krafla_node::simulated::{ClusterSize, SimulatedNodes};
@@ -60,6 +60,9 @@ impl Cluster {
     pub(crate) async fn start(config: Config) -> Result<Cluster> {
         std::fs::create_dir_all(&config.data_dir)
             .with_context(|| format!("the data directory {} can not be made", config.data_dir.display()))?;
+        if config.is_served {
+            gather_noise();
+        }
         let store = if config.in_memory { Store::in_memory() } else { Store::open(&config.data_dir)? };
         let mut admission = Admission::default().with(Volcano::default()).with(StorageProtection);
         // Where nothing runs, nothing talks to the server.
@@ -67,14 +70,14 @@ impl Cluster {
         if pods_can_talk {
             admission = admission.with(ServiceAccounts);
         }
+        let api = Api::new(store.clone(), Arc::new(SystemEnv), admission);
+        api.bootstrap().await.context("the cluster's own objects can not be made")?;
         let tokens = if config.is_served {
             Tokens::kept_in(&config.data_dir).context("the key of service accounts' tokens")?
         } else {
-            Tokens::for_now().map_err(anyhow::Error::msg)?
+            Tokens::for_now()
         };
         let tokens = Arc::new(tokens);
-        let api = Api::new(store.clone(), Arc::new(SystemEnv), admission);
-        api.bootstrap().await.context("the cluster's own objects can not be made")?;
         // Everybody writes under a name of their own, as `managedFields` shows it.
         let client = |manager: &str| -> Arc<dyn Client> {
             Arc::new(LocalClient::new(api.clone()).writing_as(manager))

@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn only_a_token_or_a_certificate_lets_in() {
         let api = Api::new(Store::in_memory(), Arc::new(SystemEnv), Admission::default());
-        let tokens = Arc::new(Tokens::for_now().unwrap());
+        let tokens = Arc::new(Tokens::for_now());
         let credentials = Credentials { token: "secret".to_owned(), tokens };
         let lets_in = |value: Option<&str>, has_certificate: bool| {
             let headers = value.map(|value| (AUTHORIZATION, value.parse().unwrap()));

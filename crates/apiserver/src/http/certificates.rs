@@ -15,7 +15,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 
-use super::server::{ServeError, write_private};
+use super::server::{ServeError, write_unfinished};
 
 /// Everything that makes connections private and tells the administrator apart.
 #[derive(Clone)]
@@ -76,10 +76,18 @@ impl Identity {
 
     fn save(&self, dir: &Path, ca_key_pem: &str) -> io::Result<()> {
         std::fs::create_dir_all(dir)?;
-        write_private(&dir.join("ca.key"), ca_key_pem)?;
         let contents = [&self.ca_pem, &self.server_pem, &self.server_key_pem, &self.token];
-        for (file, content) in FILES.iter().zip(contents) {
-            write_private(&dir.join(file), content)?;
+        let files = FILES.iter().zip(contents.map(String::as_str)).chain([(&"ca.key", ca_key_pem)]);
+        let files: Vec<_> = files.map(|(file, content)| (dir.join(file), content)).collect();
+        // Each file waits for the disk; side by side they wait once.
+        let written: Vec<_> = std::thread::scope(|scope| {
+            let writers: Vec<_> =
+                files.iter().map(|(path, content)| scope.spawn(|| write_unfinished(path, content))).collect();
+            writers.into_iter().map(|writer| writer.join()).collect()
+        });
+        for (written, (path, _)) in written.into_iter().zip(&files) {
+            let unfinished = written.unwrap_or_else(|_| Err(io::Error::other("its writer panicked")))?;
+            std::fs::rename(unfinished, path)?;
         }
         Ok(())
     }
@@ -112,6 +120,16 @@ impl Identity {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(config)
     }
+}
+
+/// Makes the library behind keys and certificates ready, on a thread of its own: before its first random number it
+/// gathers noise for tens of milliseconds. Whoever needs a key meanwhile waits for it.
+pub fn gather_noise() {
+    std::thread::spawn(|| {
+        let mut number = [0];
+        // Whoever needs a number asks again, and is told if there is none.
+        let _ = aws_lc_rs::rand::fill(&mut number);
+    });
 }
 
 fn random_token() -> Result<String, ServeError> {

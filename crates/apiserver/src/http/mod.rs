@@ -47,6 +47,7 @@ use krafla_api::Key;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
+pub use certificates::gather_noise;
 pub use exec::{ExecOptions, Output, Session};
 pub use pods::{LogOptions, PodAccess};
 pub use server::{RunningServer, ServeError, ServerConfig, serve, write_private};

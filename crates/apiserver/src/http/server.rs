@@ -168,13 +168,18 @@ impl Drop for RunningServer {
 
 /// Writes a file that nobody else may read, in one step: it is there as a whole or not at all.
 pub fn write_private(path: &Path, content: &str) -> io::Result<()> {
+    std::fs::rename(write_unfinished(path, content)?, path)
+}
+
+/// Writes such a file under another name, which is returned.
+pub(super) fn write_unfinished(path: &Path, content: &str) -> io::Result<PathBuf> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".new");
     let mut file =
         std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
     file.write_all(content.as_bytes())?;
     file.sync_all()?;
-    std::fs::rename(&unfinished, path)
+    Ok(unfinished.into())
 }
 
 async fn listen(listener: TcpListener, acceptor: TlsAcceptor, context: Arc<Context>) {

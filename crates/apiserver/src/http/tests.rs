@@ -18,7 +18,7 @@ async fn server(in_flight: usize, body_within: Duration) -> (Arc<Context>, tokio
     let api = Api::new(Store::in_memory(), env.clone(), Admission::default());
     api.bootstrap().await.unwrap();
     let (stop, stopping) = tokio::sync::watch::channel(false);
-    let tokens = Arc::new(Tokens::for_now().unwrap());
+    let tokens = Arc::new(Tokens::for_now());
     let context = Context {
         api,
         env,

@@ -13,6 +13,7 @@ mod jwt;
 
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use base64::Engine;
@@ -41,7 +42,8 @@ const FILE: &str = "service-account.key";
 
 /// Makes tokens of service accounts, and knows them again.
 pub struct Tokens {
-    signer: Signer,
+    /// Made when it is first needed: most runs of a job need none, and making a key takes as long as a short job.
+    signer: OnceLock<Signer>,
 }
 
 /// Whose a token is.
@@ -61,8 +63,8 @@ pub struct Holder {
 
 impl Tokens {
     /// Tokens that nobody knows again after a restart.
-    pub fn for_now() -> Result<Tokens, String> {
-        Ok(Tokens { signer: Signer::of_key(&Signer::new_key()?)? })
+    pub fn for_now() -> Tokens {
+        Tokens { signer: OnceLock::new() }
     }
 
     /// Tokens whose key is kept in a directory.
@@ -79,12 +81,21 @@ impl Tokens {
         };
         let signer =
             Signer::of_key(&kept).map_err(|why| io::Error::other(format!("{}: {why}", path.display())))?;
-        Ok(Tokens { signer })
+        Ok(Tokens { signer: signer.into() })
+    }
+
+    fn signer(&self) -> Result<&Signer, String> {
+        if let Some(signer) = self.signer.get() {
+            return Ok(signer);
+        }
+        let made = Signer::of_key(&Signer::new_key()?)?;
+        // If two make one at a time, the first is the one that counts.
+        Ok(self.signer.get_or_init(|| made))
     }
 
     /// The public keys, for those who check tokens by themselves.
     pub(crate) fn public_keys(&self) -> Value {
-        self.signer.public_keys()
+        self.signer().map_or_else(|_| json!({"keys": []}), Signer::public_keys)
     }
 
     /// Answers a TokenRequest for an account.
@@ -115,7 +126,8 @@ impl Tokens {
             "iat": seconds_of(now), "nbf": seconds_of(now), "exp": seconds_of(later(now, granted)),
             "sub": account_name(account), "kubernetes.io": about,
         });
-        let token = self.signer.sign(&claims).map_err(|why| Status::internal(&why))?;
+        let token = self.signer().and_then(|signer| signer.sign(&claims));
+        let token = token.map_err(|why| Status::internal(&why))?;
         Ok(json!({
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
             "metadata": {
@@ -131,7 +143,7 @@ impl Tokens {
 
     /// Whose a token is, if it is one of ours, for one of these audiences, and still good.
     pub fn holder(&self, api: &Api, token: &str, audiences: &[String]) -> Option<Holder> {
-        let claims = &self.signer.read(token)?;
+        let claims = &self.signer.get()?.read(token)?;
         let now = seconds_of(api.env().now());
         let is_in_time = claims["nbf"].as_i64()? <= now && now < claims["exp"].as_i64()?;
         let named = object::strings(claims.get("aud"));

@@ -47,7 +47,7 @@ impl Cluster {
         let clock = Arc::new(Clock::default());
         let api = Api::new(Store::in_memory(), clock.clone(), Admission::default());
         api.bootstrap().now_or_never().expect("ready at once").expect("a new cluster");
-        let cluster = Cluster { api, clock, tokens: Tokens::for_now().unwrap() };
+        let cluster = Cluster { api, clock, tokens: Tokens::for_now() };
         cluster.create(Kind::ServiceAccount, json!({"metadata": {"name": "robot"}}));
         cluster
     }

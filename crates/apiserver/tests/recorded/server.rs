@@ -42,7 +42,7 @@ async fn start(admission: Admission) -> RunningServer {
     tokio::spawn(api.clone().run_namespaces());
     tokio::spawn(Collector::new(api.clone()).run());
     let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
-    let tokens = Arc::new(Tokens::for_now().expect("a key is made"));
+    let tokens = Arc::new(Tokens::for_now());
     let config = ServerConfig { listen, data_dir: None, pod_access: None, tokens, controllers: None };
     let server = serve(api.clone(), env, config).await.expect("it listens");
     tokio::spawn(api.run_service_accounts(server.ca_pem().to_owned()));

@@ -37,7 +37,7 @@ impl Server {
         let api = Api::new(store.clone(), env.clone(), admission);
         api.bootstrap().await.unwrap();
         let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
-        let tokens = Arc::new(Tokens::for_now().unwrap());
+        let tokens = Arc::new(Tokens::for_now());
         let config = ServerConfig {
             listen,
             data_dir: dir.map(Path::to_owned),
