@@ -9,7 +9,7 @@ use krafla_plan::Object;
 use krafla_runtime::{Client, ClientError};
 use serde::Deserialize;
 
-use super::waiting::{Lease, Seen};
+use super::waiting::{Lease, Seen, Warning};
 
 /// What the judgement looks at.
 const KINDS: [Kind; 9] = [
@@ -67,23 +67,55 @@ impl Seen {
         self.objects.insert(Arc::new(object));
     }
 
-    /// Events come in the order of their names, which end in the time of the first occurrence.
+    /// Keeps the newest warning about each object. Events are listed in the order of their names, which says nothing:
+    /// one that happened again keeps the name of its first time.
     fn warn(&mut self, json: &[u8]) {
-        if let Ok(event) = serde_json::from_slice::<Event>(json)
-            && event.event_type == "Warning"
-        {
-            self.warnings.insert(event.involved_object.uid, event.message);
+        let Ok(event) = serde_json::from_slice::<Event>(json) else { return };
+        if event.event_type != "Warning" {
+            return;
         }
+        let warning = Warning { at: event.last_time(), message: event.message };
+        let known = self.warnings.entry(event.involved_object.uid).or_default();
+        if warning.at >= known.at {
+            *known = warning;
+        }
+    }
+}
+
+/// An Event, with the times that old and new recorders give it.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Event {
+    metadata: EventMetadata,
+    #[serde(rename = "type")]
+    event_type: String,
+    message: String,
+    involved_object: Involved,
+    first_timestamp: Option<Time>,
+    last_timestamp: Option<Time>,
+    event_time: Option<Time>,
+    series: Option<Series>,
+}
+
+impl Event {
+    /// When it last happened.
+    fn last_time(&self) -> Option<Time> {
+        let repeated = self.series.as_ref().and_then(|series| series.last_observed_time);
+        let told = [repeated, self.last_timestamp, self.event_time, self.first_timestamp];
+        told.into_iter().flatten().max().or(self.metadata.creation_timestamp)
     }
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Event {
-    #[serde(rename = "type")]
-    event_type: String,
-    message: String,
-    involved_object: Involved,
+struct EventMetadata {
+    creation_timestamp: Option<Time>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Series {
+    last_observed_time: Option<Time>,
 }
 
 #[derive(Default, Deserialize)]

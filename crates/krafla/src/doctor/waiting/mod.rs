@@ -33,9 +33,17 @@ pub(crate) struct Seen {
     /// Pods with all that a node reads and writes.
     pub(crate) pods: BTreeMap<Key, Pod>,
     /// The last warning about each object.
-    pub(crate) warnings: BTreeMap<Uid, String>,
+    pub(crate) warnings: BTreeMap<Uid, Warning>,
     /// The lease of Volcano's controllers.
     pub(crate) lease: Lease,
+}
+
+/// What somebody warned of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Warning {
+    /// When it last happened, if that was said.
+    pub(crate) at: Option<Time>,
+    pub(crate) message: String,
 }
 
 /// Something that waits.
@@ -180,7 +188,7 @@ fn of_tasks(job: &VcJob) -> Option<Cause> {
 }
 
 fn warned(seen: &Seen, object: &Object) -> Option<Cause> {
-    seen.warnings.get(&object.meta.uid).cloned().map(Cause::Warned)
+    seen.warnings.get(&object.meta.uid).map(|warning| Cause::Warned(warning.message.clone()))
 }
 
 fn of_job(seen: &Seen, object: &Object, job: &Job, now: Time) -> Option<Cause> {

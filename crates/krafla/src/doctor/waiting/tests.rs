@@ -328,15 +328,20 @@ fn what_waits_for_others_says_for_whom() {
     );
 }
 
+/// An Event about the job, with these further fields.
+fn event(name: &str, message: &str, fields: &str) -> String {
+    format!(
+        "{{apiVersion: v1, kind: Event, metadata: {{name: {name}, namespace: ns, creationTimestamp: '2026-11-15T07:00:00Z'}}, \
+         message: '{message}', involvedObject: {{uid: '1'}}, {fields}}}"
+    )
+}
+
 #[test]
 fn the_last_warning_is_told_where_nothing_else_explains_it() {
-    let event = |name: &str, message: &str| {
-        format!(
-            "{{apiVersion: v1, kind: Event, metadata: {{name: {name}, namespace: ns}}, type: Warning, message: '{message}', involvedObject: {{uid: '1'}}}}"
-        )
-    };
-    let (first, last) =
-        (event("a.1", "an older one"), event("a.2", "pods \"a-w-0\" is forbidden: exceeded quota: small"));
+    let (first, last) = (
+        event("a.1", "an older one", "type: Warning"),
+        event("a.2", "pods \"a-w-0\" is forbidden: exceeded quota: small", "type: Warning"),
+    );
     check(
         &[&job("status: {state: {phase: Pending}}"), QUEUE, &first, &last],
         expect![[r#"
@@ -344,4 +349,28 @@ fn the_last_warning_is_told_where_nothing_else_explains_it() {
           to do: wait until others have ended, ask for less, or raise the ResourceQuota of the namespace
     "#]],
     );
+}
+
+#[test]
+fn the_last_warning_is_the_newest_whatever_its_name_and_whichever_field_says_when() {
+    let at = |field: &str, minute: u8| format!("type: Warning, {field}: '2026-11-15T07:{minute:02}:00Z'");
+    let series = "type: Warning, eventTime: '2026-11-15T07:01:00.000000Z', \
+                  series: {count: 2, lastObservedTime: '2026-11-15T07:30:00.000000Z'}";
+    for (what, newer) in [
+        ("a later count", format!("{}, firstTimestamp: '2026-11-15T07:01:00Z'", at("lastTimestamp", 30))),
+        ("the time of new recorders", at("eventTime", 30)),
+        ("a series", series.to_owned()),
+        ("a first time alone", at("firstTimestamp", 30)),
+    ] {
+        let (newer, older) = (event("a.1", "newer", &newer), event("a.2", "older", &at("lastTimestamp", 20)));
+        let undated = event("a.3", "undated", "type: Warning");
+        let normal = event("a.4", "normal", &at("lastTimestamp", 40).replace("Warning", "Normal"));
+        let waiting = job("status: {state: {phase: Pending}}");
+        for events in [[&newer, &older, &undated, &normal], [&normal, &undated, &older, &newer]] {
+            let objects: Vec<&str> =
+                [waiting.as_str(), QUEUE].into_iter().chain(events.map(String::as_str)).collect();
+            let told = said(&objects, Lease::Missing);
+            assert!(told.starts_with("job ns/a: newer [Warned]"), "{what}: {told}");
+        }
+    }
 }

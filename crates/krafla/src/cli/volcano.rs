@@ -1,0 +1,174 @@
+//! The command lines of Volcano's manifests: what they may write that the parser of flags does not know.
+//!
+//! A manifest that starts Volcano's controller manager starts this one unchanged. Flags that mean something here are
+//! flags here; this is about the others, which are taken out of the command line and, where somebody could miss their
+//! effect, answered with a word about why they have none. Pure.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// The name under which Volcano's manifests call the controller manager.
+const PROGRAM: &str = "vc-controller-manager";
+/// The same as a command of this program.
+const COMMAND: &str = "controller-manager";
+
+/// A flag of Volcano's that changes nothing here.
+struct Flag {
+    name: &'static str,
+    takes: Takes,
+    /// Why it changes nothing; empty where nobody could tell the difference.
+    because: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    /// True, unless `=false` follows.
+    Switch,
+    /// A value, after `=` or as the next word.
+    Value,
+}
+
+const fn switch(name: &'static str, because: &'static str) -> Flag {
+    Flag { name, takes: Takes::Switch, because }
+}
+
+const fn value(name: &'static str, because: &'static str) -> Flag {
+    Flag { name, takes: Takes::Value, because }
+}
+
+const LOGS: &str = "everything is logged to standard error; --v and KRAFLA_LOG say how much";
+const SHARDS: &str = "there is no sharding-controller";
+
+const FLAGS: [Flag; 22] = [
+    switch("logtostderr", ""),
+    value("log-flush-frequency", ""),
+    value("vmodule", LOGS),
+    switch("alsologtostderr", LOGS),
+    value("stderrthreshold", LOGS),
+    value("log-dir", LOGS),
+    value("log-file", LOGS),
+    value("log-file-max-size", LOGS),
+    value("log-backtrace-at", LOGS),
+    switch("add-dir-header", LOGS),
+    switch("skip-headers", LOGS),
+    switch("skip-log-headers", LOGS),
+    switch("one-output", LOGS),
+    switch("legacy-stderr-threshold-behavior", LOGS),
+    value("max-requeue-num", "nothing is dropped: what fails is tried again for as long as it takes"),
+    value("feature-gates", "there are no gates; --controllers says what runs"),
+    value("leader-elect-resource-lock", ""),
+    value("scheduler-configs", SHARDS),
+    value("shard-sync-period", SHARDS),
+    switch("enable-node-event-trigger", SHARDS),
+    value("sharding-configmap", SHARDS),
+    value("sharding-configmap-namespace", SHARDS),
+];
+
+/// A command line that the parser knows, and what is to be said of what was taken out of it. Those of other commands stay
+/// as they are.
+pub(crate) fn settle(words: impl IntoIterator<Item = OsString>) -> (Vec<OsString>, Vec<String>) {
+    let mut words = words.into_iter().peekable();
+    let mut settled: Vec<OsString> = words.next().into_iter().collect();
+    let is_link =
+        settled.first().is_some_and(|called| Path::new(called).file_name() == Some(OsStr::new(PROGRAM)));
+    if is_link {
+        settled.push(COMMAND.into());
+    } else if words.peek().is_some_and(|command| command == COMMAND) {
+        settled.extend(words.next());
+    } else {
+        settled.extend(words);
+        return (settled, Vec::new());
+    }
+    let mut remarks = Vec::new();
+    while let Some(word) = words.next() {
+        let Some((name, has_value)) = flag_of(&word) else {
+            settled.push(word);
+            continue;
+        };
+        let Some(flag) = FLAGS.iter().find(|flag| flag.name == name) else {
+            settled.push(with_hyphens(&word));
+            continue;
+        };
+        if flag.takes == Takes::Value && !has_value {
+            // Its value is the next word, whatever that looks like.
+            let _ = words.next();
+        }
+        if !flag.because.is_empty() {
+            remarks.push(format!("--{name} has no effect: {}", flag.because));
+        }
+    }
+    (settled, remarks)
+}
+
+/// The name of the flag that a word is, with hyphens, and whether its value is in the same word.
+fn flag_of(word: &OsStr) -> Option<(String, bool)> {
+    let flag = word.to_str()?.strip_prefix("--").filter(|flag| !flag.is_empty())?;
+    let (name, has_value) = flag.split_once('=').map_or((flag, false), |(name, _)| (name, true));
+    Some((name.replace('_', "-"), has_value))
+}
+
+/// Volcano takes underscores in the names of flags for hyphens.
+fn with_hyphens(word: &OsStr) -> OsString {
+    let Some(text) = word.to_str() else { return word.to_owned() };
+    match text.split_once('=') {
+        Some((name, value)) => format!("{}={value}", name.replace('_', "-")).into(),
+        None => text.replace('_', "-").into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(line: &str, expected: Expect) {
+        let (settled, remarks) = settle(line.split(' ').map(OsString::from));
+        let settled: Vec<&str> = settled.iter().filter_map(|word| word.to_str()).collect();
+        let lines = std::iter::once(settled.join(" ")).chain(remarks);
+        expected.assert_eq(&lines.map(|line| format!("{line}\n")).collect::<String>());
+    }
+
+    #[test]
+    fn what_volcanos_chart_passes_is_taken() {
+        check(
+            "/vc-controller-manager --logtostderr --enable-healthz=true --enable-metrics=true --leader-elect=false \
+             --leader-elect-resource-namespace=volcano-system --kube-api-qps=50 --kube-api-burst=100 \
+             --worker-threads=3 --worker-threads-for-gc=1 -v=4 2>&1",
+            expect![[r#"
+                /vc-controller-manager controller-manager --enable-healthz=true --enable-metrics=true --leader-elect=false --leader-elect-resource-namespace=volcano-system --kube-api-qps=50 --kube-api-burst=100 --worker-threads=3 --worker-threads-for-gc=1 -v=4 2>&1
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_has_no_effect_is_said() {
+        check(
+            "krafla controller-manager --max-requeue-num 15 --feature-gates=WorkLoadSupport=true --log_dir /var/log \
+             --alsologtostderr --worker_threads=3 --kubeconfig a_b",
+            expect![[r#"
+                krafla controller-manager --worker-threads=3 --kubeconfig a_b
+                --max-requeue-num has no effect: nothing is dropped: what fails is tried again for as long as it takes
+                --feature-gates has no effect: there are no gates; --controllers says what runs
+                --log-dir has no effect: everything is logged to standard error; --v and KRAFLA_LOG say how much
+                --alsologtostderr has no effect: everything is logged to standard error; --v and KRAFLA_LOG say how much
+            "#]],
+        );
+    }
+
+    #[test]
+    fn the_flags_of_other_commands_are_their_own() {
+        check(
+            "krafla run --log_dir x_y.yaml",
+            expect![[r#"
+            krafla run --log_dir x_y.yaml
+        "#]],
+        );
+        check(
+            "krafla",
+            expect![[r#"
+            krafla
+        "#]],
+        );
+    }
+}
