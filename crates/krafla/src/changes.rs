@@ -9,8 +9,8 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use krafla_api::{Key, Kind};
-use krafla_plan::Object;
 use krafla_runtime::{Client, ClientError, Event, EventType};
+use serde::Deserialize;
 use serde_json::json;
 
 /// How long to wait before a watch that broke is begun anew.
@@ -62,14 +62,14 @@ impl Follower {
 
     fn observe(&mut self, event: &Event) {
         self.revision = self.revision.max(event.revision);
-        let meta = match event.event_type {
-            EventType::Bookmark => return,
-            _ => Object::decode(self.kind, &event.object).meta,
-        };
+        if event.event_type == EventType::Bookmark {
+            return;
+        }
+        let named = Named::read(&event.object);
         if event.event_type == EventType::Deleted {
-            self.known.remove(&*meta.uid.0);
+            self.known.remove(&named.uid);
         } else {
-            self.known.insert(meta.uid.0.to_string(), meta.key);
+            self.known.entry(named.uid).or_insert_with(|| Key::new(&named.namespace, &named.name));
         }
     }
 
@@ -88,7 +88,7 @@ impl Follower {
         for object in &listed.items {
             let event =
                 Event { event_type: EventType::Modified, revision: listed.revision, object: object.clone() };
-            gone.remove(&*Object::decode(self.kind, object).meta.uid.0);
+            gone.remove(&Named::read(object).uid);
             self.observe(&event);
             self.pending.push(event);
         }
@@ -103,10 +103,31 @@ impl Follower {
     }
 }
 
+/// What an object is known by. Nothing else of it is looked at: there may be very many.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Named {
+    namespace: String,
+    name: String,
+    uid: String,
+}
+
+impl Named {
+    /// An object that can not be read has no name.
+    fn read(json: &[u8]) -> Named {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Envelope {
+            metadata: Named,
+        }
+        serde_json::from_slice::<Envelope>(json).unwrap_or_default().metadata
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use futures_util::future::BoxFuture;
-    use krafla_plan::Step;
+    use krafla_plan::{Object, Step};
     use krafla_runtime::{Listed, Written};
     use parking_lot::Mutex;
 

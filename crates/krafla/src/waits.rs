@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use krafla_api::{Key, Kind};
-use krafla_node::pod::Pod;
-use krafla_plan::Object;
+use serde::Deserialize;
 use tokio::time::Instant;
 
 /// How long a reason must last before it is worth telling: every job waits for a moment at its start.
@@ -27,22 +26,14 @@ struct Reason {
 impl Waits {
     /// Takes in a PodGroup or a pod, as it is now or was last.
     pub(crate) fn observe(&mut self, kind: Kind, json: &[u8], is_deleted: bool, now: Instant) {
-        let object = Object::decode(kind, json);
-        let Some(owner) = object.meta.owners.first() else { return };
-        let job = Key::new(&object.meta.key.namespace, &owner.name);
-        let text = if is_deleted {
-            None
-        } else if kind == Kind::PodGroup {
-            of_podgroup(&object)
-        } else {
-            of_pod(json)
-        };
+        let Some(waiter) = Waiter::read(kind, json) else { return };
+        let job = Key::new(&waiter.key.namespace, &waiter.owner);
+        let text = waiter.reason.filter(|_| !is_deleted);
         let reasons = self.reasons.entry(job).or_default();
         match text {
-            None => drop(reasons.remove(&object.meta.key)),
+            None => drop(reasons.remove(&waiter.key)),
             Some(text) => {
-                let reason =
-                    reasons.entry(object.meta.key).or_insert(Reason { text: String::new(), since: now });
+                let reason = reasons.entry(waiter.key).or_insert(Reason { text: String::new(), since: now });
                 reason.text = text;
             }
         }
@@ -69,23 +60,100 @@ impl Waits {
     }
 }
 
+/// A PodGroup or a pod of a job, and why it waits, if it does.
+struct Waiter {
+    key: Key,
+    owner: String,
+    reason: Option<String>,
+}
+
+impl Waiter {
+    /// None for what is nobody's, and for what can not be read.
+    fn read(kind: Kind, json: &[u8]) -> Option<Waiter> {
+        let Seen { metadata, status } = serde_json::from_slice(json).ok()?;
+        let reason = match kind {
+            Kind::PodGroup => of_podgroup(&status),
+            _ => of_pod(&metadata.name, &status),
+        };
+        let key = Key::new(&metadata.namespace, &metadata.name);
+        Some(Waiter { key, owner: metadata.owner_references.into_iter().next()?.name, reason })
+    }
+}
+
+/// What is looked at of a PodGroup or a pod. It is little, because every change of every pod comes by here.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Seen {
+    metadata: Metadata,
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    namespace: String,
+    name: String,
+    owner_references: Vec<Owner>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Owner {
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Status {
+    conditions: Vec<Condition>,
+    init_container_statuses: Vec<ContainerStatus>,
+    container_statuses: Vec<ContainerStatus>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Condition {
+    #[serde(rename = "type")]
+    condition_type: String,
+    status: String,
+    reason: String,
+    message: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ContainerStatus {
+    name: String,
+    state: ContainerState,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ContainerState {
+    waiting: Option<Waiting>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Waiting {
+    message: String,
+}
+
 /// What the scheduler says of a gang that finds no place.
-fn of_podgroup(object: &Object) -> Option<String> {
-    let conditions = &object.as_podgroup()?.status.conditions;
-    let waiting = conditions.iter().find(|it| it.condition_type == "Unschedulable" && it.status == "True")?;
+fn of_podgroup(status: &Status) -> Option<String> {
+    let mut conditions = status.conditions.iter();
+    let waiting = conditions.find(|it| it.condition_type == "Unschedulable" && it.status == "True")?;
     Some(if waiting.message.is_empty() { waiting.reason.clone() } else { waiting.message.clone() })
 }
 
 /// What the node says of a container that does not start.
-fn of_pod(json: &[u8]) -> Option<String> {
-    let pod: Pod = serde_json::from_slice(json).ok()?;
-    let status = &pod.status;
+fn of_pod(name: &str, status: &Status) -> Option<String> {
     let containers = status.init_container_statuses.iter().chain(&status.container_statuses);
     let mut waiting =
         containers.filter_map(|container| Some((&container.name, container.state.waiting.as_ref()?)));
     // A word alone (ContainerCreating, PodInitializing) is the way of all pods.
-    let (name, waiting) = waiting.find(|(_, waiting)| !waiting.message.is_empty())?;
-    Some(format!("pod {}, container {name}: {}", pod.metadata.name, waiting.message))
+    let (container, waiting) = waiting.find(|(_, waiting)| !waiting.message.is_empty())?;
+    Some(format!("pod {name}, container {container}: {}", waiting.message))
 }
 
 #[cfg(test)]

@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 /// Process groups and parents change hands when programs turn themselves into daemons; the environment stays.
 pub const CONTAINER_VARIABLE: &str = "KRAFLA_CONTAINER";
 
+/// The name of the directory, in the root directory, in which containers may write why they ended.
+pub(crate) const MESSAGES: &str = "messages";
+
 /// Which attempt at which container of which pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ContainerId {
@@ -54,9 +57,9 @@ impl ContainerId {
         self.place(pods).with_added_extension("stdin")
     }
 
-    /// The durable record of this attempt.
-    pub fn record_path(&self, pods: &Path) -> PathBuf {
-        self.place(pods).with_added_extension("json")
+    /// Where this attempt may write why it ended, below the root directory.
+    pub fn message_path(&self, root: &Path) -> PathBuf {
+        root.join(MESSAGES).join(format!("{}.{}.{}", self.pod, self.name, self.attempt))
     }
 }
 

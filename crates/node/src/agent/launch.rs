@@ -19,7 +19,6 @@ use crate::materials::sources::{Missing, Sources, decode};
 use crate::materials::volumes::{self, Places};
 use crate::pod::{Container, Pod};
 use crate::supervisor::cgroup::Limits;
-use crate::supervisor::last_words::MESSAGE_EXTENSION;
 use crate::supervisor::protocol::Launch;
 
 /// Why a container can not be started: the reason and message of a waiting container.
@@ -96,7 +95,7 @@ impl Context {
         let sources = self.fetch(references::of_environment(container)).await?;
         let variables = variables(&self.pod, container, &self.facts(), &sources)?;
         let argv = command_line(container, &variables);
-        let message = id.place(&self.shared.config.pods()).with_added_extension(MESSAGE_EXTENSION);
+        let message = id.message_path(&self.shared.config.root);
         let mut env = self.environment(container, &message);
         env.extend(self.way_to_server().await);
         env.extend(variables);

@@ -219,8 +219,8 @@ impl Node {
         for json in &listed.items {
             uids.extend(self.take_in(json, workers));
         }
-        self.shared.pods.listed(&uids);
-        self.remove_orphans();
+        let orphans = self.shared.pods.listed(&uids);
+        self.remove_orphans(orphans);
         Ok(listed.revision)
     }
 
@@ -304,11 +304,14 @@ impl Node {
         });
     }
 
-    /// Removes containers and files of pods that went while no node was running.
-    fn remove_orphans(&self) {
-        let Ok(entries) = fs::read_dir(self.shared.config.pods()) else { return };
-        let uids = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        for pod in uids.map(|name| Uid::from(name.as_str())).filter(|uid| !self.shared.pods.contains(uid)) {
+    /// Removes containers and files of pods that went while no node was running: those of containers that the supervisor
+    /// knows, and of directories, which may be there without any container.
+    fn remove_orphans(&self, of_containers: Vec<Uid>) {
+        let entries = fs::read_dir(self.shared.config.pods()).into_iter().flatten().flatten();
+        let uids = entries.filter_map(|entry| Some(Uid::from(entry.file_name().to_str()?)));
+        let mut orphans: BTreeSet<Uid> = uids.filter(|uid| !self.shared.pods.contains(uid)).collect();
+        orphans.extend(of_containers);
+        for pod in orphans {
             tracing::info!(%pod, "removing what is left of a pod that is no more");
             self.shared.link.send(Request::Forget { pod });
         }

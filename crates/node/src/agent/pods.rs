@@ -106,15 +106,18 @@ impl Pods {
         }
     }
 
-    /// All pods of this node were listed, and have been taken in: those that were not listed are no more.
-    pub(crate) fn listed(&self, uids: &BTreeSet<Uid>) {
+    /// All pods of this node were listed, and have been taken in: those that were not listed are no more. Returns those
+    /// of which nothing is known but that there are containers of them.
+    pub(crate) fn listed(&self, uids: &BTreeSet<Uid>) -> Vec<Uid> {
         let mut state = self.state.lock();
         state.is_listed = true;
-        state.entries.retain(|_, entry| entry.pod.is_some());
+        let orphans: Vec<Uid> =
+            state.entries.extract_if(.., |_, entry| entry.pod.is_none()).map(|(uid, _)| uid).collect();
         for (_, entry) in state.entries.iter_mut().filter(|(uid, _)| !uids.contains(*uid)) {
             entry.is_gone = true;
             entry.wake.notify_one();
         }
+        orphans
     }
 
     /// All containers that run.

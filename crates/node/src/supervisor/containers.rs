@@ -1,6 +1,6 @@
 //! All containers that the supervisor looks after: their records, their processes and their output.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -18,22 +18,31 @@ use tokio::sync::Notify;
 use super::cgroup::{self, Cgroups};
 use super::input::{Input, Terminal};
 use super::last_words;
+use super::log_file::LogFile;
 use super::outbox::{Outbox, Session};
-use super::output::{Output, Sink};
+use super::output::{Chunk, Output, Sink};
 use super::protocol::{Launch, Report, Request, Stop};
+use super::records::Records;
 use super::spawn::{Spawned, Streams, spawn};
 use super::stage::Sandbox;
 use super::strays::{Among, kill_strays};
-use super::{SWEEP_AFTER, log_file::LogFile, records};
+use super::{SWEEP_AFTER, log_file};
 use crate::container::{Cause, ContainerId, End, Record, is_file_name};
+
+/// The name of the directory of all pods in the root directory.
+const PODS: &str = "pods";
 
 /// All containers, known by their records. Single-threaded: nothing here waits while it holds a borrow.
 pub(super) struct Containers {
+    root: PathBuf,
+    /// The directory of all pods. A pod has one in it once there is something to keep there: making one costs as much as
+    /// a short process.
     pods: PathBuf,
-    records: RefCell<BTreeMap<ContainerId, Record>>,
+    records: RefCell<Records>,
     /// What runs, by the pid of its main process.
     processes: RefCell<BTreeMap<i32, Process>>,
     outbox: Rc<Outbox>,
+    chunk: Chunk,
     /// The arguments with which this program is called for a stage.
     stage: Vec<OsString>,
     /// Where limits are set; looked for when the first container has one, and none where that is not
@@ -43,6 +52,8 @@ pub(super) struct Containers {
     old_cgroups: RefCell<Vec<PathBuf>>,
     /// Tells that processes have ended.
     reaped: Notify,
+    /// Whether any have since somebody last asked.
+    has_reaped: Cell<bool>,
 }
 
 struct Process {
@@ -57,39 +68,57 @@ struct Process {
 impl Containers {
     /// Takes over what the records say. Whatever still runs lost its supervisor, and with it the other ends
     /// of its pipes: it is killed, and reported as lost.
-    pub(super) fn load(pods: PathBuf, stage: Vec<OsString>) -> Containers {
-        let mut records: BTreeMap<_, _> =
-            records::load_all(&pods).into_iter().map(|record| (record.id.clone(), record)).collect();
-        if records.values().any(Record::is_running) {
-            kill_strays(&pods, Among::Everybody, |_, id| records.keys().any(|known| known.pod == id.pod));
+    pub(super) fn load(root: &Path, stage: Vec<OsString>) -> io::Result<Containers> {
+        let pods = root.join(PODS);
+        fs::create_dir_all(&pods)?;
+        let mut records = Records::load(root);
+        if records.running().next().is_some() {
+            kill_strays(&pods, Among::Everybody, |_, id| records.of_pod(&id.pod).next().is_some());
         }
         // A pause has no process that could have been lost: it just goes on.
-        for record in records.values_mut().filter(|record| record.is_running() && record.pid.is_some()) {
+        let lost: Vec<_> = records.running().filter(|record| record.pid.is_some()).cloned().collect();
+        for record in lost {
             let message = "the supervisor of this container ended before it did".to_owned();
-            record.end = Some(End { at: Timestamp::now(), exit_code: 137, cause: Cause::Lost, message });
-            save(&pods, record);
+            let end = End { at: Timestamp::now(), exit_code: 137, cause: Cause::Lost, message };
+            records.put(Record { end: Some(end), ..record });
         }
-        Containers {
+        last_words::prepare(root)?;
+        Ok(Containers {
+            root: root.to_owned(),
             pods,
             records: RefCell::new(records),
             processes: RefCell::default(),
             outbox: Rc::default(),
+            chunk: Chunk::default(),
             stage,
             cgroups: OnceCell::new(),
             old_cgroups: RefCell::default(),
             reaped: Notify::new(),
-        }
+            has_reaped: Cell::default(),
+        })
+    }
+
+    /// Removes all that was kept of containers of which nobody will ask again.
+    pub(super) fn remove_all(&self) {
+        let _ = fs::remove_dir_all(&self.pods);
+        last_words::remove_all(&self.root);
+        Records::remove_all(&self.root);
     }
 
     /// Reports from now on to a newly attached node, and no longer to the one before.
     pub(super) fn attach(&self) -> Session {
-        self.outbox.attach(self.records.borrow().keys().cloned())
+        self.outbox.attach(self.records.borrow().ids().cloned())
     }
 
     /// What there is to tell the attached node, as soon as there is something; none once another one has
     /// attached.
     pub(super) async fn reports(&self, session: Session) -> Option<Vec<Report>> {
-        self.outbox.take(session, |id| self.records.borrow().get(id).cloned()).await
+        if !self.outbox.news(session).await {
+            return None;
+        }
+        // A container that has ended by now is told of once, with its end.
+        self.reap();
+        Some(self.outbox.take(|id| self.records.borrow().get(id).cloned()))
     }
 
     pub(super) fn handle(self: &Rc<Self>, request: Request) {
@@ -107,7 +136,7 @@ impl Containers {
 
     fn start(&self, launch: &Launch) {
         let id = &launch.id;
-        if !id.is_safe() || self.records.borrow().contains_key(id) {
+        if !id.is_safe() || self.records.borrow().get(id).is_some() {
             return;
         }
         self.prune(id);
@@ -133,17 +162,15 @@ impl Containers {
 
     /// Returns the pid of the new process; none for a pause.
     fn launch(&self, launch: &Launch) -> Result<Option<i32>, String> {
-        match fs::create_dir(self.pods.join(&*launch.id.pod.0)) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(format!("no directory for this pod: {error}"));
-            }
-            _ => {}
-        }
         if launch.argv.is_empty() {
             return Ok(None);
         }
         let cgroup = self.make_cgroup(launch);
         let (place, sandbox) = (launch.id.place(&self.pods), sandbox_of(launch, cgroup.clone()));
+        if launch.stdin || sandbox.is_some() {
+            let directory = self.pods.join(&*launch.id.pod.0);
+            fs::create_dir_all(directory).map_err(|error| format!("no directory for this pod: {error}"))?;
+        }
         let (input, reader) = self.make_input(launch)?;
         let (stdin, typed) = if launch.tty { (None, reader) } else { (reader, None) };
         let Spawned { pid, streams } =
@@ -179,8 +206,12 @@ impl Containers {
         typed: Option<OwnedFd>,
     ) -> io::Result<(Output, Option<Terminal>)> {
         let log = LogFile::new(launch.id.log_path(&self.pods), launch.stdin || launch.tty);
-        let sink =
-            Sink { id: launch.id.clone(), log: Rc::new(RefCell::new(log)), outbox: self.outbox.clone() };
+        let sink = Sink {
+            id: launch.id.clone(),
+            log: Rc::new(RefCell::new(log)),
+            outbox: self.outbox.clone(),
+            chunk: self.chunk.clone(),
+        };
         match streams {
             Streams::Pipes { stdout, stderr } => Ok((Output::of_pipes(sink, stdout, stderr)?, None)),
             Streams::Terminal(terminal) => {
@@ -215,16 +246,20 @@ impl Containers {
 
     /// Keeps one attempt before the new one, for `kubectl logs --previous`.
     fn prune(&self, id: &ContainerId) {
-        let is_old = |old: &ContainerId| {
-            old.pod == id.pod && old.name == id.name && old.attempt.saturating_add(1) < id.attempt
+        let is_old = |record: &&Record| {
+            let old = &record.id;
+            old.name == id.name && old.attempt.saturating_add(1) < id.attempt && !record.is_running()
         };
-        self.records.borrow_mut().retain(|old, record| {
-            let is_kept = !is_old(old) || record.is_running();
-            if !is_kept {
-                records::remove(&self.pods, old);
-            }
-            is_kept
-        });
+        let old: Vec<_> =
+            self.records.borrow().of_pod(&id.pod).filter(is_old).map(|record| record.id.clone()).collect();
+        if old.is_empty() {
+            return;
+        }
+        // What can not be removed goes with the pod's directory.
+        for log in old.iter().map(|old| old.log_path(&self.pods)) {
+            log_file::segments(&log).for_each(|part| drop(fs::remove_file(part)));
+        }
+        self.records.borrow_mut().forget(&old);
     }
 
     pub(super) fn stop(&self, id: &ContainerId, how: Stop) {
@@ -244,13 +279,12 @@ impl Containers {
     }
 
     fn forget(self: &Rc<Self>, pod: &Uid) {
-        self.records.borrow_mut().retain(|id, record| {
-            let is_forgotten = id.pod == *pod;
-            if let (true, true, Some(pid)) = (is_forgotten, record.is_running(), record.pid) {
-                signal(pid, Stop::Kill);
-            }
-            !is_forgotten
-        });
+        let of_pod: Vec<Record> = self.records.borrow().of_pod(pod).cloned().collect();
+        for pid in of_pod.iter().filter(|record| record.is_running()).filter_map(|record| record.pid) {
+            signal(pid, Stop::Kill);
+        }
+        let ids: Vec<_> = of_pod.into_iter().map(|record| record.id).collect();
+        self.records.borrow_mut().forget(&ids);
         if is_file_name(&pod.0) {
             tokio::task::spawn_local(self.clone().remove_files(pod.clone()));
         }
@@ -283,11 +317,10 @@ impl Containers {
         }
     }
 
-    /// Takes in all children that have ended. Returns whether there were any.
-    pub(super) fn reap(&self) -> bool {
-        let mut any = false;
+    /// Takes in all children that have ended.
+    pub(super) fn reap(&self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            any = true;
+            self.has_reaped.set(true);
             let pid = pid.as_raw_nonzero().get();
             let process = self.processes.borrow_mut().remove(&pid);
             if let (Some(process), Some(exit_code)) = (process, exit_code(status)) {
@@ -297,7 +330,11 @@ impl Containers {
             }
         }
         self.reaped.notify_waiters();
-        any
+    }
+
+    /// Whether any child was taken in since this was last asked.
+    pub(super) fn has_reaped(&self) -> bool {
+        self.has_reaped.take()
     }
 
     fn ended(&self, process: Process, exit_code: i32) {
@@ -305,7 +342,7 @@ impl Containers {
         output.finish();
         let record = self.records.borrow().get(&id).cloned();
         if let Some(mut record) = record {
-            let end = end_of(&id.place(&self.pods), exit_code, cgroup.as_deref(), explains_by_log);
+            let end = self.end_of(&id, exit_code, cgroup.as_deref(), explains_by_log);
             record.started_at = record.started_at.filter(|_| end.cause != Cause::NotStarted);
             record.end = Some(end);
             self.put(record);
@@ -329,8 +366,7 @@ impl Containers {
     /// Asks all containers to end, and kills those whose time is over. Returns when to call this again; none
     /// once nothing runs any more.
     pub(super) fn stop_all(&self) -> Option<Duration> {
-        let running: Vec<_> =
-            self.records.borrow().values().filter(|record| record.is_running()).cloned().collect();
+        let running: Vec<_> = self.records.borrow().running().cloned().collect();
         let mut again_after = None;
         for record in running {
             let grace = Duration::from_secs(record.grace_seconds.into());
@@ -351,17 +387,23 @@ impl Containers {
         self.processes.borrow().is_empty()
     }
 
-    /// Stores a record, on disk first: what was reported must not be forgotten.
+    /// Stores a record, and tells of it.
     fn put(&self, record: Record) {
-        save(&self.pods, &record);
-        self.outbox.changed(record.id.clone());
-        self.records.borrow_mut().insert(record.id.clone(), record);
+        let id = record.id.clone();
+        self.records.borrow_mut().put(record);
+        self.outbox.changed(id);
     }
-}
 
-fn save(pods: &Path, record: &Record) {
-    if let Err(error) = records::save(pods, record) {
-        eprintln!("container {}: its record can not be written: {error}", record.id);
+    fn end_of(&self, id: &ContainerId, exit_code: i32, cgroup: Option<&Path>, explains_by_log: bool) -> End {
+        let at = Timestamp::now();
+        if let Some(message) = last_words::of_failed_stage(&id.place(&self.pods)) {
+            return End { at, exit_code: 128, cause: Cause::NotStarted, message };
+        }
+        let log = (explains_by_log && exit_code != 0).then(|| id.log_path(&self.pods));
+        let message = last_words::of_container(&id.message_path(&self.root), log.as_deref());
+        let is_out_of_memory = cgroup.is_some_and(cgroup::ran_out_of_memory);
+        let cause = if is_out_of_memory { Cause::OutOfMemory } else { Cause::Exited };
+        End { at, exit_code, cause, message }
     }
 }
 
@@ -372,17 +414,6 @@ fn sandbox_of(launch: &Launch, cgroup: Option<PathBuf>) -> Option<Sandbox> {
     }
     let sandbox = launch.sandbox.clone().unwrap_or_default();
     Some(Sandbox { cgroup, tty: launch.tty, working_dir: launch.working_dir.clone(), ..sandbox })
-}
-
-fn end_of(place: &Path, exit_code: i32, cgroup: Option<&Path>, explains_by_log: bool) -> End {
-    let at = Timestamp::now();
-    if let Some(message) = last_words::of_failed_stage(place) {
-        return End { at, exit_code: 128, cause: Cause::NotStarted, message };
-    }
-    let message = last_words::of_container(place, explains_by_log && exit_code != 0);
-    let is_out_of_memory = cgroup.is_some_and(cgroup::ran_out_of_memory);
-    let cause = if is_out_of_memory { Cause::OutOfMemory } else { Cause::Exited };
-    End { at, exit_code, cause, message }
 }
 
 /// A process that is no more can not be signalled, and need not be.
@@ -427,19 +458,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_written_to_a_forgotten_pod() {
-        let pods = tempfile::tempdir().unwrap();
+    async fn nothing_is_left_of_a_forgotten_pod() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join(PODS).join("p");
         let id = ContainerId { pod: Uid::from("p"), name: "main".into(), attempt: 0 };
         let forget = || {
-            let containers = Rc::new(Containers::load(pods.path().to_owned(), Vec::new()));
+            let containers = Rc::new(Containers::load(root.path(), Vec::new()).unwrap());
             containers.handle(pause(&id));
-            fs::remove_file(id.record_path(pods.path())).unwrap();
+            assert!(Records::load(root.path()).get(&id).is_some());
+            fs::create_dir(&directory).unwrap();
             containers.handle(Request::Forget { pod: id.pod.clone() });
-            assert!(!id.record_path(pods.path()).exists());
+            assert!(Records::load(root.path()).get(&id).is_none());
         };
         let local = LocalSet::new();
         local.run_until(async { forget() }).await;
         local.await;
-        assert!(!pods.path().join("p").exists());
+        assert!(!directory.exists());
     }
 }

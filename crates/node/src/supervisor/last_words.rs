@@ -1,9 +1,10 @@
 //! What a container says of its own end, in a file that it was told of or by the end of its log.
 
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use crate::container::MESSAGES;
 use crate::logs::last_lines;
 
 /// A kubelet's limits.
@@ -11,8 +12,17 @@ const MESSAGE_BYTES_MAX: u64 = 4096;
 const LOG_BYTES_MAX: usize = 2048;
 const LOG_LINES_MAX: usize = 80;
 
-/// Where a container may write why it ended, beside its other files.
-pub(crate) const MESSAGE_EXTENSION: &str = "message";
+/// Makes the directory in which containers may write why they ended: one for all of them, so that most need none of their
+/// own. Whatever was there is nobody's any more.
+pub(super) fn prepare(root: &Path) -> io::Result<()> {
+    remove_all(root);
+    fs::create_dir_all(root.join(MESSAGES))
+}
+
+/// Removes that directory.
+pub(super) fn remove_all(root: &Path) {
+    let _ = fs::remove_dir_all(root.join(MESSAGES));
+}
 
 /// Why a container could not be staged; none if it could.
 pub(super) fn of_failed_stage(place: &Path) -> Option<String> {
@@ -22,15 +32,16 @@ pub(super) fn of_failed_stage(place: &Path) -> Option<String> {
     Some(message)
 }
 
-/// What a container wrote about its end; the end of its log if it wrote nothing and `from_log`.
-pub(super) fn of_container(place: &Path, from_log: bool) -> String {
-    let message =
-        read_end(&place.with_added_extension(MESSAGE_EXTENSION), MESSAGE_BYTES_MAX).unwrap_or_default();
-    if !message.is_empty() || !from_log {
-        return message;
+/// What a container wrote about its end, which is not kept any longer; the end of its `log` if it wrote nothing.
+pub(super) fn of_container(message: &Path, log: Option<&Path>) -> String {
+    if let Some(text) = read_end(message, MESSAGE_BYTES_MAX) {
+        let _ = fs::remove_file(message);
+        if !text.is_empty() {
+            return text;
+        }
     }
     // Entries are longer than what they say, by their time and stream.
-    let entries = read_end(&place.with_added_extension("log"), 16 * LOG_BYTES_MAX as u64).unwrap_or_default();
+    let entries = log.and_then(|log| read_end(log, 16 * LOG_BYTES_MAX as u64)).unwrap_or_default();
     last_lines(&entries, LOG_LINES_MAX, LOG_BYTES_MAX)
 }
 
@@ -50,13 +61,13 @@ mod tests {
     #[test]
     fn a_container_is_taken_at_its_word_before_its_log() {
         let directory = tempfile::tempdir().unwrap();
-        let place = directory.path().join("main.0");
-        assert_eq!(of_container(&place, true), "");
-        fs::write(place.with_added_extension("log"), "2026-11-15T08:00:00Z stderr F no such model\n")
-            .unwrap();
-        assert_eq!(of_container(&place, false), "");
-        assert_eq!(of_container(&place, true), "no such model\n");
-        fs::write(place.with_added_extension("message"), "out of luck").unwrap();
-        assert_eq!(of_container(&place, true), "out of luck");
+        let (message, log) = (directory.path().join("message"), directory.path().join("log"));
+        assert_eq!(of_container(&message, Some(&log)), "");
+        fs::write(&log, "2026-11-15T08:00:00Z stderr F no such model\n").unwrap();
+        assert_eq!(of_container(&message, None), "");
+        assert_eq!(of_container(&message, Some(&log)), "no such model\n");
+        fs::write(&message, "out of luck").unwrap();
+        assert_eq!(of_container(&message, Some(&log)), "out of luck");
+        assert!(!message.exists(), "it is in the record now");
     }
 }

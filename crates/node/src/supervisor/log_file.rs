@@ -90,13 +90,25 @@ impl LogFile {
         let open = match &mut self.open {
             Some(open) => open,
             None => {
-                let file = File::options().create(true).append(true).open(&self.path)?;
+                let file = open_in_directory(&self.path)?;
                 self.open.insert(Open { n_bytes: file.metadata()?.len(), file })
             }
         };
         open.file.write_all(&bytes)?;
         open.n_bytes = open.n_bytes.saturating_add(bytes.len() as u64);
         Ok(true)
+    }
+}
+
+/// Opens a file for adding to it, and makes its directory if there is none yet.
+fn open_in_directory(path: &Path) -> io::Result<File> {
+    let open = || File::options().create(true).append(true).open(path);
+    match (open(), path.parent()) {
+        (Err(error), Some(directory)) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(directory)?;
+            open()
+        }
+        (opened, _) => opened,
     }
 }
 
@@ -223,7 +235,8 @@ mod tests {
     #[test]
     fn a_full_file_makes_room_and_the_oldest_goes() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("main.0.log");
+        let directory = directory.path().join("made when it is needed");
+        let path = directory.join("main.0.log");
         let mut log = LogFile { file_bytes_max: 1, ..LogFile::new(path.clone(), false) };
         assert!(!path.exists());
         for number in 0..7 {
@@ -231,7 +244,7 @@ mod tests {
         }
         let last = |path: PathBuf| fs::read_to_string(path).unwrap().trim().chars().last().unwrap();
         assert_eq!(segments(&path).map(last).collect::<String>(), "65432");
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 5);
+        assert_eq!(fs::read_dir(directory).unwrap().count(), 5);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //!   krafla ──spawns──> supervisor ──spawns──> container, container, ...
 //!      └───── unix socket ───┘                     │ stdout, stderr
 //!                            ├── <root>/pods/<uid>/<name>.<attempt>.log  <──┘
-//!                            └── <root>/pods/<uid>/<name>.<attempt>.json   start and end
+//!                            └── <root>/records   start and end of each
 //! ```
 //!
 //! Krafla may be killed at any moment and loses nothing: containers, their output and how they ended are in
@@ -153,8 +153,6 @@ fn detach() -> anyhow::Result<()> {
 
 async fn supervise(root: &Path, mode: Mode, stage: Vec<OsString>) -> anyhow::Result<()> {
     let directory = File::open(root).context("the root directory can not be opened")?;
-    let pods = root.join("pods");
-    fs::create_dir_all(&pods).context("the directory of all pods can not be created")?;
     let socket = socket_path(&directory);
     let _ = fs::remove_file(&socket);
     let mut supervisor = Supervisor {
@@ -162,7 +160,7 @@ async fn supervise(root: &Path, mode: Mode, stage: Vec<OsString>) -> anyhow::Res
         listener: UnixListener::bind(&socket).context("the socket can not be bound")?,
         child_ended: signal(SignalKind::child())?,
         asked_to_end: signal(SignalKind::terminate())?,
-        containers: Rc::new(Containers::load(pods.clone(), stage)),
+        containers: Rc::new(Containers::load(root, stage).context("no place for the files of pods")?),
         node: None,
         sweep_at: None,
     };
@@ -173,7 +171,7 @@ async fn supervise(root: &Path, mode: Mode, stage: Vec<OsString>) -> anyhow::Res
     }
     if mode == Mode::EndWithNode {
         // Nobody will ask for the records and logs again, and nobody else may be left to remove them.
-        let _ = fs::remove_dir_all(&pods);
+        supervisor.containers.remove_all();
     }
     // Before the lock goes: whoever waits for it will make a new socket.
     let _ = fs::remove_file(&socket);
@@ -239,7 +237,8 @@ impl Supervisor {
     }
 
     fn reap(&mut self) {
-        if self.containers.reap() {
+        self.containers.reap();
+        if self.containers.has_reaped() {
             self.sweep_at.get_or_insert_with(|| Instant::now() + SWEEP_AFTER);
         }
     }
@@ -253,13 +252,13 @@ impl Supervisor {
     async fn end_all(&mut self) {
         while let Some(again_after) = self.containers.stop_all() {
             tokio::select! {
-                Some(()) = self.child_ended.recv() => { self.containers.reap(); }
+                Some(()) = self.child_ended.recv() => self.containers.reap(),
                 () = tokio::time::sleep(again_after) => {}
             }
         }
         while self.containers.sweep() {
             tokio::select! {
-                Some(()) = self.child_ended.recv() => { self.containers.reap(); }
+                Some(()) = self.child_ended.recv() => self.containers.reap(),
                 () = tokio::time::sleep(SWEEP_AFTER) => {}
             }
         }

@@ -60,25 +60,30 @@ impl Outbox {
         }
     }
 
-    /// Everything there is to tell, as soon as there is something; none once another node has attached.
-    pub(super) async fn take(
-        &self,
-        session: Session,
-        record: impl Fn(&ContainerId) -> Option<Record>,
-    ) -> Option<Vec<Report>> {
+    /// Waits until there is something to tell. False once another node has attached.
+    pub(super) async fn news(&self, session: Session) -> bool {
         loop {
             if self.session.get() != session {
-                return None;
+                return false;
             }
-            // Growth comes first: a reader shall have the last output before it hears of the end.
-            let mut reports: Vec<_> = self.grown.take().into_iter().map(Report::Grew).collect();
-            reports.extend(self.changed.take().iter().filter_map(&record).map(Report::Record));
-            reports.extend(self.is_first.take().then_some(Report::Synced));
-            if !reports.is_empty() {
-                return Some(reports);
+            if self.has_news() {
+                return true;
             }
-            // Single-threaded: nothing can have happened since the sets were found empty.
+            // Single-threaded: nothing can have happened since there was nothing.
             self.wake.notified().await;
         }
+    }
+
+    fn has_news(&self) -> bool {
+        self.is_first.get() || !self.grown.borrow().is_empty() || !self.changed.borrow().is_empty()
+    }
+
+    /// Everything there is to tell.
+    pub(super) fn take(&self, record: impl Fn(&ContainerId) -> Option<Record>) -> Vec<Report> {
+        // Growth comes first: a reader shall have the last output before it hears of the end.
+        let mut reports: Vec<_> = self.grown.take().into_iter().map(Report::Grew).collect();
+        reports.extend(self.changed.take().iter().filter_map(&record).map(Report::Record));
+        reports.extend(self.is_first.take().then_some(Report::Synced));
+        reports
     }
 }

@@ -18,6 +18,17 @@ use crate::container::ContainerId;
 /// What a pipe holds by default on Linux, and so what one read can bring.
 const CHUNK_BYTES: usize = 64 << 10;
 
+/// Where what was read waits to be written: one place for all containers, since nothing stays in it. Single-threaded:
+/// nobody waits while holding it.
+#[derive(Clone)]
+pub(super) struct Chunk(Rc<RefCell<Vec<u8>>>);
+
+impl Default for Chunk {
+    fn default() -> Chunk {
+        Chunk(Rc::new(RefCell::new(vec![0; CHUNK_BYTES])))
+    }
+}
+
 /// What is read at most from a pipe after its main process has ended. A process that escaped may go on
 /// writing for ever; what was written before is in the pipe, which holds no more than this.
 const LAST_BYTES_MAX: usize = 1 << 20;
@@ -50,6 +61,7 @@ pub(super) struct Sink {
     pub(super) id: ContainerId,
     pub(super) log: Rc<RefCell<LogFile>>,
     pub(super) outbox: Rc<Outbox>,
+    pub(super) chunk: Chunk,
 }
 
 impl Sink {
@@ -92,13 +104,13 @@ impl Output {
     /// empty pipe: a process that escaped could keep it open.
     pub(super) fn finish(self) {
         self.readers.iter().for_each(AbortHandle::abort);
-        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut chunk = self.sink.chunk.0.borrow_mut();
         for (stream, source) in &self.sources {
             let mut n_read = 0;
             while n_read < LAST_BYTES_MAX {
                 // Not `try_read`: it trusts what the reactor saw last, which may be older than the last
                 // output.
-                let Ok(n @ 1..) = rustix::io::read(source, &mut chunk) else { break };
+                let Ok(n @ 1..) = rustix::io::read(source, chunk.as_mut_slice()) else { break };
                 self.sink.write(*stream, chunk.get(..n).unwrap_or_default());
                 n_read += n;
             }
@@ -109,10 +121,8 @@ impl Output {
 }
 
 async fn carry(sink: Sink, stream: Stream, pipe: Rc<Receiver>) {
-    // Allocated when there is something to read: most containers say little, and many run at once.
-    let mut chunk = Vec::new();
     while pipe.readable().await.is_ok() {
-        chunk.resize(CHUNK_BYTES, 0);
+        let mut chunk = sink.chunk.0.borrow_mut();
         match pipe.try_read(&mut chunk) {
             Ok(0) => return,
             Ok(n) => sink.write(stream, chunk.get(..n).unwrap_or_default()),
