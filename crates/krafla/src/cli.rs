@@ -1,5 +1,8 @@
 //! The command line.
 
+pub(crate) mod volcano;
+
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,8 +42,11 @@ pub(crate) enum Command {
     /// Which cluster: --kubeconfig, or else the variable KUBECONFIG, or else the one in whose pod this runs. Of several
     /// that run for one cluster, one acts and the others wait for its lease. Exit code 0: stopped by SIGTERM or Ctrl-C,
     /// the lease given back; 1: the lease was lost; 2: the cluster can not be used.
-    #[command(name = "controller-manager")]
-    ControllerManager(ControllerManager),
+    ///
+    /// Command lines of Volcano's manifests work unchanged, also under the name vc-controller-manager; flags that have no
+    /// effect here are named on standard error.
+    #[command(name = "controller-manager", version)]
+    ControllerManager(Box<ControllerManager>),
     /// Say what this machine offers to pods, why jobs wait, and what to do about it
     ///
     /// Jobs are looked at in the cluster that --kubeconfig names; or else in the `krafla up` that the variable KUBECONFIG
@@ -103,12 +109,15 @@ pub(crate) struct Up {
     pub(crate) workdir: PathBuf,
 }
 
-/// The flags are Volcano's own, as far as they say something here.
+/// The flags are Volcano's own, as far as they say something here; [`volcano`] is about the others.
 #[derive(Debug, Args)]
 pub(crate) struct ControllerManager {
     /// The cluster, by the current context of this file
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
+    /// The address of the cluster's API server, in place of the one that the kubeconfig names
+    #[arg(long, value_name = "URL")]
+    pub(crate) master: Option<String>,
     /// Which controllers run: names, `*` for all of Volcano's, `-name` for all but this one
     ///
     /// Those of Kubernetes itself (kubernetes-job-controller, job-pod-release-controller, kubernetes-cronjob-controller,
@@ -124,6 +133,33 @@ pub(crate) struct ControllerManager {
     /// How many decisions are carried out at once
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub(crate) worker_threads: u16,
+    /// Create PodGroups for pods that ask for these schedulers; may be given several times
+    #[arg(long, value_name = "NAME", default_value = "volcano")]
+    pub(crate) scheduler_name: Vec<String>,
+    /// Whether PodGroups have those annotations of their pods' owners that are meant for them
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set,
+        value_parser = go_bool
+    )]
+    pub(crate) inherit_owner_annotations: bool,
+    /// How many requests a second are sent at most; without it, as many as the server takes
+    #[arg(long, value_name = "N")]
+    pub(crate) kube_api_qps: Option<f64>,
+    /// How many requests are sent at once at most, if --kube-api-qps is given
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) kube_api_burst: u32,
+    /// How much is logged, unless KRAFLA_LOG says so: from 4 on what helps to find faults, from 8 on everything
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0, allow_negative_numbers = true)]
+    pub(crate) verbosity: i32,
+    /// Volcano's manifests have words here that its shell was meant to see.
+    #[arg(hide = true)]
+    _words: Vec<OsString>,
     #[command(flatten)]
     pub(crate) endpoints: Endpoints,
     #[command(flatten)]
@@ -132,7 +168,7 @@ pub(crate) struct ControllerManager {
     pub(crate) election: LeaderElection,
 }
 
-/// What a manager tells about itself over plain HTTP.
+/// What a manager tells about itself.
 #[derive(Debug, Args)]
 pub(crate) struct Endpoints {
     /// Whether to say at --healthz-address whether the manager lives (/healthz) and could act (/readyz)
@@ -143,7 +179,8 @@ pub(crate) struct Endpoints {
         require_equals = true,
         default_value_t = false,
         default_missing_value = "true",
-        action = clap::ArgAction::Set
+        action = clap::ArgAction::Set,
+        value_parser = go_bool
     )]
     pub(crate) enable_healthz: bool,
     /// Where health is told; without a host, at all addresses of this machine; port 0 takes a free one
@@ -157,12 +194,29 @@ pub(crate) struct Endpoints {
         require_equals = true,
         default_value_t = false,
         default_missing_value = "true",
-        action = clap::ArgAction::Set
+        action = clap::ArgAction::Set,
+        value_parser = go_bool
     )]
     pub(crate) enable_metrics: bool,
     /// Where /metrics is; without a host, at all addresses of this machine; port 0 takes a free one
     #[arg(long, value_name = "[HOST]:PORT", default_value = ":8081", value_parser = listen_address)]
     pub(crate) listen_address: SocketAddr,
+    #[command(flatten)]
+    pub(crate) tls: TlsFiles,
+}
+
+/// With all three, health is told over TLS.
+#[derive(Debug, Default, Args)]
+pub(crate) struct TlsFiles {
+    /// Who vouches for clients of --healthz-address that show a certificate, as PEM
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_cert_file: Option<PathBuf>,
+    /// The certificate of --healthz-address, as PEM; health is told over TLS if all three files are named
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert_file: Option<PathBuf>,
+    /// Its private key, as PEM
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_private_key_file: Option<PathBuf>,
 }
 
 /// Volcano has workers for each of its controllers. Here all take whatever is next, so these are added to the others.
@@ -183,6 +237,15 @@ pub(crate) struct MoreWorkers {
 }
 
 impl ControllerManager {
+    /// What is logged unless the environment says otherwise. Volcano's levels: 4 is for finding faults, 8 for everything.
+    pub(crate) fn log_filter(&self) -> &'static str {
+        match self.verbosity {
+            ..4 => "info",
+            4..8 => "info,krafla=debug",
+            8.. => "debug,krafla=trace",
+        }
+    }
+
     /// How many decisions are carried out at once.
     pub(crate) fn n_workers(&self) -> u16 {
         let more = &self.more_workers;
@@ -207,7 +270,8 @@ pub(crate) struct LeaderElection {
         require_equals = true,
         default_value_t = true,
         default_missing_value = "true",
-        action = clap::ArgAction::Set
+        action = clap::ArgAction::Set,
+        value_parser = go_bool
     )]
     pub(crate) leader_elect: bool,
     /// How long others wait after the last renewal
@@ -225,6 +289,17 @@ pub(crate) struct LeaderElection {
     /// The lease's namespace
     #[arg(long, value_name = "NAME", default_value = "volcano-system")]
     pub(crate) leader_elect_resource_namespace: String,
+    /// The same, by its older name; it counts if both are given
+    #[arg(long, value_name = "NAME", hide = true)]
+    lock_object_namespace: Option<String>,
+}
+
+impl LeaderElection {
+    /// Where the lease is.
+    pub(crate) fn namespace(&self) -> &str {
+        let older = self.lock_object_namespace.as_deref().filter(|namespace| !namespace.is_empty());
+        older.unwrap_or(&self.leader_elect_resource_namespace)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -260,6 +335,15 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
     with_host.parse().map_err(|_| "not an address like :8081 or 127.0.0.1:8081".to_owned())
 }
 
+/// A switch in Go's notation.
+fn go_bool(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("want true or false".to_owned()),
+    }
+}
+
 /// A duration in Go's notation, longer than nothing.
 fn duration(text: &str) -> Result<Duration, String> {
     let duration: GoDuration = text.parse().map_err(|_| "not a duration like 15s or 1m30s".to_owned())?;
@@ -288,15 +372,33 @@ mod tests {
         }
     }
 
+    fn manager(flags: &[&str]) -> Box<ControllerManager> {
+        let words = ["krafla", "controller-manager"].iter().chain(flags);
+        match Cli::try_parse_from(words).unwrap().command {
+            Command::ControllerManager(manager) => manager,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_volcanos_manifests_say_is_understood() {
+        let line = "-v=4 --enable-healthz=True --leader-elect=0 --lock-object-namespace=here --kube-api-qps=50.5 \
+                    --scheduler-name=volcano --scheduler-name=other --inherit-owner-annotations=false 2>&1";
+        let said = manager(&line.split_whitespace().collect::<Vec<_>>());
+        assert_eq!(said.log_filter(), "info,krafla=debug");
+        assert!(
+            said.endpoints.enable_healthz && !said.election.leader_elect && !said.inherit_owner_annotations
+        );
+        assert_eq!((said.election.namespace(), said.kube_api_qps), ("here", Some(50.5)));
+        assert_eq!(said.scheduler_name, ["volcano", "other"]);
+        let nothing = manager(&[]);
+        assert_eq!((nothing.election.namespace(), nothing.log_filter()), ("volcano-system", "info"));
+        assert_eq!((nothing.kube_api_qps, nothing.scheduler_name), (None, vec!["volcano".to_owned()]));
+    }
+
     #[test]
     fn volcanos_flags_for_workers_add_up() {
-        let workers = |flags: &[&str]| {
-            let words = ["krafla", "controller-manager"].iter().chain(flags);
-            match Cli::try_parse_from(words).unwrap().command {
-                Command::ControllerManager(manager) => manager.n_workers(),
-                other => panic!("{other:?}"),
-            }
-        };
+        let workers = |flags: &[&str]| manager(flags).n_workers();
         assert_eq!(workers(&[]), 16);
         assert_eq!(workers(&["--worker-threads=3", "--worker-threads-for-gc=1"]), 4);
         assert_eq!(

@@ -37,16 +37,18 @@ const EXIT_BAD_INPUT: u8 = 2;
 const EXIT_FAILED: u8 = 1;
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let (words, remarks) = cli::volcano::settle(std::env::args_os());
+    let command = Cli::parse_from(words).command;
+    remarks.iter().for_each(|remark| eprintln!("krafla: {remark}"));
+    let outcome = match command {
         // The supervisor is the parent of all containers: it stays small and single-threaded.
         Command::Supervise(args) => return krafla_node::supervisor::main(args.args),
         Command::Crds => crds(),
         Command::Doctor(args) => block_on("error", doctor::doctor(args)),
         // It says itself what people have to know; more would tear its picture apart.
         Command::Run(args) => block_on("error", run::run(args)),
-        Command::ControllerManager(args) => {
-            block_on("info", controller_manager::run(args)).map_err(|error| BadInput(error).into())
-        }
+        Command::ControllerManager(args) => block_on(args.log_filter(), controller_manager::run(*args))
+            .map_err(|error| BadInput(error).into()),
         Command::Up(args) => block_on("warn", up::up(args)).map_err(|error| BadInput(error).into()),
     };
     outcome.unwrap_or_else(|error| {

@@ -1,7 +1,7 @@
-//! What a manager tells about itself over plain HTTP: whether it lives, whether it acts, and what it has counted.
+//! What a manager tells about itself over HTTP: whether it lives, whether it acts, and what it has counted.
 //!
 //! Two addresses as in Volcano's manager, because one is for the cluster's probes and the other for whoever draws
-//! dashboards. Nothing can be changed here.
+//! dashboards. Health is told over TLS if there are files for that. Nothing can be changed here.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -15,10 +15,13 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use krafla_runtime::metrics::Metrics;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
+use super::tls;
 use crate::cli::Endpoints as Flags;
 
 /// A probe and a scrape or two are all that is expected.
@@ -63,15 +66,16 @@ pub(super) async fn serve(
     metrics: &Arc<Metrics>,
 ) -> Result<JoinSet<()>> {
     let mut tasks = JoinSet::new();
+    let tls = tls::acceptor(&flags.tls)?;
     let wanted = [
-        (flags.enable_healthz, Page::Health, flags.healthz_address, "--healthz-address"),
-        (flags.enable_metrics, Page::Metrics, flags.listen_address, "--listen-address"),
+        (flags.enable_healthz, Page::Health, flags.healthz_address, "--healthz-address", tls),
+        (flags.enable_metrics, Page::Metrics, flags.listen_address, "--listen-address", None),
     ];
-    for (_, page, address, flag) in wanted.into_iter().filter(|(is_enabled, ..)| *is_enabled) {
+    for (_, page, address, flag, tls) in wanted.into_iter().filter(|(is_enabled, ..)| *is_enabled) {
         let listener = listen(address).await.with_context(|| format!("{flag} {address} can not be used"))?;
         tracing::info!(address = %listener.local_addr()?, "{page:?} is told");
         let told = Told { page, stage: stage.clone(), metrics: metrics.clone() };
-        tasks.spawn(accept(listener, told));
+        tasks.spawn(accept(listener, told, tls));
     }
     Ok(tasks)
 }
@@ -86,7 +90,7 @@ async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     }
 }
 
-async fn accept(listener: TcpListener, told: Told) {
+async fn accept(listener: TcpListener, told: Told, tls: Option<TlsAcceptor>) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -95,7 +99,8 @@ async fn accept(listener: TcpListener, told: Told) {
         };
         match accepted {
             Ok((stream, _)) => {
-                connections.spawn(tokio::time::timeout(CONNECTION_MAX, connection(stream, told.clone())));
+                let connection = greet(stream, told.clone(), tls.clone());
+                connections.spawn(tokio::time::timeout(CONNECTION_MAX, connection));
             }
             // Too many open files, most likely: wait for some to be closed.
             Err(error) => {
@@ -106,7 +111,16 @@ async fn accept(listener: TcpListener, told: Told) {
     }
 }
 
-async fn connection(stream: TcpStream, told: Told) {
+async fn greet(stream: TcpStream, told: Told, tls: Option<TlsAcceptor>) {
+    let Some(tls) = tls else { return connection(stream, told).await };
+    match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
+        Ok(Ok(stream)) => connection(stream, told).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a client does not speak TLS as it should"),
+        Err(_) => tracing::debug!("a client takes too long to greet"),
+    }
+}
+
+async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, told: Told) {
     let service = hyper::service::service_fn(move |request: Request<hyper::body::Incoming>| {
         let answer = told.answer(request.method(), request.uri().path());
         std::future::ready(Ok::<_, Infallible>(answer))

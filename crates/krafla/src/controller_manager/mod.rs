@@ -2,6 +2,8 @@
 
 mod endpoints;
 mod selection;
+mod throttle;
+mod tls;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,7 +12,9 @@ use anyhow::{Context, Result, bail};
 use krafla_api::Key;
 use krafla_apiserver::{Env, SystemEnv};
 use krafla_client::{Access, HttpsClient, Limits};
+use krafla_plan::Controller;
 use krafla_plan::k8sjob::Managed;
+use krafla_plan::podgroup::PodGroupController;
 use krafla_runtime::lease::{Candidate, Election};
 use krafla_runtime::metrics::Metrics;
 use krafla_runtime::{Client, Engine, SystemClock};
@@ -18,6 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use self::endpoints::Stage;
+use self::throttle::{Rate, Throttled};
 use crate::cli::{self, LeaderElection};
 
 /// What became of a manager.
@@ -33,9 +38,28 @@ fn managed(args: &cli::ControllerManager) -> Managed {
     args.jobs_managed_by.clone().map_or(Managed::Unclaimed, Managed::By)
 }
 
+/// All controllers there are, as the flags want them.
+fn controllers(args: &cli::ControllerManager) -> Vec<Box<dyn Controller>> {
+    let podgroups = PodGroupController {
+        scheduler_names: args.scheduler_name.clone(),
+        inherits_annotations: args.inherit_owner_annotations,
+    };
+    let mut controllers = krafla_plan::controllers_of(&managed(args));
+    if let Some(usual) = controllers.iter_mut().find(|controller| controller.name() == podgroups.name()) {
+        *usual = Box::new(podgroups);
+    }
+    controllers
+}
+
+/// How often the cluster may be asked; none for as often as need be. Volcano too takes what makes no sense for no limit.
+fn rate(args: &cli::ControllerManager) -> Option<Rate> {
+    let per_second = args.kube_api_qps.filter(|qps| qps.is_finite() && *qps > 0.0)?;
+    Some(Rate { per_second, burst: args.kube_api_burst.max(1) })
+}
+
 /// Runs the controllers until somebody stops them or they lose their lease.
 pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
-    let controllers = selection::select(krafla_plan::controllers_of(&managed(&args)), &args.controllers)?;
+    let controllers = selection::select(controllers(&args), &args.controllers)?;
     let election = election(&args.election)?;
     let access = access(&args)?;
     let origin = access.origin.clone();
@@ -56,7 +80,12 @@ pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
         }
     };
     let engine = Engine::new(controllers).counting_in(metrics, "controllers");
-    match act(&client, engine, args.n_workers(), election, &stage, stopped).await {
+    let asked: Arc<dyn Client> = match rate(&args) {
+        Some(rate) => Arc::new(Throttled::new(Arc::new(client.clone()), rate)),
+        None => Arc::new(client.clone()),
+    };
+    let acting = krafla_runtime::run(engine, asked, Arc::new(SystemClock), args.n_workers().into());
+    match act(&client, acting, election, &stage, stopped).await {
         End::Stopped => Ok(ExitCode::SUCCESS),
         End::LeaseLost(why) => {
             // Whatever holds the lease acts from now on: nothing more may be written here.
@@ -66,16 +95,14 @@ pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
     }
 }
 
+/// Acts while it may: at once, or once the lease is ours. The lease is renewed however much else there is to ask for.
 async fn act(
     client: &HttpsClient,
-    engine: Engine,
-    workers: u16,
+    acting: impl Future<Output = ()>,
     election: Option<Election>,
     stage: &watch::Sender<Stage>,
     stopped: impl Future<Output = ()>,
 ) -> End {
-    let shared: Arc<dyn Client> = Arc::new(client.clone());
-    let acting = krafla_runtime::run(engine, shared, Arc::new(SystemClock), workers.into());
     let Some(election) = election else {
         stage.send_replace(Stage::Acting);
         tokio::select! {
@@ -111,7 +138,12 @@ fn access(args: &cli::ControllerManager) -> Result<Access> {
         (None, Some(files)) => Access::of_list(&files),
         (None, None) => Access::of_this_pod(),
     };
-    Ok(access?)
+    let mut access = access?;
+    if let Some(master) = args.master.as_deref().filter(|master| !master.is_empty()) {
+        access.server = master.parse().with_context(|| format!("--master {master} is not an address"))?;
+        access.origin = format!("--master {master}");
+    }
+    Ok(access)
 }
 
 fn election(flags: &LeaderElection) -> Result<Option<Election>> {
@@ -125,7 +157,7 @@ fn election(flags: &LeaderElection) -> Result<Option<Election>> {
     }
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     Ok(Some(Election {
-        lease: Key::new(&flags.leader_elect_resource_namespace, &flags.leader_elect_resource_name),
+        lease: Key::new(flags.namespace(), &flags.leader_elect_resource_name),
         identity: format!("{host}_{}", SystemEnv.uid().0),
         lease_duration,
         renew_deadline,

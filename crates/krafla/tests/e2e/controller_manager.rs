@@ -2,8 +2,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::support::{Up, job, krafla, text};
 
@@ -108,6 +114,13 @@ fn get(address: &str, path: &str) -> (String, String) {
     (head.lines().next().unwrap().to_owned(), body.to_owned())
 }
 
+/// Where a manager has said that it tells a page.
+fn address_of(page: &str, said: &[String]) -> String {
+    let line = said.iter().find(|line| line.contains(&format!("{page} is told"))).unwrap();
+    let line = line.split("127.0.0.1:").nth(1).unwrap();
+    format!("127.0.0.1:{}", line.chars().take_while(char::is_ascii_digit).collect::<String>())
+}
+
 #[test]
 fn a_manager_tells_how_it_is_and_what_it_has_counted() {
     let up = Up::start_with(&["--without-controllers"]);
@@ -123,12 +136,7 @@ fn a_manager_tells_how_it_is_and_what_it_has_counted() {
             anywhere,
         ],
     );
-    let address_of = |page: &str| {
-        let line = said.iter().find(|line| line.contains(&format!("{page} is told"))).unwrap();
-        let line = line.split("127.0.0.1:").nth(1).unwrap();
-        format!("127.0.0.1:{}", line.chars().take_while(char::is_ascii_digit).collect::<String>())
-    };
-    let (health, metrics) = (address_of("Health"), address_of("Metrics"));
+    let (health, metrics) = (address_of("Health", &said), address_of("Metrics", &said));
     assert_eq!(get(&health, "/healthz"), ("HTTP/1.1 200 OK".to_owned(), "ok".to_owned()));
     assert_eq!(get(&health, "/readyz"), ("HTTP/1.1 200 OK".to_owned(), "ok: acting\n".to_owned()));
 
@@ -139,6 +147,62 @@ fn a_manager_tells_how_it_is_and_what_it_has_counted() {
     while !get(&metrics, "/metrics").1.lines().any(|line| line == completed) {
         assert!(Instant::now() < deadline, "{completed} is not in\n{}", get(&metrics, "/metrics").1);
     }
+}
+
+/// The body that is answered to GET over TLS by a server for whom this authority vouches.
+fn get_over_tls(address: &str, path: &str, authority: &Path) -> String {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(authority).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    let mut connection = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    let mut stream = rustls::Stream::new(&mut connection, &mut stream);
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+#[test]
+fn a_command_line_of_volcanos_manifests_works_and_health_is_told_over_tls() {
+    let up = Up::start_with(&["--without-controllers"]);
+    let program = up.file("vc-controller-manager");
+    std::os::unix::fs::symlink(krafla().get_program(), &program).unwrap();
+    let files = ["ca.crt", "server.crt", "server.key"].map(|file| up.data_dir().join(file));
+    let flags = ["--ca-cert-file", "--tls-cert-file", "--tls-private-key-file"];
+    let mut child = Command::new(program)
+        .args([
+            "--logtostderr",
+            "--enable-healthz=true",
+            "--healthz-address=127.0.0.1:0",
+            "--leader-elect=false",
+        ])
+        .args(["--kube-api-qps=500", "--kube-api-burst=100", "--max_requeue_num=15", "-v=4", "2>&1"])
+        .args(flags.into_iter().zip(&files).map(|(flag, file)| format!("{flag}={}", file.display())))
+        .arg(format!("--kubeconfig={}", up.kubeconfig().display()))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let _manager = Manager(child);
+    let mut said = Vec::new();
+    assert!(lines.by_ref().any(|line| {
+        let is_last = line.contains("ready");
+        said.push(line);
+        is_last
+    }));
+    std::thread::spawn(move || lines.for_each(drop));
+    let is_said = |words: &str| said.iter().any(|line| line.contains(words));
+    assert!(is_said("--max-requeue-num has no effect") && !is_said("logtostderr"), "{said:?}");
+    assert_eq!(get_over_tls(&address_of("Health", &said), "/healthz", &files[0]), "ok");
+    up.apply(&job("a", 2, "true", ""));
+    up.wait_for("vcjob/a", "{.status.state.phase}", "Completed");
 }
 
 #[test]
