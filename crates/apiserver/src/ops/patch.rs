@@ -1,14 +1,14 @@
 //! Changing objects by patches.
 
 use krafla_api::Key;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::ownership::Ownership;
 use super::update::check_name;
 use super::{Answer, Api, Part, WriteOptions};
 use crate::codec;
 use crate::field::FieldError;
-use crate::patch::Patch;
+use crate::patch::{Patch, merge};
 use crate::registry::Resource;
 use crate::schema::strategic::go_print;
 use crate::status::{Qualified, Status};
@@ -68,6 +68,11 @@ impl Api {
 
 /// What a patch makes of an object, if that can be read as an object of its kind.
 fn patched(resource: &Resource, patch: &Patch, options: &WriteOptions, old: &Value) -> Result<Value, Status> {
+    if options.field_validation.found.is_empty()
+        && let Some(new) = merged_in_part(resource, patch, old)
+    {
+        return Ok(new);
+    }
     let patched = patch.apply(old, resource.schema)?;
     let refuse = |why: String| unreadable(patch, &patched, why);
     codec::check_still_of_kind(resource, &patched, old).map_err(refuse)?;
@@ -79,6 +84,33 @@ fn patched(resource: &Resource, patch: &Patch, options: &WriteOptions, old: &Val
     Ok(decoded.object)
 }
 
+/// What a merge patch makes of an object, if there is nothing to say about it. What is stored was read when it was
+/// written, so only the fields at the top that the patch names are read again: the report of a pod's status does not read
+/// the pod's spec.
+fn merged_in_part(resource: &Resource, patch: &Patch, old: &Value) -> Option<Value> {
+    let Patch::Merge(patch) = patch else { return None };
+    let (old, names) = (old.as_object()?, patch.as_object()?);
+    // Of what kind the object is concerns all of it.
+    if names.contains_key("apiVersion") || names.contains_key("kind") {
+        return None;
+    }
+    let those = |are_named: bool| -> Map<String, Value> {
+        let fields = old.iter().filter(|(name, _)| names.contains_key(*name) == are_named);
+        fields.map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    let mut part = Value::Object(those(true));
+    merge(&mut part, patch);
+    let read = codec::decode_patched(resource, &part, false).ok()?;
+    match read.object {
+        Value::Object(fields) if read.findings.is_empty() => {
+            let mut new = those(false);
+            new.extend(fields);
+            Some(Value::Object(new))
+        }
+        _ => None,
+    }
+}
+
 /// A patch made something of the object that its kind cannot be. A strategic one is shown itself, others by what they
 /// made.
 fn unreadable(patch: &Patch, patched: &Value, why: String) -> Status {
@@ -88,4 +120,74 @@ fn unreadable(patch: &Patch, patched: &Value, why: String) -> Status {
     };
     let error = FieldError::invalid("patch", shown, why);
     Status::invalid(&Qualified { group: "", what: "" }, "", &[error])
+}
+
+#[cfg(test)]
+mod tests {
+    use krafla_api::Kind;
+    use serde_json::json;
+
+    use super::*;
+    use crate::registry::Registry;
+
+    /// A value in the form in which it is stored.
+    fn stored(resource: &Resource, object: &Value) -> Value {
+        let mut object = codec::normalise(resource, object).unwrap();
+        settle(resource, &mut object);
+        object
+    }
+
+    fn settle(resource: &Resource, object: &mut Value) {
+        resource.rules.default(object);
+        codec::complete(resource, object);
+    }
+
+    fn pod() -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "a", "namespace": "default", "labels": {"a": "1", "b": "2"}},
+            "spec": {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1000m"}}}]},
+            "status": {"phase": "Pending", "conditions": [{"type": "Ready", "status": "False"}]},
+        })
+    }
+
+    #[test]
+    fn a_part_becomes_what_it_becomes_in_the_whole() {
+        let registry = Registry::builtin();
+        let pods = registry.of_kind(Kind::Pod).unwrap();
+        let old = stored(&pods, &pod());
+        for patch in [
+            json!({"status": {"phase": "Running", "podIP": ""}}),
+            json!({"status": null}),
+            json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
+            json!({"metadata": {"labels": {"a": null, "c": "3"}}}),
+            json!({"metadata": {"managedFields": []}}),
+            json!({"metadata": {"finalizers": ["x/y"]}, "spec": {"nodeName": "n", "priority": 0}}),
+            json!({}),
+        ] {
+            let mut whole = old.clone();
+            merge(&mut whole, &patch);
+            let whole = stored(&pods, &whole);
+            let mut part = merged_in_part(&pods, &Patch::Merge(patch.clone()), &old).unwrap();
+            settle(&pods, &mut part);
+            assert_eq!(part, whole, "{patch}");
+        }
+    }
+
+    #[test]
+    fn what_there_is_something_to_say_about_is_read_as_a_whole() {
+        let registry = Registry::builtin();
+        let pods = registry.of_kind(Kind::Pod).unwrap();
+        let old = stored(&pods, &pod());
+        for patch in [
+            json!({"kind": "Node"}),
+            json!({"status": {"phase": 5}}),
+            json!({"status": {"unknown": "x"}}),
+            json!({"unknown": {}}),
+            json!({"metadata": "x"}),
+        ] {
+            assert_eq!(merged_in_part(&pods, &Patch::Merge(patch.clone()), &old), None, "{patch}");
+        }
+        assert_eq!(merged_in_part(&pods, &Patch::Strategic(json!({})), &old), None);
+    }
 }
