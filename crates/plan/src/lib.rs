@@ -33,7 +33,7 @@ pub mod step;
 pub mod ttl;
 pub mod vcjob;
 
-pub use measure::{Measure, Stored};
+pub use measure::{Attempt, Measure, Stored};
 pub use object::{Body, Meta, Object};
 pub use objects::Objects;
 pub use probe::{Answer, Answers, Probe};
@@ -61,6 +61,11 @@ pub trait Controller: Send + Sync {
 
     /// What a stored change of the root's kind or of a kind that it watches does to the numbers at /metrics.
     fn measure(&self, _stored: &Stored<'_>) -> Vec<Measure> {
+        Vec::new()
+    }
+
+    /// What an attempt to take a root further does to the numbers at /metrics, whatever came of it.
+    fn measure_attempt(&self, _attempt: &Attempt<'_>) -> Vec<Measure> {
         Vec::new()
     }
 }

@@ -5,14 +5,21 @@
 //!                                             |
 //!                                             v
 //!                               the shell's registry, served at /metrics
+//!                                             ^
+//!   attempt --Controller::measure_attempt-----+      only for those numbers that are about attempts
 //! ```
 //!
 //! Numbers follow what is stored, not what was tried: a write that fails, is repeated or whose answer is lost is counted
 //! exactly when the change that it led to is seen, and once. Names and labels are Volcano's and Kubernetes', since dashboards ask
 //! for them.
 
+use std::time::Duration;
+
+use krafla_api::Kind;
+
 use crate::object::Object;
 use crate::objects::Objects;
+use crate::step::Plan;
 
 /// A number with a name, and one series for every combination of its labels' values.
 #[derive(Debug)]
@@ -80,6 +87,27 @@ impl std::fmt::Display for Measure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}{:?} {:?}", self.metric.name, self.labels, self.effect)
     }
+}
+
+/// An attempt to take a root further.
+#[derive(Clone, Copy, Debug)]
+pub enum Attempt<'a> {
+    /// It was put off: an own write to this kind has not been seen yet.
+    Skipped {
+        /// The kind whose watch is behind.
+        unseen: Kind,
+    },
+    /// It was made.
+    Made {
+        /// The root as it was when the decision was taken.
+        root: &'a Object,
+        /// The decision.
+        plan: &'a Plan,
+        /// Whether all of it could be carried out.
+        is_success: bool,
+        /// How long that took, from the decision to the answer to its last write.
+        took: Duration,
+    },
 }
 
 /// A change as it was stored. An object that is replaced by another of its name goes first, and then the other comes.

@@ -31,6 +31,12 @@ pub enum Expectation {
 }
 
 impl Expectation {
+    fn kind(&self) -> Kind {
+        match self {
+            Expectation::Revision { kind, .. } | Expectation::Gone { kind, .. } => *kind,
+        }
+    }
+
     fn is_met(&self, cache: &Cache) -> bool {
         match self {
             // A kind that is not watched will never be observed; nothing is decided from it either.
@@ -43,6 +49,15 @@ impl Expectation {
                 .is_none_or(|object| object.meta.uid != *uid || object.meta.is_deleting()),
         }
     }
+}
+
+/// An own write that has not come back yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unseen {
+    /// The kind written.
+    pub(crate) kind: Kind,
+    /// Since when it is awaited.
+    pub(crate) since: Time,
 }
 
 /// What is still expected, root by root.
@@ -63,15 +78,17 @@ impl<K: Ord + Clone> Barrier<K> {
         }
     }
 
-    /// Whether everything written has been seen; if not, since when it is awaited.
-    pub(crate) fn check(&mut self, key: &K, cache: &Cache) -> Result<(), Time> {
+    /// Whether everything written has been seen; if not, what is awaited.
+    pub(crate) fn check(&mut self, key: &K, cache: &Cache) -> Result<(), Unseen> {
         let Some((since, expectations)) = self.expected.get_mut(key) else { return Ok(()) };
         expectations.retain(|expectation| !expectation.is_met(cache));
-        if expectations.is_empty() {
-            self.expected.remove(key);
-            return Ok(());
+        match expectations.first().map(Expectation::kind) {
+            Some(kind) => Err(Unseen { kind, since: *since }),
+            None => {
+                self.expected.remove(key);
+                Ok(())
+            }
         }
-        Err(*since)
     }
 
     /// Stop waiting for this root.

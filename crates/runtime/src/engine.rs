@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::{Answer, Controller, Departed, Note, Object, Objects, Plan, Severity, Snapshot, Step};
+use krafla_plan::{
+    Answer, Attempt, Controller, Departed, Note, Object, Objects, Plan, Severity, Snapshot, Step,
+};
 
 use crate::apply::{Applied, Failure, Premise};
 use crate::barrier::Barrier;
@@ -39,12 +41,14 @@ pub struct Root {
 pub struct Work {
     /// For whom.
     pub root: Root,
-    /// Who that was when the decision was taken, unless it was gone.
-    pub uid: Option<Uid>,
+    /// The root as it was when the decision was taken, unless it was gone.
+    pub object: Option<Arc<Object>>,
     /// What must still be so when it is carried out, beyond what each write asks for itself.
     pub premise: Option<Premise>,
     /// What.
     pub plan: Plan,
+    /// When it was decided.
+    pub decided_at: Time,
 }
 
 /// How carrying out a decision ended.
@@ -230,10 +234,9 @@ impl Engine {
         let next = loop {
             let Some(root) = self.queue.pop(now) else { break None };
             if let Some(plan) = self.decide(&root, now) {
-                let object = self.cache.objects().get(root.kind, &root.key);
-                let uid = object.map(|object| object.meta.uid.clone());
+                let object = self.cache.objects().get(root.kind, &root.key).cloned();
                 let premise = self.premise(&root, &plan);
-                break Some(Work { root, uid, premise, plan });
+                break Some(Work { root, object, premise, plan, decided_at: now });
             }
         };
         if let Some((metrics, name)) = &self.metrics {
@@ -262,11 +265,12 @@ impl Engine {
             self.queue.wake(root, Some(until));
             return None;
         }
-        if let Err(since) = self.barrier.check(root, &self.cache) {
+        if let Err(unseen) = self.barrier.check(root, &self.cache) {
             // The event that is awaited brings the root back.
-            if now >= since.after(BARRIER_PATIENCE) {
+            if now >= unseen.since.after(BARRIER_PATIENCE) {
                 tracing::warn!(controller = controller.name(), key = %root.key, "own writes have not come back on the watch");
             }
+            self.count_attempt(root, &Attempt::Skipped { unseen: unseen.kind });
             self.queue.done(root);
             self.queue.wake(root, Some(now.after(BARRIER_PATIENCE)));
             return None;
@@ -289,6 +293,7 @@ impl Engine {
                     return Some(plan);
                 }
                 self.count(root, Reconciled::Quiet);
+                self.count_decision(root, &plan, true);
                 self.settle(root, &plan, now);
                 plan.wake_at
             }
@@ -296,6 +301,7 @@ impl Engine {
                 tracing::error!(controller = controller.name(), key = %root.key, %violation, %plan, "plan refused");
                 self.counts.refusals += 1;
                 self.count(root, Reconciled::Refused);
+                self.count_decision(root, &plan, false);
                 Some(self.queue.back_off(root, now))
             }
             Err(_) => {
@@ -314,6 +320,21 @@ impl Engine {
         if let (Some((metrics, _)), Some(controller)) = (&self.metrics, self.controllers.get(root.controller))
         {
             metrics.reconciled(controller.name(), how);
+        }
+    }
+
+    /// A decision that writes nothing has been carried out in the moment in which it is taken.
+    fn count_decision(&self, root: &Root, plan: &Plan, is_success: bool) {
+        if let Some(object) = self.cache.objects().get(root.kind, &root.key) {
+            let attempt = Attempt::Made { root: object, plan, is_success, took: Duration::ZERO };
+            self.count_attempt(root, &attempt);
+        }
+    }
+
+    fn count_attempt(&self, root: &Root, attempt: &Attempt<'_>) {
+        if let (Some((metrics, _)), Some(controller)) = (&self.metrics, self.controllers.get(root.controller))
+        {
+            metrics.attempted(controller.as_ref(), attempt);
         }
     }
 
@@ -382,12 +403,17 @@ impl Engine {
 
     /// A decision has been carried out, wholly or in part.
     pub fn finished(&mut self, work: Work, outcome: Outcome, now: Time) {
-        let Work { root, plan, .. } = work;
+        let Work { root, object, plan, decided_at, .. } = work;
         let wake_at = match outcome {
             Outcome::Dropped => Some(self.queue.back_off(&root, now)),
             Outcome::Applied(applied) => {
                 self.counts.writes += applied.writes as u64;
                 self.count_writes(&root, &applied);
+                if let Some(object) = &object {
+                    let (is_success, took) = (applied.failure.is_none(), now.since(decided_at));
+                    let attempt = Attempt::Made { root: object, plan: &plan, is_success, took };
+                    self.count_attempt(&root, &attempt);
+                }
                 self.barrier.wrote(&root, applied.expectations, now);
                 match applied.failure {
                     None => {

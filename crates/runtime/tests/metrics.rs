@@ -1,11 +1,13 @@
-//! What is counted follows what is stored.
+//! What is counted follows what is stored, but for the numbers that are about attempts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use krafla_api::{Kind, Time};
 use krafla_plan::vcjob::JobController;
+use krafla_runtime::apply::Applied;
 use krafla_runtime::metrics::Metrics;
-use krafla_runtime::{Engine, Event, EventType, Listed};
+use krafla_runtime::{Engine, Event, EventType, Expectation, Listed, Outcome};
 use serde_json::json;
 
 fn job(uid: &str, phase: &str, revision: u64) -> bytes::Bytes {
@@ -54,4 +56,47 @@ fn volcano_b37_an_end_is_counted_once_however_it_is_seen() {
     assert_eq!(lines(&metrics, COMPLETED), counted);
     observe(&mut engine, EventType::Deleted, 7, job("two", "Completed", 7));
     assert!(lines(&metrics, COMPLETED).is_empty(), "what is gone is forgotten");
+}
+
+#[test]
+fn attempts_are_counted_with_how_long_they_took_and_how_often_they_were_put_off() {
+    let metrics = Arc::<Metrics>::default();
+    let controller = krafla_plan::k8sjob::JobController::default();
+    let mut engine = Engine::new(vec![Box::new(controller)]).counting_in(metrics.clone(), "test");
+    let job = json!({
+        "metadata": { "namespace": "n", "name": "a", "uid": "u", "resourceVersion": "1" },
+        "spec": { "template": { "spec": { "containers": [] } } },
+    });
+    let listed = Listed { revision: 1, items: vec![job.to_string().into()] };
+    engine.listed(Kind::Job, &listed, now()).unwrap();
+    engine.listed(Kind::Pod, &Listed { revision: 1, items: Vec::new() }, now()).unwrap();
+    assert!(lines(&metrics, "job_controller_job_sync").is_empty(), "nothing has been tried");
+
+    let work = engine.next(now()).expect("a pod is to be created");
+    let expectations = vec![Expectation::Revision { kind: Kind::Pod, revision: 2 }];
+    let applied = Applied { expectations, writes: 2, failure: None };
+    let later = now().after(Duration::from_millis(1500));
+    engine.finished(work, Outcome::Applied(applied), later);
+    let labels = r#"{completion_mode="NonIndexed",result="success",action="pods_created"}"#;
+    assert_eq!(
+        lines(&metrics, "job_controller_job_syncs_total"),
+        [format!("job_controller_job_syncs_total{labels} 1")]
+    );
+    assert_eq!(
+        lines(&metrics, "job_controller_job_sync_duration_seconds_sum"),
+        [format!("job_controller_job_sync_duration_seconds_sum{labels} 1.5")]
+    );
+
+    // The Job changes before the pod is seen: there is nothing to decide yet.
+    let event = Event {
+        event_type: EventType::Modified,
+        revision: 2,
+        object: job.to_string().replace(r#""1""#, r#""2""#).into(),
+    };
+    engine.observed(Kind::Job, &event, later);
+    assert!(engine.next(later).is_none());
+    assert_eq!(
+        lines(&metrics, "job_controller_stale_sync_skips_total"),
+        [r#"job_controller_stale_sync_skips_total{group="",resource="pods"} 1"#]
+    );
 }

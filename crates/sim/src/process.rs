@@ -199,7 +199,13 @@ impl Life {
         });
         let Some(work) = work else { return };
         let (wire, memory) = (around.wire.clone(), self.memory.clone());
-        let line = Line { wire, memory, process: part.name, root: work.root.clone(), uid: work.uid.clone() };
+        let line = Line {
+            wire,
+            memory,
+            process: part.name,
+            root: work.root.clone(),
+            uid: work.object.as_ref().map(|object| object.meta.uid.clone()),
+        };
         let client = (part.client)(Arc::new(line));
         self.in_flight.push(
             async move {

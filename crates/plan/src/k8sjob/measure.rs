@@ -156,7 +156,7 @@ fn owner<'a>(pod: &Object, stored: &Stored<'a>) -> Option<&'a Object> {
     (Some(&job.meta.uid) == pod.meta.controller_uid()).then_some(job)
 }
 
-fn mode(job: &Job) -> &'static str {
+pub(super) fn mode(job: &Job) -> &'static str {
     if job.spec.completion_mode.as_deref() == Some("Indexed") { "Indexed" } else { "NonIndexed" }
 }
 

@@ -11,6 +11,7 @@
 //!
 //! Mirrors Kubernetes' `pkg/controller/job`; what is deliberately different stands in DEVIATIONS.md.
 
+mod attempt;
 mod backoff;
 mod condition;
 mod failure_policy;
@@ -45,7 +46,7 @@ use self::tally::Tally;
 use crate::object::{Body, Meta};
 use crate::placement::selects;
 use crate::{
-    Controller, Measure, Note, Object, Objects, Plan, Propagation, Severity, Snapshot, Step, Stored,
+    Attempt, Controller, Measure, Note, Object, Objects, Plan, Propagation, Severity, Snapshot, Step, Stored,
     controlling_keys, merge_patch,
 };
 
@@ -96,6 +97,10 @@ impl Controller for JobController {
     fn measure(&self, stored: &Stored<'_>) -> Vec<Measure> {
         measure::measure(&self.managed, stored)
     }
+
+    fn measure_attempt(&self, attempt: &Attempt<'_>) -> Vec<Measure> {
+        attempt::measure(&self.managed, attempt)
+    }
 }
 
 /// What should be done for one Job now.
@@ -111,7 +116,7 @@ pub fn plan(managed: &Managed, snapshot: &Snapshot<'_>) -> Plan {
     if !managed.includes(job.spec.managed_by.as_deref()) || job.status.finished().is_some() {
         return Plan::nothing();
     }
-    if !job.has_known_mode() {
+    if !is_known_mode(job.spec.completion_mode.as_deref()) {
         let message = "Skipped Job sync because completion mode is unknown".to_owned();
         return Plan::hold("UnknownCompletionMode", message);
     }
@@ -286,6 +291,10 @@ fn narrow(count: i64) -> i32 {
     i32::try_from(count.max(0)).unwrap_or(i32::MAX)
 }
 
+fn is_known_mode(completion_mode: Option<&str>) -> bool {
+    matches!(completion_mode, None | Some("NonIndexed" | "Indexed"))
+}
+
 /// One Job as all modules see it.
 struct Job<'a> {
     meta: &'a Meta,
@@ -295,10 +304,6 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn has_known_mode(&self) -> bool {
-        matches!(self.spec.completion_mode.as_deref(), None | Some("NonIndexed" | "Indexed"))
-    }
-
     fn is_indexed(&self) -> bool {
         self.spec.completion_mode.as_deref() == Some("Indexed")
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use krafla_plan::measure::{Effect, Measure};
-use krafla_plan::{Controller, Objects, Stored};
+use krafla_plan::{Attempt, Controller, Objects, Stored};
 use parking_lot::Mutex;
 
 use crate::cache::Change;
@@ -100,6 +100,11 @@ impl Metrics {
             }
             _ => count(before, after),
         }
+    }
+
+    /// Lets a controller count an attempt.
+    pub(crate) fn attempted(&self, controller: &dyn Controller, attempt: &Attempt<'_>) {
+        controller.measure_attempt(attempt).iter().for_each(|measure| self.take(measure));
     }
 
     /// Takes in what a controller counts.

@@ -78,6 +78,12 @@ impl World {
         World { objects }
     }
 
+    /// The Job.
+    pub(super) fn job(&self) -> Object {
+        let (_, json) = self.objects.iter().find(|(kind, _)| *kind == Kind::Job).unwrap();
+        Object::decode(Kind::Job, json.to_string().as_bytes())
+    }
+
     pub(super) fn plan(&self) -> Plan {
         let mut objects = Objects::default();
         for (kind, json) in &self.objects {

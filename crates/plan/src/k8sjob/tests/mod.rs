@@ -1,5 +1,6 @@
 //! Decision tables: Jobs and their pods in a few words, and what follows. The rows are upstream's own cases.
 
+mod attempts;
 mod counting;
 mod ending;
 mod fixture;
