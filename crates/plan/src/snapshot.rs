@@ -31,6 +31,8 @@ pub struct Snapshot<'a> {
     /// up to the root's own revision: only then does a difference between status and children show what happened while
     /// nobody looked.
     pub is_first_look: bool,
+    /// Whether the server refused a write of the last decision for this root: what that was about to make may not be there.
+    pub was_refused: bool,
 }
 
 /// An object that went away.
@@ -45,7 +47,16 @@ pub struct Departed {
 impl<'a> Snapshot<'a> {
     /// A snapshot of what is there, with no evidence of what is gone.
     pub fn new(kind: Kind, key: &'a Key, now: Time, objects: &'a Objects) -> Snapshot<'a> {
-        Snapshot { key, kind, now, objects, departed: &[], answers: &NO_ANSWERS, is_first_look: false }
+        Snapshot {
+            key,
+            kind,
+            now,
+            objects,
+            departed: &[],
+            answers: &NO_ANSWERS,
+            is_first_look: false,
+            was_refused: false,
+        }
     }
 
     /// The root itself, unless it is gone.

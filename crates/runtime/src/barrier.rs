@@ -81,18 +81,53 @@ impl<K: Ord + Clone> Barrier<K> {
     /// Whether everything written has been seen; if not, what is awaited.
     pub(crate) fn check(&mut self, key: &K, cache: &Cache) -> Result<(), Unseen> {
         let Some((since, expectations)) = self.expected.get_mut(key) else { return Ok(()) };
-        expectations.retain(|expectation| !expectation.is_met(cache));
-        match expectations.first().map(Expectation::kind) {
-            Some(kind) => Err(Unseen { kind, since: *since }),
-            None => {
-                self.expected.remove(key);
-                Ok(())
+        // What has been seen stays seen, so that one look at what is not yet seen is enough: every event leads here, and a plan
+        // may have made thousands of writes. The last of them is most likely the last to be seen.
+        while let Some(last) = expectations.last() {
+            if !last.is_met(cache) {
+                return Err(Unseen { kind: last.kind(), since: *since });
             }
+            expectations.pop();
         }
+        self.expected.remove(key);
+        Ok(())
     }
 
     /// Stop waiting for this root.
     pub(crate) fn drop_root(&mut self, key: &K) {
         self.expected.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::client::Listed;
+
+    fn list(cache: &mut Cache, kind: Kind, revision: u64, names: &[&str]) {
+        let item = |name: &&str| json!({ "metadata": { "name": name, "uid": name } }).to_string().into();
+        cache.relist(kind, &Listed { revision, items: names.iter().map(item).collect() }).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_decided_before_the_last_of_all_writes_is_seen() {
+        let mut cache = Cache::default();
+        list(&mut cache, Kind::Pod, 4, &["going"]);
+        list(&mut cache, Kind::Job, 4, &[]);
+        let gone = Expectation::Gone { kind: Kind::Pod, key: Key::new("", "going"), uid: "going".into() };
+        let written = |kind, revision| Expectation::Revision { kind, revision };
+        let (mut barrier, now) = (Barrier::new(), Time::from_seconds(0));
+        barrier.wrote(&"root", vec![gone, written(Kind::Job, 7), written(Kind::Pod, 6)], now);
+
+        let unseen = |kind| Err(Unseen { kind, since: now });
+        assert_eq!(barrier.check(&"root", &cache), unseen(Kind::Pod));
+        list(&mut cache, Kind::Pod, 6, &["going"]);
+        assert_eq!(barrier.check(&"root", &cache), unseen(Kind::Job));
+        list(&mut cache, Kind::Job, 7, &[]);
+        assert_eq!(barrier.check(&"root", &cache), unseen(Kind::Pod), "what goes is still there");
+        list(&mut cache, Kind::Pod, 8, &[]);
+        assert_eq!(barrier.check(&"root", &cache), Ok(()));
     }
 }

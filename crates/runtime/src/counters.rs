@@ -16,8 +16,8 @@ const WAIT_MIN: Duration = Duration::from_millis(200);
 /// How much longer they wait for each of its children: of many there is news for a longer time.
 const WAIT_PER_CHILD: Duration = Duration::from_millis(1);
 
-/// How much longer they wait for each other root whose counters wait: twenty writes a second, for whomever.
-const WAIT_PER_ROOT: Duration = Duration::from_millis(50);
+/// How much longer they wait for each other root whose counters wait: ten writes a second, for whomever.
+const WAIT_PER_ROOT: Duration = Duration::from_millis(100);
 
 /// How long they wait at most: somebody may be looking.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -145,8 +145,8 @@ mod tests {
         // The first is put off like the others, and stays so when they are gone.
         assert!(!is_written(&mut counters, 0, counted(), at(200)));
         (1..20).for_each(|root| counters.forget(&root));
-        assert!(!is_written(&mut counters, 0, counted(), at(1149)));
-        assert!(is_written(&mut counters, 0, counted(), at(1150)));
+        assert!(!is_written(&mut counters, 0, counted(), at(2099)));
+        assert!(is_written(&mut counters, 0, counted(), at(2100)));
 
         for root in 0..1000 {
             assert!(!is_written(&mut counters, root, counted(), at(0)));

@@ -92,6 +92,8 @@ pub struct Engine {
     bereaved: BTreeSet<Root>,
     /// Roots for which a plan has been stored, or found to be empty, since the start.
     looked_at: BTreeSet<Root>,
+    /// Roots of whose last decision the server refused a write.
+    refused: BTreeSet<Root>,
     /// Roots whose counters wait to be written.
     counters: Counters<Root>,
     /// Roots with many children, which rest between decisions.
@@ -127,6 +129,7 @@ impl Engine {
             departed: BTreeMap::new(),
             bereaved: BTreeSet::new(),
             looked_at: BTreeSet::new(),
+            refused: BTreeSet::new(),
             counters: Counters::default(),
             rests: Rests::default(),
             last_notes: BTreeMap::new(),
@@ -177,6 +180,7 @@ impl Engine {
                 if change.is_gone && controller.root() == object.kind {
                     self.bereaved.remove(&root);
                     self.looked_at.remove(&root);
+                    self.refused.remove(&root);
                     self.counters.forget(&root);
                     self.rests.forget(&root);
                     self.last_notes.remove(&root);
@@ -349,6 +353,7 @@ impl Engine {
             answers: self.inquiries.answers(root).unwrap_or(nothing_asked.answers),
             departed: departed.map_or(&[], Vec::as_slice),
             is_first_look: has_caught_up && !self.looked_at.contains(root),
+            was_refused: self.refused.contains(root),
             ..nothing_asked
         }
     }
@@ -359,6 +364,7 @@ impl Engine {
         if !plan.is_quiet() || plan.wake_at.is_none() {
             self.queue.forget(root);
         }
+        self.refused.remove(root);
         let Some(controller) = self.controllers.get(root.controller) else { return };
         let Some(object) = self.cache.objects().get(controller.root(), &root.key) else { return };
         let uid = object.meta.uid.clone();
@@ -391,6 +397,7 @@ impl Engine {
         self.counts.failures += 1;
         tracing::debug!(key = %root.key, step = failure.step, error = %failure.error, "write failed");
         if let ClientError::Refused { message, .. } = &failure.error {
+            self.refused.insert(root.clone());
             let Some(controller) = self.controllers.get(root.controller) else { return };
             let reason = failure.refusal_reason;
             let message = refusal(controller.root(), reason, message);

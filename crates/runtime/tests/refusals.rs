@@ -5,8 +5,8 @@ use std::time::Duration;
 use krafla_api::{Key, Kind, Time};
 use krafla_plan::{Controller, Note, Object, Objects, Plan, Severity, Snapshot, Step};
 use krafla_runtime::apply::{Applied, Failure};
-use krafla_runtime::{ClientError, Engine, Listed, Outcome};
-use serde_json::json;
+use krafla_runtime::{ClientError, Engine, Event, EventType, Listed, Outcome, Work};
+use serde_json::{Value, json};
 
 /// Wants a ConfigMap that never comes to be.
 struct Hopeful;
@@ -44,6 +44,17 @@ fn missing() -> Note {
     note(Severity::Warning, "Missing")
 }
 
+fn refused() -> ClientError {
+    ClientError::Refused { code: 403, message: "exceeded quota".to_owned() }
+}
+
+/// An object of a decision can not be created.
+fn fail(engine: &mut Engine, work: Work, error: ClientError, now: Time) {
+    let failure = Failure { step: String::new(), refusal_reason: "FailedCreate", error };
+    let applied = Applied { expectations: Vec::new(), writes: 1, failure: Some(failure) };
+    engine.finished(work, Outcome::Applied(applied), now);
+}
+
 #[test]
 fn a_refusal_is_said_once_and_an_outage_is_not() {
     let start = Time::from_seconds(0);
@@ -52,19 +63,54 @@ fn a_refusal_is_said_once_and_an_outage_is_not() {
     let listed = Listed { revision: 1, items: vec![home.to_string().into()] };
     engine.listed(Kind::Namespace, &listed, start).unwrap();
 
-    let refused = || ClientError::Refused { code: 403, message: "exceeded quota".to_owned() };
     let answers = [ClientError::Unknown("no answer".to_owned()), refused(), refused()];
     let mut said = Vec::new();
     for (minutes, error) in (0..).zip(answers) {
         let now = start.after(Duration::from_secs(60 * minutes));
         let work = engine.next(now).expect("it is tried again");
-        let refusal_reason = work.plan.steps[0].refusal_reason();
-        let failure = Failure { step: work.plan.steps[0].to_string(), refusal_reason, error };
-        let applied = Applied { expectations: Vec::new(), writes: 1, failure: Some(failure) };
-        engine.finished(work, Outcome::Applied(applied), now);
+        fail(&mut engine, work, error, now);
         said.push(engine.take_remarks().iter().map(|remark| remark.note.clone()).collect::<Vec<Note>>());
     }
     let message = "exceeded quota".to_owned();
     let refusal = Note { message, ..note(Severity::Warning, "FailedCreate") };
     assert_eq!(said, [vec![], vec![missing(), refusal], vec![]]);
+}
+
+/// How many active pods a decision puts into the status of a Job, if it changes that.
+fn active(work: &Work) -> Option<Value> {
+    let Some(Step::Patch { patch, .. }) = &work.plan.status else { return None };
+    patch.pointer("/status/active").cloned()
+}
+
+#[test]
+fn pods_that_the_server_refuses_are_not_active() {
+    let start = Time::from_seconds(0);
+    let controller = krafla_plan::k8sjob::JobController::default();
+    let mut engine = Engine::new(vec![Box::new(controller)]);
+    let mut job = json!({
+        "metadata": { "namespace": "n", "name": "a", "uid": "u", "resourceVersion": "1" },
+        "spec": { "parallelism": 3, "completions": 3, "template": {} },
+    });
+    engine.listed(Kind::Job, &Listed { revision: 1, items: vec![job.to_string().into()] }, start).unwrap();
+    engine.listed(Kind::Pod, &Listed { revision: 1, items: Vec::new() }, start).unwrap();
+
+    let work = engine.next(start).expect("three pods are to be created");
+    assert_eq!((active(&work), work.plan.steps.len()), (Some(json!(3)), 3));
+    // What the Job says is stored, and then its pods are refused.
+    job["status"] = json!({ "active": 3, "startTime": start, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {} });
+    job["metadata"]["resourceVersion"] = json!("2");
+    let event = Event { event_type: EventType::Modified, revision: 2, object: job.to_string().into() };
+    engine.observed(Kind::Job, &event, start);
+    fail(&mut engine, work, refused(), start);
+
+    let mut now = start;
+    let said = (0..20).find_map(|_| {
+        now = now.after(Duration::from_millis(50));
+        let work = engine.next(now)?;
+        assert_eq!(work.plan.steps.len(), 3, "they are tried again");
+        let said = active(&work);
+        fail(&mut engine, work, refused(), now);
+        said
+    });
+    assert_eq!(said, Some(Value::Null), "within a second the status has taken its word back");
 }

@@ -43,6 +43,7 @@ use self::manage::Change;
 use self::outcome::Outcome;
 use self::pods::{Claim, JobPod};
 use self::tally::Tally;
+use self::template::Names;
 use crate::object::{Body, Meta};
 use crate::placement::selects;
 use crate::{
@@ -133,7 +134,7 @@ pub fn plan(managed: &Managed, snapshot: &Snapshot<'_>) -> Plan {
     };
     let mut plan = Plan { wake_at: change.wake_at, ..Plan::nothing() };
     let retained = tally.retained.clone();
-    let tally = tally.after(&change);
+    let tally = tally.after(&change, !snapshot.was_refused);
     let outcome = decided.or_else(|| outcome::completions_reached(&job, &tally));
     if outcome.is_none() {
         wake(&mut plan, outcome::deadline(&job));
@@ -154,7 +155,7 @@ pub fn plan(managed: &Managed, snapshot: &Snapshot<'_>) -> Plan {
         None => suspend_or_resume(&job, &mut status, &mut plan),
     }
     remove(&change, &account.untracked, &mut plan);
-    create(&job, &change, &retained, snapshot.objects, &mut plan);
+    create(&job, &change, &retained, Names::new(&job, snapshot.objects, pods.len()), &mut plan);
     write_status(&job, &status, account.untracked.is_empty(), &mut plan);
     plan
 }
@@ -237,11 +238,10 @@ fn create(
     job: &Job<'_>,
     change: &Change<'_>,
     retained: &BTreeMap<u32, &JobPod<'_>>,
-    objects: &Objects,
+    mut names: Names<'_>,
     plan: &mut Plan,
 ) {
-    let mut drawn = template::Names::new(job, objects);
-    let names: Vec<String> = change.create.iter().map(|index| drawn.draw(*index)).collect();
+    let names: Vec<String> = change.create.iter().map(|index| names.draw(*index)).collect();
     for (index, name) in change.create.iter().zip(&names) {
         let failed = index.and_then(|index| retained.get(&index)).copied();
         plan.steps.push(template::create(job, *index, failed, name));

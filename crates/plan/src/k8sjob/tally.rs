@@ -78,15 +78,18 @@ impl<'a> Tally<'a> {
     }
 
     /// The numbers once a change is made. Of a large Job they are those that it is about to have: were each plan to say how many
-    /// pods it makes, there would be as many status writes as plans.
-    pub(super) fn after(mut self, change: &Change<'_>) -> Tally<'a> {
+    /// pods it makes, there would be as many status writes as plans. Pods that the server does not let come are not among
+    /// them.
+    pub(super) fn after(mut self, change: &Change<'_>, may_pods_come: bool) -> Tally<'a> {
         for pod in &change.delete {
             self.active -= 1;
             self.ready -= i64::from(pod.is_ready());
             // A pod without a node is gone at once.
             self.terminating += i64::from(!pod.pod.spec.node_name.is_empty());
         }
-        self.active += (change.create.len() + change.n_later) as i64;
+        if may_pods_come {
+            self.active += (change.create.len() + change.n_later) as i64;
+        }
         self
     }
 }

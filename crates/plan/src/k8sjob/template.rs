@@ -1,5 +1,7 @@
 //! The pod that a Job makes from its template.
 
+use std::collections::BTreeMap;
+
 use krafla_api::batch::{
     COMPLETION_INDEX, COMPLETION_INDEX_VARIABLE, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT,
     JOB_TRACKING,
@@ -110,17 +112,23 @@ pub(super) fn name_prefix(job: &Job<'_>, index: Option<u32>) -> String {
 pub(super) struct Names<'a> {
     objects: &'a Objects,
     job: &'a Job<'a>,
-    next: std::collections::BTreeMap<Option<u32>, u32>,
+    /// How many pods the Job has.
+    n_pods: usize,
+    /// The next attempt for each index, and for pods without one.
+    next: BTreeMap<Option<u32>, u32>,
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn new(job: &'a Job<'a>, objects: &'a Objects) -> Names<'a> {
-        Names { objects, job, next: Default::default() }
+    pub(super) fn new(job: &'a Job<'a>, objects: &'a Objects, n_pods: usize) -> Names<'a> {
+        Names { objects, job, n_pods, next: BTreeMap::new() }
     }
 
     pub(super) fn draw(&mut self, index: Option<u32>) -> String {
         let prefix = name_prefix(self.job, index);
-        let attempt = self.next.entry(index).or_default();
+        // Pods without an index were named one after the other: so many names are most likely taken, and trying them all again
+        // for each new pod would cost a queue of work the square of its length.
+        let first = if index.is_none() { u32::try_from(self.n_pods).unwrap_or(u32::MAX) } else { 0 };
+        let attempt = self.next.entry(index).or_insert(first);
         loop {
             let name = format!("{prefix}{}", suffix(&self.job.meta.uid.0, index, *attempt));
             *attempt = attempt.saturating_add(1);

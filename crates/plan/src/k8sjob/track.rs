@@ -21,8 +21,9 @@ use super::outcome::Outcome;
 use super::pods::{JobPod, State};
 use super::tally::{Tally, Uncounted};
 
-/// How many pods may be on record at once: a status has its limits.
-const UNCOUNTED_MAX: usize = 500;
+/// How many pods may be on record at once: a status of 400 kB is less than a third of what a store takes. Each record is two
+/// writes and reads all pods: were it one of a few hundred, the cost of a Job would grow with the square of its pods.
+const UNCOUNTED_MAX: usize = 10_000;
 /// How long the end of a pod waits for others, so that they go on record together: a second, and longer with many pods, which
 /// end over a longer time.
 const GATHERING: Duration = Duration::from_secs(1);
@@ -66,7 +67,7 @@ pub(super) fn account<'a>(
     let mut untracked = Vec::new();
     for pod in leaving.into_iter().filter(|pod| wake_at.is_none() || !is_new(pod)) {
         let n_on_record = record.succeeded.len() + record.failed.len();
-        if n_on_record >= UNCOUNTED_MAX || untracked.len() >= n_at_once(pods) {
+        if n_on_record >= UNCOUNTED_MAX || untracked.len() >= n_at_once(pods).max(UNCOUNTED_MAX) {
             break;
         }
         untracked.push(pod);

@@ -98,13 +98,13 @@ fn pods_that_ended_just_now_wait_for_others() {
 }
 
 #[test]
-fn a_status_keeps_at_most_five_hundred_pods() {
-    let mut text = "job parallelism=1 completions=600\nstatus active=1\npod a Running\n".to_owned();
-    for n in 0..510 {
-        text += &format!("pod s{n:03} Succeeded\n");
+fn a_status_keeps_at_most_ten_thousand_pods() {
+    let mut text = "job parallelism=1 completions=20000\nstatus active=1\npod a Running\n".to_owned();
+    for n in 0..10_010 {
+        text += &format!("pod s{n:05} Succeeded\n");
     }
     let plan = super::fixture::World::parse(&text).plan();
-    assert_eq!(plan.steps.len(), 500);
+    assert_eq!(plan.steps.len(), 10_000);
 }
 
 #[test]

@@ -6,11 +6,12 @@
 //! success indexes=0-2 count=1
 //! status succeeded=2 failed=1 completed=0-3 failed-indexes=4 uncounted-succeeded=a,b uncounted-failed=c started=50
 //! condition Suspended reason=JobSuspended
+//! refused
 //! pod a Running index=0 ready node=n going exit=1 ended=5 failures=1 ignored=1 untracked restarts=2 created=3
 //! ```
 //!
 //! Times are seconds ago; `now` is 100 seconds after the Job was created. A pod is named as given, runs on a node unless it
-//! is Pending, and carries the tracking finalizer unless it is `untracked`.
+//! is Pending, and carries the tracking finalizer unless it is `untracked`. `refused`: the server has refused to create a pod.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -56,12 +57,13 @@ pub(super) fn check_all(text: &str, expected: &Expect) {
 /// The objects of a test, as JSON, so that plans can be carried out.
 pub(super) struct World {
     objects: Vec<(Kind, Value)>,
+    was_refused: bool,
 }
 
 impl World {
     pub(super) fn parse(text: &str) -> World {
         let mut job = json!({});
-        let mut objects = Vec::new();
+        let (mut objects, mut was_refused) = (Vec::new(), false);
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[0] {
@@ -70,12 +72,13 @@ impl World {
                 "success" => push(&mut job["spec"]["successPolicy"]["rules"], new_success(&words)),
                 "status" => job["status"] = new_status(&words, &job["status"]),
                 "condition" => push(&mut job["status"]["conditions"], new_condition(&words)),
+                "refused" => was_refused = true,
                 "pod" => objects.push((Kind::Pod, new_pod(&words))),
                 other => panic!("unknown line {other:?}"),
             }
         }
         objects.push((Kind::Job, job));
-        World { objects }
+        World { objects, was_refused }
     }
 
     /// The Job.
@@ -90,7 +93,9 @@ impl World {
             objects.insert(Arc::new(Object::decode(*kind, json.to_string().as_bytes())));
         }
         let key = Key::new("ns", "a");
-        super::super::plan(&Managed::default(), &Snapshot::new(Kind::Job, &key, now(), &objects))
+        let snapshot = Snapshot::new(Kind::Job, &key, now(), &objects);
+        let snapshot = Snapshot { was_refused: self.was_refused, ..snapshot };
+        super::super::plan(&Managed::default(), &snapshot)
     }
 
     /// Carries out plan after plan until nothing is left to do at once, and returns what was written.

@@ -378,3 +378,19 @@ fn no_pod_is_made_twice() {
     let names = |plan: crate::Plan| plan.steps.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(names(world.plan()), names(world.plan()));
 }
+
+#[test]
+fn pods_that_the_server_refuses_are_not_active() {
+    // They are tried again, and what the status said before it is taken back.
+    check(
+        "job parallelism=3 completions=3
+         status active=3 started=5
+         refused
+         pod a Running",
+        &expect![[r#"
+            status when convenient {"active":1}
+            create a-?
+            create a-?
+        "#]],
+    );
+}
