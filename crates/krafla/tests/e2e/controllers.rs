@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
-use crate::support::{Up, job};
+use crate::support::{Up, job, repository_file};
 
 #[test]
 fn a_finished_job_goes_when_its_time_is_over() {
@@ -53,6 +53,21 @@ spec:
     up.kubectl_ok(&["wait", "vcjob", "--all", "--for=delete", "--timeout=60s"]);
     let completed = up.field("jobflow/f", "{.status.completedJobs}");
     assert_eq!(completed, r#"["f-one","f-two","f-three"]"#, "what is gone is still on record");
+}
+
+#[test]
+fn branches_of_a_flow_meet_and_their_jobs_are_removed() {
+    let up = Up::start();
+    up.apply(&std::fs::read_to_string(repository_file("examples/branches.yaml")).unwrap());
+    up.wait_for("jobflow/parallel-pipeline", "{.status.state.phase}", "Succeed");
+    up.kubectl_ok(&["wait", "vcjob", "--all", "--for=delete", "--timeout=60s"]);
+    let completed: Vec<String> =
+        serde_json::from_str(&up.field("jobflow/parallel-pipeline", "{.status.completedJobs}")).unwrap();
+    let steps =
+        ["data-download", "feature-engineering", "model-training-v1", "model-training-v2", "model-ensemble"];
+    assert_eq!(completed, steps.map(|step| format!("parallel-pipeline-{step}")), "in the order of the spec");
+    // What the jobs owned goes with them.
+    up.kubectl_ok(&["wait", "pod", "--all", "--for=delete", "--timeout=60s"]);
 }
 
 #[test]

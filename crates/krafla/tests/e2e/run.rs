@@ -207,7 +207,7 @@ fn a_flow_is_followed_step_by_step() {
     assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
     for line in [
         "ml-pipeline: Running, data-preprocess Completed, model-training waits, model-evaluation waits",
-        "[ml-pipeline-model-training-worker-1] worker 1 has trained its part",
+        "[ml-pipeline-model-training-trainer-1] trainer 1 has trained its part",
         "ml-pipeline: Succeed, data-preprocess Completed, model-training Completed, model-evaluation Completed",
     ] {
         assert!(stdout.contains(line), "{line} is missing in:\n{stdout}");
