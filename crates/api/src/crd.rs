@@ -110,7 +110,15 @@ fn columns(kind: Kind) -> Vec<Value> {
             wide(column("QUEUE", "string", ".spec.queue")),
         ],
         Kind::JobFlow => vec![column("Status", "string", ".status.state.phase"), age("Age")],
-        Kind::Queue => vec![column("PARENT", "string", ".spec.parent")],
+        Kind::Queue => vec![
+            column("PARENT", "string", ".spec.parent"),
+            column("STATE", "string", ".status.state"),
+            column("INQUEUE", "integer", ".status.inqueue"),
+            column("PENDING", "integer", ".status.pending"),
+            column("RUNNING", "integer", ".status.running"),
+            wide(column("UNKNOWN", "integer", ".status.unknown")),
+            wide(column("COMPLETED", "integer", ".status.completed")),
+        ],
         _ => Vec::new(),
     }
 }
@@ -275,6 +283,12 @@ mod tests {
               QUEUE string .spec.queue wide
             queues.scheduling.volcano.sh v1beta1 Queue Cluster short [q,queue-v1beta1] subresources {status:{}}
               PARENT string .spec.parent
+              STATE string .status.state
+              INQUEUE integer .status.inqueue
+              PENDING integer .status.pending
+              RUNNING integer .status.running
+              UNKNOWN integer .status.unknown wide
+              COMPLETED integer .status.completed wide
         "#]].assert_eq(&table.replace('"', ""));
     }
 

@@ -53,7 +53,8 @@ fn tally(gang: &Gang<'_>, state: State) -> i32 {
     i32::try_from(gang.count(|it| it == state)).unwrap_or(i32::MAX)
 }
 
-fn desired_phase(gang: &Gang<'_>) -> PodGroupPhase {
+/// The phase of a gang once this decision is carried out.
+pub(crate) fn desired_phase(gang: &Gang<'_>) -> PodGroupPhase {
     let n_scheduled = gang.count(State::is_scheduled);
     let n_finished = gang.count(|state| matches!(state, State::Succeeded | State::Failed));
     let n_running = gang.count(|state| state == State::Running);

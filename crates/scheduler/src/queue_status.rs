@@ -1,13 +1,17 @@
-//! What the scheduler writes to queues: it makes the two that must exist, and says how much each has in use.
+//! What the scheduler writes to queues: it makes the two that must exist, and says how much each has in use and how its gangs are
+//! doing.
 //!
 //! The state of a queue (Open, Closed) is the Queue controller's; neither touches what the other writes.
 
+use std::collections::BTreeMap;
+
 use krafla_api::Kind;
-use krafla_api::volcano::ResourceList;
+use krafla_api::volcano::{PodGroupPhase, QueueStatus, ResourceList};
 use krafla_plan::{Object, Step};
 use serde_json::{Map, Value, json};
 
 use crate::cluster::Cluster;
+use crate::podgroup::desired_phase;
 use crate::queue::{Queue, ROOT};
 use crate::resources::Names;
 
@@ -15,7 +19,41 @@ use crate::resources::Names;
 pub(crate) fn writes(cluster: &Cluster<'_>) -> Vec<Step> {
     let Cluster { names, queues, .. } = cluster;
     let missing = queues.iter().filter_map(creation);
-    missing.chain(queues.iter().filter_map(|queue| status_patch(queue, names))).collect()
+    let gangs = gangs_by_phase(cluster);
+    let of_queue = |queue: &Queue<'_>| gangs.get(queue.name).copied().unwrap_or_default();
+    missing.chain(queues.iter().filter_map(|queue| status_patch(queue, names, &of_queue(queue)))).collect()
+}
+
+/// The fields of a queue's status that say how many gangs of each phase it has.
+const COUNTERS: [&str; 5] = ["pending", "inqueue", "running", "unknown", "completed"];
+
+/// What [`COUNTERS`] count, in their order.
+type Counts = [i32; COUNTERS.len()];
+
+/// How many gangs of each phase each queue has once this decision is carried out. Those of the queues below it are not among
+/// them: their jobs were submitted elsewhere.
+fn gangs_by_phase<'a>(cluster: &Cluster<'a>) -> BTreeMap<&'a str, Counts> {
+    let mut gangs: BTreeMap<&str, Counts> = BTreeMap::new();
+    for gang in cluster.gangs.iter().filter(|gang| gang.podgroup.is_some()) {
+        let Some(queue) = gang.queue else { continue };
+        let counts = gangs.entry(cluster.queues.name(queue)).or_default();
+        if let Some(count) = counter(&desired_phase(gang)).and_then(|counter| counts.get_mut(counter)) {
+            *count = count.saturating_add(1);
+        }
+    }
+    gangs
+}
+
+/// The place of a phase among [`COUNTERS`].
+fn counter(phase: &PodGroupPhase) -> Option<usize> {
+    match phase {
+        PodGroupPhase::Unset | PodGroupPhase::Pending => Some(0),
+        PodGroupPhase::Inqueue => Some(1),
+        PodGroupPhase::Running => Some(2),
+        PodGroupPhase::Unknown => Some(3),
+        PodGroupPhase::Completed => Some(4),
+        PodGroupPhase::Other(_) => None,
+    }
 }
 
 /// Makes `root` or `default` where it is missing. Volcano's scheduler does so when it starts.
@@ -38,20 +76,29 @@ fn creation(queue: &Queue<'_>) -> Option<Step> {
     Some(Step::Create { kind: Kind::Queue, object })
 }
 
-/// The write that brings `status.allocated` up to date, if it is not. `root` has the whole cluster, which is no news.
-fn status_patch(queue: &Queue<'_>, names: &Names) -> Option<Step> {
+/// The write that brings a queue's status up to date, if it is not. `root` has the whole cluster, which is no news.
+fn status_patch(queue: &Queue<'_>, names: &Names, gangs: &Counts) -> Option<Step> {
     let object = queue.object.filter(|_| queue.name != ROOT)?;
-    let observed = &object.as_queue()?.status.allocated;
-    let allocated = difference(observed, &names.list(&queue.allocated))?;
+    let observed = &object.as_queue()?.status;
+    let allocated = difference(&observed.allocated, &names.list(&queue.allocated));
+    let mut patch: Map<String, Value> =
+        allocated.map(|allocated| ("allocated".to_owned(), allocated.into())).into_iter().collect();
+    let counted = COUNTERS.into_iter().zip(gangs).zip(observed_counts(observed));
+    let changed = counted.filter(|((_, count), observed)| **count != *observed);
+    patch.extend(changed.map(|((field, count), _)| (field.to_owned(), json!(count))));
     let Object { kind, meta, .. } = object;
-    Some(Step::Patch {
+    (!patch.is_empty()).then(|| Step::Patch {
         kind: *kind,
         key: meta.key.clone(),
         uid: meta.uid.clone(),
         revision: None,
         of_status: true,
-        patch: json!({ "status": { "allocated": allocated } }),
+        patch: json!({ "status": patch }),
     })
+}
+
+fn observed_counts(status: &QueueStatus) -> Counts {
+    [status.pending, status.inqueue, status.running, status.unknown, status.completed]
 }
 
 /// The amounts that differ, as a merge patch.

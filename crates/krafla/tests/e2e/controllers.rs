@@ -56,6 +56,23 @@ spec:
 }
 
 #[test]
+fn a_queue_shows_how_its_jobs_are_doing() {
+    let up = Up::start();
+    up.apply(&job("runs", 1, "exec sleep 1000", ""));
+    let waits = job("waits", 1, "true", "");
+    up.apply(&waits.replace("image: any", "image: any, resources: {requests: {cpu: 10000}}"));
+    for (field, value) in [("state", "Open"), ("running", "1"), ("pending", "1")] {
+        up.wait_for("queue/default", &format!("{{.status.{field}}}"), value);
+    }
+    let table = up.kubectl_ok(&["get", "queue", "default"]);
+    let words: Vec<&str> = table.split_whitespace().collect();
+    assert_eq!(words[..6], ["NAME", "PARENT", "STATE", "INQUEUE", "PENDING", "RUNNING"], "{table}");
+    assert_eq!(words[6..9], ["default", "root", "Open"], "{table}");
+    // Nothing is shown of a counter that was never more than zero.
+    assert!(words.ends_with(&["1", "1"]), "{table}");
+}
+
+#[test]
 fn branches_of_a_flow_meet_and_their_jobs_are_removed() {
     let up = Up::start();
     up.apply(&std::fs::read_to_string(repository_file("examples/branches.yaml")).unwrap());

@@ -3,6 +3,7 @@
 //! ```text
 //!   node <name> [cpu=4] [memory=8Gi] [pods=10] [<resource>=<n>] [label:<key>=<value>] [taint=<key>] [cordoned] [down]
 //!   queue <name> [weight=1] [parent=root] [priority=0] [fifo] [keeps] [state=Open] [cap:|guarantee:|deserved:|used:<resource>=<n>]
+//!         [pending=<n>] [running=<n>]
 //!   class <name> value=<n>
 //!   podgroup <name> [min=1] [phase=Inqueue] [queue=default] [priority=<class>] [task:<name>=<n>] [needs:<resource>=<n>]
 //!            [running=<n>] [succeeded=<n>] [failed=<n>] [unschedulable=<message>] [scheduled] [was=<condition>]
@@ -175,7 +176,10 @@ fn queue(line: &Line<'_>) -> Value {
             "reclaimable": !line.has("keeps"),
             "dequeueStrategy": if line.has("fifo") { "fifo" } else { "traverse" },
         },
-        "status": { "state": line.text("state", "Open"), "allocated": line.map("used:") },
+        "status": {
+            "state": line.text("state", "Open"), "allocated": line.map("used:"),
+            "pending": line.number("pending", 0), "running": line.number("running", 0),
+        },
     })
 }
 

@@ -187,6 +187,7 @@ fn a_condition_keeps_its_time_while_it_stays_true() {
     );
     expect![[r#"
         patch podgroup g {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T07:50:00Z","message":"1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu","reason":"NotEnoughResources","status":"True","type":"Unschedulable"}]}}
+        patch queue status default {"status":{"inqueue":1}}
     "#]].assert_eq(&plan(&objects).to_string());
 }
 
@@ -199,5 +200,6 @@ fn a_condition_gets_a_new_time_when_it_turns() {
     );
     expect![[r#"
         patch podgroup g {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:00:00Z","message":"1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu","reason":"NotEnoughResources","status":"True","type":"Unschedulable"},{"lastTransitionTime":"2027-01-15T08:00:00Z","status":"False","type":"Scheduled"}]}}
+        patch queue status default {"status":{"inqueue":1}}
     "#]].assert_eq(&plan(&objects).to_string());
 }

@@ -25,7 +25,27 @@ fn a_queue_says_what_it_and_those_below_it_use() {
         &expect![[r#"
             patch queue status default {"status":{"allocated":{"cpu":"1","pods":"1"}}}
             patch queue status research {"status":{"allocated":{"cpu":"1500m","gone/now":null,"memory":"1Gi","pods":"1"}}}
-            patch queue status vision {"status":{"allocated":{"cpu":"1500m","memory":"1Gi","pods":"1"}}}
+            patch queue status vision {"status":{"allocated":{"cpu":"1500m","memory":"1Gi","pods":"1"},"running":1}}
+        "#]],
+    );
+}
+
+#[test]
+fn a_queue_says_how_its_gangs_are_doing() {
+    check_queues(
+        "node one cpu=8
+         queue research pending=1 running=1
+         queue vision parent=research
+         podgroup waits min=1 queue=research phase=Pending needs:cpu=100
+         podgroup runs min=1 queue=research phase=Running
+         podgroup over min=1 queue=research phase=Completed succeeded=1
+         podgroup below min=1 queue=vision phase=Pending needs:cpu=100
+         podgroup nowhere min=1 queue=missing phase=Pending
+         pod runs-0 of=runs on=one phase=Running
+         pod over-0 of=over on=one phase=Succeeded",
+        &expect![[r#"
+            patch queue status research {"status":{"allocated":{"cpu":"1","pods":"1"},"completed":1}}
+            patch queue status vision {"status":{"pending":1}}
         "#]],
     );
 }
