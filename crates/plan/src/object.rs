@@ -126,7 +126,34 @@ pub enum Body {
     /// A kind of which only the metadata matters.
     Other,
     /// The server holds something that is not shaped like its kind. It concerns its own root alone.
-    Unreadable(String),
+    Unreadable(Box<Unreadable>),
+}
+
+/// What is wrong with an object that can not be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Why it can not be read.
+    pub why: String,
+    /// What its status says about its state, if anything.
+    pub said: String,
+}
+
+impl Unreadable {
+    /// How much of a reason is kept: it may quote what is wrong.
+    const REASON_CHARS_MAX: usize = 500;
+
+    fn new(json: &[u8], error: &serde_json::Error) -> Unreadable {
+        let object: Value = serde_json::from_slice(json).unwrap_or_default();
+        let said = object.pointer("/status/state/message").and_then(Value::as_str).unwrap_or_default();
+        let why = error.to_string().chars().take(Unreadable::REASON_CHARS_MAX).collect();
+        Unreadable { why, said: said.to_owned() }
+    }
+}
+
+impl std::fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.why)
+    }
 }
 
 /// A Volcano Job.
@@ -461,10 +488,12 @@ impl Object {
         let envelope = match serde_json::from_slice::<Envelope>(json) {
             Ok(envelope) => envelope,
             Err(error) => {
-                return Object { kind, meta: Meta::default(), body: Body::Unreadable(error.to_string()) };
+                let body = Body::Unreadable(Unreadable::new(json, &error).into());
+                return Object { kind, meta: Meta::default(), body };
             }
         };
-        let body = Body::decode(kind, json).unwrap_or_else(|error| Body::Unreadable(error.to_string()));
+        let body = Body::decode(kind, json)
+            .unwrap_or_else(|error| Body::Unreadable(Unreadable::new(json, &error).into()));
         Object { kind, meta: envelope.metadata.into(), body }
     }
 

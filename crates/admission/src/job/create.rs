@@ -36,15 +36,31 @@ fn validate_tasks(job: &Job, path: &Path, verdict: &mut Verdict) {
     let mut seen = BTreeSet::new();
     for (index, task) in job.spec.tasks.iter().enumerate() {
         let path = path.index(index);
-        if !seen.insert(task.name.as_str()) {
-            verdict.refuse(
-                &path.field("name"),
-                Reason::Duplicate,
-                format!("duplicated task name {}", task.name),
-            );
-        }
+        validate_task_name(task, &mut seen, &path, verdict);
         validate_task(task, job, &path, verdict);
     }
+}
+
+/// Pods are named after their task, so that no two tasks can have one name.
+fn validate_task_name<'a>(
+    task: &'a TaskSpec,
+    seen: &mut BTreeSet<&'a str>,
+    path: &Path,
+    verdict: &mut Verdict,
+) {
+    if !seen.insert(task.name.as_str()) {
+        let message = format!("duplicated task name {}", task.name);
+        verdict.refuse(&path.field("name"), Reason::Duplicate, message);
+    }
+}
+
+/// What keeps tasks from ever running as they are written.
+pub(super) fn validate_consistency(tasks: &[TaskSpec], verdict: &mut Verdict) {
+    let (path, mut seen) = (Path::new("spec.tasks"), BTreeSet::new());
+    for (index, task) in tasks.iter().enumerate() {
+        validate_task_name(task, &mut seen, &path.index(index), verdict);
+    }
+    validate_dependencies(tasks, &path, verdict);
 }
 
 fn validate_task(task: &TaskSpec, job: &Job, path: &Path, verdict: &mut Verdict) {

@@ -33,6 +33,14 @@ pub fn validate(request: Request<'_>, cluster: &dyn Cluster) -> Verdict {
     verdict
 }
 
+/// What keeps a stored job from ever running as it is written, however it came to be stored: two tasks whose pods would have
+/// the same names, or tasks that wait for each other. The controller asks this of every job.
+pub fn contradictions(tasks: &[TaskSpec]) -> Verdict {
+    let mut verdict = Verdict::default();
+    create::validate_consistency(tasks, &mut verdict);
+    verdict
+}
+
 /// The partitions of a task must add up to its replicas.
 fn validate_partitions(task: &TaskSpec, job_name: &str, path: &Path, verdict: &mut Verdict) {
     let Some(policy) = &task.partition_policy else { return };

@@ -2,12 +2,15 @@
 //!
 //! Admission refuses most of this. A job that was stored without being asked, or whose queue went away, is told the same.
 
-use krafla_admission::names;
+use krafla_admission::{job::contradictions, names};
 use krafla_api::volcano::TaskSpec;
 use krafla_api::{Key, Kind};
 
+use serde_json::json;
+
 use super::Job;
-use crate::Snapshot;
+use crate::object::Unreadable;
+use crate::{Object, Plan, Snapshot, Step};
 
 /// Why the job can not go on for now.
 #[derive(Debug)]
@@ -17,19 +20,40 @@ pub(super) struct Hold {
 }
 
 impl Hold {
+    const UNREADABLE: &'static str = "JobUnreadable";
     const NO_TASKS: &'static str = "NoTasks";
+    const INVALID_SPEC: &'static str = "InvalidSpec";
     const INVALID_NAME: &'static str = "InvalidName";
     const QUEUE_NOT_FOUND: &'static str = "QueueNotFound";
     pub(super) const PVC_ERROR: &'static str = "PVCError";
     pub(super) const PLUGIN_ERROR: &'static str = "PluginError";
     /// All of them: what stands in a job's status may be one that no longer holds.
-    pub(super) const REASONS: [&'static str; 5] =
-        [Hold::NO_TASKS, Hold::INVALID_NAME, Hold::QUEUE_NOT_FOUND, Hold::PVC_ERROR, Hold::PLUGIN_ERROR];
+    pub(super) const REASONS: [&'static str; 7] = [
+        Hold::UNREADABLE,
+        Hold::NO_TASKS,
+        Hold::INVALID_SPEC,
+        Hold::INVALID_NAME,
+        Hold::QUEUE_NOT_FOUND,
+        Hold::PVC_ERROR,
+        Hold::PLUGIN_ERROR,
+    ];
+}
+
+/// A job that can not be read is told so where people look. Its other fields stay as they are.
+pub(super) fn unreadable(root: &Object, unreadable: &Unreadable) -> Plan {
+    let why = &unreadable.why;
+    let message = format!("the job can not be read: {why}; correct that, or create the job anew");
+    let status = (unreadable.said != message).then(|| {
+        let state = json!({ "reason": Hold::UNREADABLE, "message": message });
+        Step::patch_status(root.kind, &root.meta, &json!({ "state": state }))
+    });
+    Plan { status, ..Plan::hold(Hold::UNREADABLE, message) }
 }
 
 /// Whether anything can be made for the job at all.
 pub(super) fn check(job: &Job<'_>, snapshot: &Snapshot<'_>) -> Result<(), Hold> {
     has_tasks(job)?;
+    is_consistent(job)?;
     names_fit(job)?;
     has_queue(job, snapshot)
 }
@@ -40,6 +64,16 @@ fn has_tasks(job: &Job<'_>) -> Result<(), Hold> {
         return Err(Hold { reason: Hold::NO_TASKS, message: message.to_owned() });
     }
     Ok(())
+}
+
+/// No two tasks have one name, and none waits for itself.
+fn is_consistent(job: &Job<'_>) -> Result<(), Hold> {
+    let verdict = contradictions(&job.spec.tasks);
+    if verdict.is_allowed() {
+        return Ok(());
+    }
+    let message = format!("{}; create the job anew without that", verdict.message());
+    Err(Hold { reason: Hold::INVALID_SPEC, message })
 }
 
 /// Every pod carries the names of its job and of its task as labels.

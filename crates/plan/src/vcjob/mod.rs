@@ -135,9 +135,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     }
     let job = match &root.body {
         Body::VcJob(job) => Job::new(&root.meta, job, snapshot),
-        Body::Unreadable(why) => {
-            return Plan::hold("JobUnreadable", format!("the job can not be read: {why}"));
-        }
+        Body::Unreadable(why) => return hold::unreadable(root, why),
         _ => return Plan::nothing(),
     };
     let pods = pods::observe(&job, snapshot);

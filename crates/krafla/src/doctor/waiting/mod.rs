@@ -82,8 +82,8 @@ fn cause_of(seen: &Seen, object: &Object, now: Time) -> Option<Cause> {
             .filter(|them| !them.is_empty())
             .map(|finalizers| Cause::Deleted { finalizers });
     }
-    if let Body::Unreadable(why) = &object.body {
-        return Some(Cause::Unreadable(why.clone()));
+    if let Body::Unreadable(unreadable) = &object.body {
+        return Some(Cause::Unreadable(unreadable.why.clone()));
     }
     let cause = if let Some(flow) = object.as_jobflow() {
         of_flow(seen, object, flow, now)

@@ -3,11 +3,11 @@
 
 use expect_test::expect;
 use krafla_admission::names;
-use krafla_api::{Kind, labels};
-use serde_json::Value;
+use krafla_api::{Key, Kind, labels};
+use serde_json::{Value, json};
 
 use super::{check, fixture};
-use crate::Step;
+use crate::{Object, Objects, Snapshot, Step};
 
 #[test]
 fn a_job_without_tasks_says_so_and_never_runs() {
@@ -107,4 +107,50 @@ fn names_at_the_limit_make_pods_that_the_server_takes() {
         assert!(pod["metadata"]["labels"].get(labels::QUEUE_NAME).is_none(), "no label takes {queue}");
         assert_eq!(pod["metadata"]["annotations"][labels::QUEUE_NAME], *queue);
     }
+}
+
+#[test]
+fn tasks_that_contradict_each_other_are_said_and_nothing_is_made() {
+    for (tasks, message) in [
+        ("task a \n task a", "spec.tasks[1].name: duplicated task name a"),
+        (
+            "task a after=b \n task b after=a",
+            "spec.tasks: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)",
+        ),
+        (
+            "task a after=nobody",
+            "spec.tasks: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)",
+        ),
+    ] {
+        let world = format!("job min=1 \n {tasks}");
+        let plan = fixture::plan(&world);
+        let Some(Step::Patch { patch, .. }) = &plan.status else { panic!("{plan}") };
+        let state = &patch["status"]["state"];
+        let message = format!("{message}; create the job anew without that");
+        assert_eq!((&state["reason"], &state["message"]), (&"InvalidSpec".into(), &message.into()));
+        assert!(plan.steps.is_empty(), "{plan}");
+        let again = fixture::plan_after_status(&world);
+        assert!(again.is_quiet(), "it is said once: {again}");
+    }
+}
+
+#[test]
+fn a_job_that_can_not_be_read_says_so_once_where_people_look() {
+    let plan = |said: &str| {
+        let job = json!({
+            "metadata": { "namespace": "ns", "name": "a", "uid": "u1", "resourceVersion": "7" },
+            "spec": { "policies": [{ "event": "PodFailed", "action": "AbortJob", "timeout": "5 minutes" }] },
+            "status": { "state": { "phase": "Pending", "message": said } },
+        });
+        let mut objects = Objects::default();
+        objects.insert(Object::decode(Kind::VcJob, job.to_string().as_bytes()).into());
+        let key = Key::new("ns", "a");
+        crate::vcjob::plan(&Snapshot::new(Kind::VcJob, &key, fixture::now(), &objects))
+    };
+    let first = plan("");
+    expect![[r#"
+        patch job status a {"status":{"state":{"message":"the job can not be read: not a duration: \"5 minutes\"; write it like \"1h30m\", \"10s\" or \"500ms\" at line 1 column 158; correct that, or create the job anew","reason":"JobUnreadable"}}}
+        note Warning JobUnreadable: the job can not be read: not a duration: "5 minutes"; write it like "1h30m", "10s" or "500ms" at line 1 column 158; correct that, or create the job anew
+    "#]].assert_eq(&first.to_string());
+    assert!(plan(&first.notes[0].message).is_quiet());
 }
