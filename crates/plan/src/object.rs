@@ -259,6 +259,8 @@ pub struct PodSpec {
     pub init_containers: Vec<Container>,
     /// What running it costs beside its containers.
     pub overhead: ResourceList,
+    /// What it may ask for as a whole, whatever its containers ask for.
+    pub resources: Option<Box<Resources>>,
     /// Taints that it puts up with.
     pub tolerations: Vec<Toleration>,
     /// What it demands of its node and its neighbours.
@@ -279,13 +281,13 @@ pub struct Container {
     pub resources: Resources,
 }
 
-/// Requests and limits of a container.
+/// Requests and limits of a container or a pod.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Resources {
     /// What the scheduler sets aside.
     pub requests: ResourceList,
-    /// What the container may use at most.
+    /// What it may use at most.
     pub limits: ResourceList,
 }
 

@@ -89,7 +89,7 @@ fn jobs() {
 
 /// What a webhook answers: the fields that were missing, and nothing else.
 #[test]
-fn a_patch_names_only_what_was_missing() {
+fn volcano_b45_a_patch_names_only_what_was_missing() {
     let mut job = json!({
         "metadata": { "name": "a" },
         "spec": {

@@ -34,7 +34,7 @@ fn check(change: impl FnOnce(&mut Value), expected: &Expect) {
 }
 
 #[test]
-fn the_pod_with_the_longest_name_must_fit() {
+fn volcano_b35_the_pod_with_the_longest_name_must_fit() {
     let name = "j".repeat(59);
     check(|job| job["metadata"]["name"] = name.as_str().into(), &expect![[r#""#]]);
     check(
@@ -49,7 +49,7 @@ fn the_pod_with_the_longest_name_must_fit() {
 }
 
 #[test]
-fn a_plugin_that_makes_a_service_needs_a_name_for_it() {
+fn volcano_b35_a_plugin_that_makes_a_service_needs_a_name_for_it() {
     check(|job| job["metadata"]["name"] = "a.b".into(), &expect![[r#""#]]);
     for (name, expected) in [
         (
@@ -76,7 +76,7 @@ fn a_plugin_that_makes_a_service_needs_a_name_for_it() {
 }
 
 #[test]
-fn policies_that_cannot_act_are_pointed_out() {
+fn volcano_b36_policies_that_cannot_act_are_pointed_out() {
     check(
         |job| {
             job["spec"]["policies"] = json!([

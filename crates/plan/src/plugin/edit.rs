@@ -115,7 +115,7 @@ mod tests {
     use expect_test::expect;
 
     #[test]
-    fn a_volume_has_a_name_that_servers_take() {
+    fn volcano_b29_a_volume_has_a_name_that_servers_take() {
         let names = ["a", "my.job", &"long-".repeat(12), &format!("{}.x", "y".repeat(39))];
         let names: Vec<String> = names.iter().map(|job| volume_name(job, "svc")).collect();
         expect![[r#"

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn pytorch_s_rank_is_seen() {
+    fn volcano_b30_pytorch_s_rank_is_seen() {
         check(
             "plugin hcclrank --master=x --worker=y
              plugin pytorch

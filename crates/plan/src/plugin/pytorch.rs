@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn several_masters_share_the_ranks_with_the_workers() {
+    fn volcano_b42_several_masters_share_the_ranks_with_the_workers() {
         check(
             "plugin pytorch --master=m --worker=w --port=9999
              task m replicas=2

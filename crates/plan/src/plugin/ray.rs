@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_open_under_another_name_is_found_by_its_number() {
+    fn volcano_b42_a_port_that_is_open_under_another_name_is_found_by_its_number() {
         check(
             "plugin ray
              task head containers=head port=own:6379",

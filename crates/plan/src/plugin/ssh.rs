@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn scaling_changes_the_config_and_keeps_the_keys() {
+    fn volcano_b42_scaling_changes_the_config_and_keeps_the_keys() {
         let observed = world("plugin ssh --ssh-private-key=OLD\n task work").desired().remove(0);
         let desired = world("plugin ssh --ssh-private-key=NEW\n task work replicas=2").desired().remove(0);
         let repair = desired.repair(&observed.object).unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn more_hosts_than_a_secret_holds_hold_the_job() {
+    fn volcano_b44_more_hosts_than_a_secret_holds_hold_the_job() {
         check_findings(
             "plugin ssh\n task work replicas=2000000000",
             expect![[r#"

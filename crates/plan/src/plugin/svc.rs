@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn more_hosts_than_a_config_map_holds_hold_the_job() {
+    fn volcano_b44_more_hosts_than_a_config_map_holds_hold_the_job() {
         check_findings(
             "plugin svc\n task work replicas=2000000000",
             expect![[r#"

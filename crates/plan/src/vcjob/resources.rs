@@ -10,7 +10,7 @@ use krafla_api::volcano::{JobSpec, TaskSpec};
 use krafla_api::{Key, Kind};
 use serde_json::Value;
 
-use crate::object::{Body, Container, PodSpec};
+use crate::object::{Body, Container, PodSpec, Resources};
 use crate::{Object, Snapshot};
 
 /// Amounts by resource name.
@@ -76,11 +76,14 @@ fn usage(task: &TaskSpec) -> Amounts {
 pub(crate) fn pod_usage(spec: &PodSpec) -> Amounts {
     let mut usage =
         Amounts::from(["pods", "count/pods"].map(|name| (name.to_owned(), Quantity::from_units(1))));
-    for (resource, amount) in of_pod(spec, request) {
+    for (resource, amount) in sum(&of_pod(spec, request), &spec.overhead) {
         usage.insert(format!("requests.{resource}"), amount);
         usage.insert(resource, amount);
     }
-    for (resource, amount) in of_pod(spec, |container| container.resources.limits.clone()) {
+    let limits = of_pod(spec, |resources| resources.limits.clone());
+    let overhead = spec.overhead.iter().filter(|(name, _)| limits.contains_key(*name));
+    let overhead = overhead.map(|(name, amount)| (name.clone(), *amount)).collect();
+    for (resource, amount) in sum(&limits, &overhead) {
         if matches!(resource.as_str(), "cpu" | "memory" | "ephemeral-storage") {
             usage.insert(format!("limits.{resource}"), amount);
         }
@@ -88,9 +91,18 @@ pub(crate) fn pod_usage(spec: &PodSpec) -> Amounts {
     usage
 }
 
+/// What the pod says for itself goes before what its containers add up to.
+fn of_pod(spec: &PodSpec, part: impl Fn(&Resources) -> Amounts) -> Amounts {
+    let can_be_shared = |name: &str| matches!(name, "cpu" | "memory") || name.starts_with("hugepages-");
+    let mut amounts = of_containers(spec, |container| part(&container.resources));
+    let whole = spec.resources.as_deref().map(part).unwrap_or_default();
+    amounts.extend(whole.into_iter().filter(|(name, _)| can_be_shared(name)));
+    amounts
+}
+
 /// Containers run side by side, and sidecars beside them; init containers run one after the other, each beside the
 /// sidecars started before it. The pod needs the larger of the two.
-fn of_pod(spec: &PodSpec, of_container: impl Fn(&Container) -> Amounts) -> Amounts {
+fn of_containers(spec: &PodSpec, of_container: impl Fn(&Container) -> Amounts) -> Amounts {
     let mut sidecars = Amounts::new();
     let mut at_start = Amounts::new();
     for container in &spec.init_containers {
@@ -106,10 +118,10 @@ fn of_pod(spec: &PodSpec, of_container: impl Fn(&Container) -> Amounts) -> Amoun
     larger(&running, &at_start)
 }
 
-/// What a container asks for: its request, or its limit where it only has that, as the API server would fill in.
-fn request(container: &Container) -> Amounts {
-    let mut request = container.resources.limits.clone();
-    request.extend(container.resources.requests.clone());
+/// What is asked for: the request, or the limit where there is only that, as the API server would fill in.
+fn request(resources: &Resources) -> Amounts {
+    let mut request = resources.limits.clone();
+    request.extend(resources.requests.clone());
     request
 }
 

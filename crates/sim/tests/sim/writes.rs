@@ -13,7 +13,7 @@ fn assert_completed(world: &Followed, n_jobs: usize) {
 }
 
 #[test]
-fn a_job_of_m_pods_costs_at_most_m_plus_5_writes_and_nothing_at_rest() {
+fn volcano_b25_a_job_of_m_pods_costs_at_most_m_plus_5_writes_and_nothing_at_rest() {
     const M: usize = 100;
     let mut world = Followed::new();
     world.create_vcjob("a", M);

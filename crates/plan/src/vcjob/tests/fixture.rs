@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! job phase=Running min=2 retry=1 version=1 max-retry=3 policy=PodFailed:RestartJob policy=3:AbortJob queue=q name=a
-//! task work replicas=2 min=1 after=lead policy=PodFailed:RestartJob limit=cpu*2 partitions=2x1 min-partitions=1
+//! task work replicas=2 min=1 after=lead policy=PodFailed:RestartJob limit=cpu*2 partitions=2x1 min-partitions=1 class=high
 //! group Inqueue says=1/2+tasks+unschedulable needs=cpu name=a-u1
 //! pod work-0 Running
 //! pod work-1 Failed exit=3 second=4 version=0 retry=0 partition=0 restarts=2 created=20 going marked
 //! gone work-2 Running at=90
 //! command AbortJob
 //! claim data
+//! class high value=100
 //! child configmap a-svc owner=u1
 //! no-queue
 //! first-look
@@ -107,6 +108,10 @@ pub(super) fn parse(text: &str) -> World {
                 let kind = Kind::ALL.into_iter().find(|kind| kind.info().singular == words[0]).unwrap();
                 let owner = value(&words, "owner").unwrap_or("u1");
                 insert(&mut objects, kind, json!({ "metadata": owned(words[1], owner), "data": {} }));
+            }
+            "class" => {
+                let class = json!({ "metadata": { "name": words[0], "uid": words[0] }, "value": number(&words, "value", 0) });
+                insert(&mut objects, Kind::PriorityClass, class);
             }
             "no-queue" => has_queue = false,
             "first-look" => is_first_look = true,
@@ -218,6 +223,9 @@ fn new_job(words: &[&str]) -> Value {
         let (phase, n) = counts.split_once('*').unwrap();
         job["status"]["taskStatusCount"][task]["phase"][phase] = json!(n.parse::<i32>().unwrap());
     }
+    if let Some(duration) = value(words, "ran") {
+        job["status"]["runningDuration"] = duration.into();
+    }
     if let Some(min_success) = value(words, "min-success") {
         job["spec"]["minSuccess"] = json!(min_success.parse::<i32>().unwrap());
     }
@@ -241,6 +249,9 @@ fn new_task(words: &[&str]) -> Value {
         "policies": policies(words),
         "template": { "spec": { "containers": [{ "name": "main", "image": "img" }] } },
     });
+    if let Some(class) = value(words, "class") {
+        task["template"]["spec"]["priorityClassName"] = class.into();
+    }
     if let Some((resource, amount)) = value(words, "limit").and_then(|limit| limit.split_once('*')) {
         task["template"]["spec"]["containers"][0]["resources"]["limits"][resource] = amount.into();
     }

@@ -4,6 +4,7 @@ mod absurd;
 mod fixture;
 mod life;
 mod phases;
+mod resources;
 mod volcano;
 
 use expect_test::{Expect, expect};
@@ -275,7 +276,7 @@ fn a_job_being_deleted_is_left_to_the_garbage_collector() {
 }
 
 #[test]
-fn a_finished_job_is_counted_once_more_and_then_left_alone() {
+fn volcano_b46_a_finished_job_is_counted_once_more_and_then_left_alone() {
     let world = "job phase=Completed min=1
                  task work replicas=1
                  pod work-0 Succeeded";

@@ -1,6 +1,7 @@
 //! What Volcano gets wrong, by the tags of DEVIATIONS.md: each row shows what is done instead.
 
 use expect_test::expect;
+use krafla_api::Kind;
 
 use super::{check, check_without_podgroup, fixture};
 use crate::Step;
@@ -369,4 +370,73 @@ fn volcano_b32_a_task_that_is_divided_can_be_scaled() {
             create pod a-work-3
         "#]],
     );
+}
+
+#[test]
+fn volcano_b9_how_long_a_job_ran_stays_and_what_did_not_change_is_not_written() {
+    let idle = fixture::plan("job phase=Running min=0 ran=30s\n task work replicas=0\n group Running");
+    assert_eq!(idle.status, None, "{idle}");
+    check_without_podgroup(
+        "job phase=Running min=1 ran=30s
+         task work replicas=1
+         group Running
+         pod work-0 Running",
+        expect![[r#"
+            patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+        "#]],
+    );
+}
+
+#[test]
+fn volcano_b29_a_claim_at_two_places_is_one_volume() {
+    let plan = fixture::plan(
+        "job phase=Pending min=1
+         task work replicas=1
+         volume /one claim=data
+         volume /two claim=data
+         claim data
+         group Inqueue",
+    );
+    let pod = plan.steps.iter().find_map(|step| match step {
+        Step::Create { kind: Kind::Pod, object } => Some(&object["spec"]),
+        _ => None,
+    });
+    let pod = pod.expect("the pod is made");
+    expect![[r#"
+        [{"name":"a-x5zg01lpo901","persistentVolumeClaim":{"claimName":"data"}}]
+        [{"mountPath":"/one","name":"a-x5zg01lpo901"},{"mountPath":"/two","name":"a-x5zg01lpo901"}]"#]]
+    .assert_eq(&format!("{}\n{}", pod["volumes"], pod["containers"][0]["volumeMounts"]));
+}
+
+#[test]
+fn volcano_b31_a_priority_class_that_is_not_there_counts_as_none() {
+    let minimum = |classes: &str| {
+        let plan = fixture::plan(&format!(
+            "job phase=Pending min=1
+             task one replicas=1 limit=cpu*1 class=high
+             task two replicas=1 limit=cpu*2
+             {classes}"
+        ));
+        let needs = plan.steps.iter().find_map(|step| match step {
+            Step::Create { kind: Kind::PodGroup, object } => {
+                object.pointer("/spec/minResources/cpu").cloned()
+            }
+            _ => None,
+        });
+        needs.expect("the PodGroup is made")
+    };
+    assert_eq!(minimum("class high value=-5"), "2", "the other task is more important");
+    assert_eq!(minimum(""), "1", "both are equally important, and the first comes first");
+}
+
+#[test]
+fn volcano_b33_the_state_says_what_was_done_and_why() {
+    let plan = fixture::plan(
+        "job phase=Running min=1 policy=3:TerminateJob
+         task work replicas=1
+         group Running
+         pod work-0 Failed exit=3",
+    );
+    let Some(Step::Patch { patch, .. }) = &plan.status else { panic!("no status") };
+    expect![[r#"{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 3","phase":"Terminating","reason":"TerminateJob"}"#]].assert_eq(&patch["status"]["state"].to_string());
 }
