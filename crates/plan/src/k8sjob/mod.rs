@@ -130,6 +130,7 @@ pub fn plan(managed: &Managed, snapshot: &Snapshot<'_>) -> Plan {
     let change = match &decided {
         Some(_) => Change::stop(&pods),
         None if job.meta.is_deleting() => Change::default(),
+        None if snapshot.was_refused => manage::change(&job, &pods, &tally).one_by_one(),
         None => manage::change(&job, &pods, &tally),
     };
     let mut plan = Plan { wake_at: change.wake_at, ..Plan::nothing() };
