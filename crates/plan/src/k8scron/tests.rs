@@ -2,13 +2,15 @@
 //!
 //! `now` is 10:05:30 on a Thursday; the CronJob was made at 08:30.
 
+mod upstream;
+
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use krafla_api::{Key, Kind, Time};
 use serde_json::{Value, json};
 
-use crate::{Departed, Object, Objects, Snapshot};
+use crate::{Departed, Object, Objects, Plan, Snapshot};
 
 const MADE: &str = "2026-07-09T08:30:00Z";
 const NOW: &str = "2026-07-09T10:05:30Z";
@@ -60,6 +62,10 @@ fn check(spec: &Value, status: &Value, jobs: &[Value], expected: &Expect) {
 }
 
 fn check_with_departed(spec: &Value, status: &Value, jobs: &[Value], gone: &[Value], expected: &Expect) {
+    expected.assert_eq(&plan(spec, status, jobs, gone).to_string());
+}
+
+fn plan(spec: &Value, status: &Value, jobs: &[Value], gone: &[Value]) -> Plan {
     let decode = |kind, json: &Value| Arc::new(Object::decode(kind, json.to_string().as_bytes()));
     let mut objects = Objects::default();
     objects.insert(decode(Kind::CronJob, &cron_job(spec, status)));
@@ -67,9 +73,8 @@ fn check_with_departed(spec: &Value, status: &Value, jobs: &[Value], gone: &[Val
     let departed: Vec<Departed> =
         gone.iter().map(|job| Departed { object: decode(Kind::Job, job), at: time(NOW) }).collect();
     let key = Key::new("ns", "c");
-    let snapshot =
-        Snapshot { departed: &departed, ..Snapshot::new(Kind::CronJob, &key, time(NOW), &objects) };
-    expected.assert_eq(&super::plan(&snapshot).to_string());
+    let snapshot = Snapshot::new(Kind::CronJob, &key, time(NOW), &objects);
+    super::plan(&Snapshot { departed: &departed, ..snapshot })
 }
 
 #[test]

@@ -157,3 +157,26 @@ fn suffix(uid: &str, index: Option<u32>, attempt: u32) -> String {
     }
     letters
 }
+
+#[cfg(test)]
+mod tests {
+    use krafla_api::Time;
+    use krafla_api::batch::{JobSpec, JobStatus};
+
+    use super::*;
+    use crate::object::Meta;
+
+    #[test]
+    fn a_long_name_is_cut_so_that_the_index_stays() {
+        let prefix = |name: &str, index: Option<u32>| {
+            let meta = Meta { key: Key::new("ns", name), ..Meta::default() };
+            let (spec, status) = (JobSpec::default(), JobStatus::default());
+            name_prefix(&Job { meta: &meta, spec: &spec, status: &status, now: Time::from_seconds(0) }, index)
+        };
+        assert_eq!(prefix("a", None), "a-");
+        assert_eq!(prefix("a", Some(12)), "a-12-");
+        let long = "n".repeat(63);
+        assert_eq!(prefix(&long, None), format!("{}-", "n".repeat(57)));
+        assert_eq!(prefix(&long, Some(12)), format!("{}-12-", "n".repeat(54)));
+    }
+}

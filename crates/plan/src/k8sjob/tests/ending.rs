@@ -291,3 +291,17 @@ fn a_finished_job_is_left_alone() {
         &expect![""],
     );
 }
+
+#[test]
+fn a_job_fails_only_above_its_limit_of_failed_pods() {
+    for (limit, n_failed, fails) in
+        [(0, 0, false), (0, 1, true), (1, 1, false), (1, 2, true), (6, 6, false), (6, 7, true)]
+    {
+        let mut text = format!("job parallelism=1 completions=1 backoff={limit}\n");
+        for n in 0..n_failed {
+            text += &format!("pod p{n} Failed ended=2000\n");
+        }
+        let plan = super::fixture::World::parse(&text).plan().to_string();
+        assert_eq!(plan.contains("BackoffLimitExceeded"), fails, "{n_failed} failures of {limit}: {plan}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Decision tables: Jobs and their pods in a few words, and what follows. The rows are upstream's own cases.
 
 mod attempts;
+mod concerned;
 mod counting;
 mod ending;
 mod fixture;
