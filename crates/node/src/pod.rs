@@ -188,7 +188,7 @@ pub struct Handler {
     pub exec: Option<ExecAction>,
     pub http_get: Option<HttpGetAction>,
     pub tcp_socket: Option<SocketAction>,
-    pub grpc: Option<SocketAction>,
+    pub grpc: Option<GrpcAction>,
     pub sleep: Option<SleepAction>,
 }
 
@@ -230,6 +230,16 @@ pub struct HttpHeader {
 pub struct SocketAction {
     pub port: PortRef,
     pub host: String,
+}
+
+/// Asks a server by gRPC how one of its services is.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct GrpcAction {
+    pub port: u16,
+    #[serde(deserialize_with = "null_as_default")]
+    pub service: String,
 }
 
 /// Waits.

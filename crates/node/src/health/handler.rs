@@ -10,6 +10,7 @@ use krafla_runtime::dial;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
+use super::grpc;
 use crate::agent::Context;
 use crate::container::ContainerId;
 use crate::exec::{self, GroupGuard};
@@ -32,9 +33,11 @@ pub(super) async fn carry_out(
         } else if let Some(get) = &handler.http_get {
             let address = address(container, &get.port, &get.host, context.address)?;
             http_get(&address, get).await
-        } else if let Some(socket) = handler.tcp_socket.as_ref().or(handler.grpc.as_ref()) {
+        } else if let Some(socket) = &handler.tcp_socket {
             let address = address(container, &socket.port, &socket.host, context.address)?;
             connect(&address).await
+        } else if let Some(asked) = &handler.grpc {
+            grpc::check(&format!("{}:{}", context.address, asked.port), &asked.service).await
         } else if let Some(sleep) = &handler.sleep {
             tokio::time::sleep(Duration::from_secs(sleep.seconds.into())).await;
             Ok(())

@@ -3,6 +3,7 @@
 //!
 //! One task per attempt asks; what it learns goes into [`Health`], by which is decided.
 
+mod grpc;
 mod handler;
 mod tally;
 
