@@ -19,6 +19,7 @@ mod submit;
 mod up;
 mod waits;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -62,7 +63,9 @@ fn main() -> ExitCode {
 fn block_on(level: &str, work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("KRAFLA_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let is_coloured = std::io::stderr().is_terminal() && screen::wants_colour();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    log.with_ansi(is_coloured).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(work)
 }

@@ -11,22 +11,22 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
-use crate::support::{Up, job, krafla, text};
+use crate::support::{Kubectl, Up, job, krafla, text};
 
 /// A running manager, killed at the end.
-struct Manager(Child);
+pub(crate) struct Manager(Child);
 
 impl Manager {
     /// Starts a manager and waits until the lease is its own.
-    fn start(up: &Up) -> Manager {
-        Manager::start_with(up, &[]).0
+    pub(crate) fn start(cluster: &Kubectl) -> Manager {
+        Manager::start_with(cluster, &[]).0
     }
 
     /// Starts one with further arguments, and returns it with what it has said so far.
-    fn start_with(up: &Up, args: &[&str]) -> (Manager, Vec<String>) {
+    pub(crate) fn start_with(cluster: &Kubectl, args: &[&str]) -> (Manager, Vec<String>) {
         let mut child = krafla()
             .args(["controller-manager", "--kubeconfig"])
-            .arg(up.kubeconfig())
+            .arg(cluster.kubeconfig())
             .args(args)
             .stderr(Stdio::piped())
             .spawn()
@@ -136,6 +136,7 @@ fn a_manager_tells_how_it_is_and_what_it_has_counted() {
             anywhere,
         ],
     );
+    assert!(!said.iter().any(|line| line.contains('\u{1b}')), "no colours but on a terminal: {said:?}");
     let (health, metrics) = (address_of("Health", &said), address_of("Metrics", &said));
     assert_eq!(get(&health, "/healthz"), ("HTTP/1.1 200 OK".to_owned(), "ok".to_owned()));
     assert_eq!(get(&health, "/readyz"), ("HTTP/1.1 200 OK".to_owned(), "ok: acting\n".to_owned()));

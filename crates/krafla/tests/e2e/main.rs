@@ -16,6 +16,7 @@ mod controllers;
 mod doctor;
 mod exec;
 mod kubectl;
+mod kubernetes;
 mod metrics;
 mod run;
 mod simulate;

@@ -1,6 +1,7 @@
 //! A krafla cluster for one test, and the real kubectl pointed at it.
 
 use std::io::{BufRead, BufReader, Write};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -52,45 +53,21 @@ pub(crate) fn kubectl_path() -> &'static Path {
     })
 }
 
-/// A running `krafla up` with a data directory of its own.
-pub(crate) struct Up {
-    dir: TempDir,
-    child: Child,
+/// The real kubectl, pointed at a cluster.
+pub(crate) struct Kubectl {
+    /// Holds the kubeconfig, and whatever kubectl leaves behind.
+    dir: PathBuf,
 }
 
-impl Up {
-    /// Starts a cluster and waits until it is ready.
-    pub(crate) fn start() -> Up {
-        Up::start_with(&[])
+impl Kubectl {
+    /// For the cluster whose `kubeconfig` is in this directory.
+    pub(crate) fn in_dir(dir: &Path) -> Kubectl {
+        Kubectl { dir: dir.to_owned() }
     }
 
-    /// Starts a cluster with further arguments.
-    pub(crate) fn start_with(args: &[&str]) -> Up {
-        let dir = tempfile::tempdir().unwrap();
-        let child = spawn(dir.path(), args);
-        Up { dir, child }
-    }
-
-    /// Kills krafla without warning, as a power cut would, and starts it again on the same data directory.
-    pub(crate) fn kill_and_restart(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        self.child = spawn(self.dir.path(), &[]);
-    }
-
-    /// Where the cluster's data is.
-    pub(crate) fn data_dir(&self) -> PathBuf {
-        self.dir.path().join("data")
-    }
-
-    /// Where tests may put files.
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    /// The process.
-    pub(crate) fn child(&mut self) -> &mut Child {
-        &mut self.child
+    /// Where the cluster's kubeconfig is.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.dir.join("kubeconfig")
     }
 
     /// Runs kubectl against the cluster.
@@ -122,15 +99,10 @@ impl Up {
         child.wait_with_output().unwrap()
     }
 
-    /// Where the cluster's kubeconfig is.
-    pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.dir.path().join("kubeconfig")
-    }
-
     /// kubectl, pointed at this cluster.
     pub(crate) fn kubectl_command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(kubectl_path());
-        command.args(args).env("KUBECONFIG", self.kubeconfig()).env("HOME", self.dir.path());
+        command.args(args).env("KUBECONFIG", self.kubeconfig()).env("HOME", &self.dir);
         command
     }
 
@@ -156,6 +128,59 @@ impl Up {
     /// Waits until a field has a value.
     pub(crate) fn wait_for(&self, object: &str, path: &str, value: &str) {
         self.kubectl_ok(&["wait", object, &format!("--for=jsonpath={path}={value}"), "--timeout=60s"]);
+    }
+}
+
+/// A running `krafla up` with a data directory of its own.
+pub(crate) struct Up {
+    dir: TempDir,
+    child: Child,
+    kubectl: Kubectl,
+}
+
+impl Up {
+    /// Starts a cluster and waits until it is ready.
+    pub(crate) fn start() -> Up {
+        Up::start_with(&[])
+    }
+
+    /// Starts a cluster with further arguments.
+    pub(crate) fn start_with(args: &[&str]) -> Up {
+        let dir = tempfile::tempdir().unwrap();
+        let child = spawn(dir.path(), args);
+        let kubectl = Kubectl::in_dir(dir.path());
+        Up { dir, child, kubectl }
+    }
+
+    /// Kills krafla without warning, as a power cut would, and starts it again on the same data directory.
+    pub(crate) fn kill_and_restart(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.child = spawn(self.dir.path(), &[]);
+    }
+
+    /// Where the cluster's data is.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// Where tests may put files.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The process.
+    pub(crate) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+}
+
+/// Whatever can be asked of a cluster can be asked of this one.
+impl Deref for Up {
+    type Target = Kubectl;
+
+    fn deref(&self) -> &Kubectl {
+        &self.kubectl
     }
 }
 
