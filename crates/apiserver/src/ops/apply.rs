@@ -4,6 +4,7 @@ use krafla_api::Key;
 use serde_json::Value;
 
 use super::create::settle_namespace;
+use super::meta::ANNOTATIONS_BYTES_MAX;
 use super::ownership::Ownership;
 use super::update::{ATTEMPTS, check_name};
 use super::{Answer, Api, Part, WriteOptions};
@@ -12,6 +13,12 @@ use crate::object;
 use crate::registry::Resource;
 use crate::schema::apply::Refused;
 use crate::status::Status;
+
+/// Who applies with `kubectl apply --server-side`, unless it is told another name.
+const KUBECTL: &str = "kubectl";
+
+/// Where `kubectl apply` notes what it applied last, to find out at the next time what is no longer wanted.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// What a manager wants.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,9 +75,32 @@ impl Api {
             merges.apply(live, object, writer, *is_forced).map_err(|why| refusal(resource, object, why))
         })?;
         let mut merged = codec::normalise(resource, &merged).map_err(Status::bad_request)?;
+        if options.manager.as_deref() == Some(KUBECTL) {
+            note_last_applied(&mut merged, object);
+        }
         check_name(&merged, key)?;
         settle_namespace(resource, &mut merged, &key.namespace)?;
         Ok(merged)
+    }
+}
+
+/// Brings kubectl's note up to date in an object that has one: who applied on the client's side, then on the server's, and
+/// then on the client's again would else get back what was wanted before the second time.
+fn note_last_applied(merged: &mut Value, applied: &Value) {
+    let note = merged.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    let Some(annotations) = note.filter(|annotations| annotations.contains_key(LAST_APPLIED)) else { return };
+    let mut applied = applied.clone();
+    if let Some(annotations) = applied.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.remove(LAST_APPLIED);
+    }
+    let note = format!("{applied}\n");
+    let is_other = |(key, _): &(&String, &Value)| *key != LAST_APPLIED;
+    let size_of = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
+    let others: usize = annotations.iter().filter(is_other).map(size_of).sum();
+    if others + LAST_APPLIED.len() + note.len() > ANNOTATIONS_BYTES_MAX {
+        annotations.remove(LAST_APPLIED);
+    } else {
+        annotations.insert(LAST_APPLIED.to_owned(), note.into());
     }
 }
 

@@ -11,7 +11,7 @@ use crate::object;
 use crate::registry::Resource;
 
 /// What all annotations of an object may take together.
-const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+pub(super) const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
 /// How often upstream looks at the metadata of a built-in object that changes: once for all kinds, and once more for
 /// its own, each time as a change and as a whole. It lists a finding as often, and clients may count.

@@ -1,5 +1,6 @@
 //! What requests mean, told as stories. No runtime is needed: every future of a store in memory is ready at once.
 
+mod applied;
 mod autoscalers;
 mod definitions;
 mod events;
