@@ -50,7 +50,8 @@ async fn a_pod_that_writes_to_its_last_moment_leaves_nothing() {
     machine.isolation = false;
     let node = machine.start_node();
     // In a directory of its pod, as to a volume.
-    let script = "cd $PODS/$UID; mkdir new; echo up; while :; do i=$((i + 1)); : > new/$i; done";
+    let script =
+        "mkdir -p $PODS/$UID/new; cd $PODS/$UID; echo up; while :; do i=$((i + 1)); : > new/$i; done";
     let pods = machine.root().join("pods");
     let mut main = sh("main", script);
     main["env"] = json!([
