@@ -4,7 +4,7 @@ use krafla_api::Key;
 use serde_json::Value;
 
 use super::create::settle_namespace;
-use super::meta::ANNOTATIONS_BYTES_MAX;
+use super::meta::{ANNOTATIONS_BYTES_MAX, annotations_bytes};
 use super::ownership::Ownership;
 use super::update::{ATTEMPTS, check_name};
 use super::{Answer, Api, Part, WriteOptions};
@@ -93,14 +93,9 @@ fn note_last_applied(merged: &mut Value, applied: &Value) {
     if let Some(annotations) = applied.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.remove(LAST_APPLIED);
     }
-    let note = format!("{applied}\n");
-    let is_other = |(key, _): &(&String, &Value)| *key != LAST_APPLIED;
-    let size_of = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
-    let others: usize = annotations.iter().filter(is_other).map(size_of).sum();
-    if others + LAST_APPLIED.len() + note.len() > ANNOTATIONS_BYTES_MAX {
+    annotations.insert(LAST_APPLIED.to_owned(), format!("{applied}\n").into());
+    if annotations_bytes(&*annotations) > ANNOTATIONS_BYTES_MAX {
         annotations.remove(LAST_APPLIED);
-    } else {
-        annotations.insert(LAST_APPLIED.to_owned(), note.into());
     }
 }
 

@@ -120,17 +120,20 @@ fn check_common(resource: &Resource, object: &Value) -> Vec<FieldError> {
 
 fn check_annotations(metadata: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let mut size = 0;
-    for (key, value) in entries(metadata, "annotations") {
-        size += key.len() + value.as_str().map_or(0, str::len);
+    for (key, _) in entries(metadata, "annotations") {
         // Annotations, unlike labels, may be written in capitals.
         let wrong = names::qualified_name(&key.to_lowercase()).into_iter();
         errors.extend(wrong.map(|what| FieldError::invalid("metadata.annotations", key.as_str(), what)));
     }
-    if size > ANNOTATIONS_BYTES_MAX {
+    if annotations_bytes(entries(metadata, "annotations")) > ANNOTATIONS_BYTES_MAX {
         errors.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_BYTES_MAX));
     }
     errors
+}
+
+/// How much room annotations take, names and values.
+pub(super) fn annotations_bytes<'a>(annotations: impl IntoIterator<Item = (&'a String, &'a Value)>) -> usize {
+    annotations.into_iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum()
 }
 
 fn check_owners(metadata: &Value) -> Vec<FieldError> {
