@@ -27,8 +27,10 @@ const WORKERS: usize = 8;
 
 /// What a cluster has to know.
 pub(crate) struct Config {
-    /// Where pods' files are kept, and the cluster's state unless it is in memory.
+    /// Where the cluster's state is kept, unless it is in memory.
     pub(crate) data_dir: PathBuf,
+    /// Where pods' files are kept.
+    pub(crate) node_dir: PathBuf,
     pub(crate) in_memory: bool,
     pub(crate) workdir: PathBuf,
     /// Nodes that only pretend, in place of this machine.
@@ -159,7 +161,7 @@ fn node_config(config: &Config) -> Result<NodeConfig> {
     };
     let program = std::env::current_exe().context("krafla's own program file can not be found")?;
     let supervisor = vec![program.into_os_string(), OsString::from("supervise")];
-    let root = absolute(&config.data_dir.join("node"))?;
+    let root = absolute(&config.node_dir)?;
     std::fs::create_dir_all(&root).with_context(|| format!("{} can not be made", root.display()))?;
     Ok(NodeConfig::new("localhost", root, absolute(&config.workdir)?, supervisor, config.mode))
 }

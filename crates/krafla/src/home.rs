@@ -13,10 +13,10 @@ use krafla_api::Key;
 use krafla_client::{Access, HttpsClient, Limits};
 use krafla_node::{Mode, Node};
 use krafla_runtime::Client;
-use tempfile::TempDir;
 
 use crate::cluster::{self, Cluster};
 use crate::run::BadInput;
+use crate::run_dir::RunDir;
 
 /// What `krafla up` calls the context of its kubeconfig.
 const CONTEXT: &str = "krafla";
@@ -67,23 +67,21 @@ pub(crate) struct Home {
     pub(crate) logs: Logs,
     /// Where containers without a workingDir have to be told to start, because the node would start them elsewhere.
     pub(crate) workdir: Option<PathBuf>,
-    own: Option<(Cluster, TempDir)>,
+    own: Option<(Cluster, RunDir)>,
 }
 
 impl Home {
     /// A cluster that ends with the run.
     pub(crate) async fn own(workdir: PathBuf) -> Result<Home> {
-        let dir = tempfile::Builder::new()
-            .prefix("krafla-")
-            .tempdir()
-            .context("no temporary directory can be made")?;
+        let dir = RunDir::make().context("no temporary directory can be made")?;
         let config = cluster::Config {
             data_dir: dir.path().to_owned(),
+            node_dir: dir.path().to_owned(),
             in_memory: true,
             workdir,
             simulate: None,
             has_controllers: true,
-            mode: Mode::EndWithNode,
+            mode: Mode::LeaveNothing,
             is_served: false,
         };
         let cluster = Cluster::start(config).await?;

@@ -12,6 +12,7 @@ mod pod_access;
 mod pod_logs;
 mod progress;
 mod run;
+mod run_dir;
 mod screen;
 mod server_access;
 mod steps;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use krafla_plan::Probe;
 use krafla_plan::probe::HttpGet;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 /// How long a pod may take to answer.
@@ -33,7 +33,17 @@ pub(crate) async fn ask(probe: &Probe) -> Result<(), String> {
 
 /// Sends a request to `host:port`. An answer from 200 to 399 is a good one; what comes after its first line is not read.
 pub async fn http_get(address: &str, get: &HttpGet) -> Result<(), String> {
-    let line = status_line(address, get).await.map_err(|error| format!("{address}: {error}"))?;
+    let stream = TcpStream::connect(address).await.map_err(|error| format!("{address}: {error}"))?;
+    http_get_over(stream, address, get).await
+}
+
+/// The same over a connection that is there already.
+pub async fn http_get_over(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    address: &str,
+    get: &HttpGet,
+) -> Result<(), String> {
+    let line = status_line(stream, address, get).await.map_err(|error| format!("{address}: {error}"))?;
     let code =
         line.strip_prefix("HTTP/").and_then(|rest| rest.split(' ').nth(1)).and_then(|code| code.parse().ok());
     match code {
@@ -43,9 +53,13 @@ pub async fn http_get(address: &str, get: &HttpGet) -> Result<(), String> {
     }
 }
 
-async fn status_line(address: &str, get: &HttpGet) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(address).await?;
+async fn status_line(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    address: &str,
+    get: &HttpGet,
+) -> std::io::Result<String> {
     stream.write_all(request(address, get).as_bytes()).await?;
+    stream.flush().await?;
     let mut line = Vec::new();
     BufReader::new(stream).take(ANSWER_BYTES_MAX).read_until(b'\n', &mut line).await?;
     Ok(String::from_utf8_lossy(&line).into_owned())

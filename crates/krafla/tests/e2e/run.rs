@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::support::{job, krafla, repository_file, text};
 
@@ -173,6 +174,36 @@ fn an_interrupted_run_leaves_nothing_behind() {
     assert!(interrupt.success());
     lines.for_each(drop);
     assert_eq!(run.wait().unwrap().code(), Some(130));
+    let left = Command::new("pgrep").arg("-f").arg(&marker).output().unwrap();
+    assert_eq!(text(&left.stdout), "", "the container is gone");
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let (marker, temporary) = (dir.path().join("marker"), dir.path().join("tmp"));
+    std::fs::create_dir(&temporary).unwrap();
+    let script = format!("echo up; touch {0}; exec tail -f {0}", marker.display());
+    std::fs::write(dir.path().join("job.yaml"), job("a", 1, &script, "")).unwrap();
+    let mut run = krafla()
+        .current_dir(dir.path())
+        .env("TMPDIR", &temporary)
+        .args(["run", "--logs", "job.yaml"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.ends_with("up")), "the container runs");
+    let is_empty = || std::fs::read_dir(&temporary).unwrap().next().is_none();
+    assert!(!is_empty(), "the run has a directory of its own");
+    run.kill().unwrap();
+    run.wait().unwrap();
+
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_empty() {
+        assert!(Instant::now() < deadline, "files are left in {}", temporary.display());
+        std::thread::yield_now();
+    }
     let left = Command::new("pgrep").arg("-f").arg(&marker).output().unwrap();
     assert_eq!(text(&left.stdout), "", "the container is gone");
 }

@@ -155,8 +155,8 @@ impl Node {
 
     /// Runs pods until `shutdown`. A node can be run once.
     ///
-    /// With [`Mode::EndWithNode`] it returns when all containers have ended; otherwise they run on, and
-    /// another node with the same root directory takes them over.
+    /// With [`Mode::OutliveNode`] containers run on, and another node with the same root directory takes them over;
+    /// otherwise it returns when all of them have ended.
     pub async fn run(&self, shutdown: impl Future<Output = ()>) {
         let Some(requests) = self.requests.lock().take() else { return };
         let child = Mutex::new(None);
@@ -171,7 +171,7 @@ impl Node {
         }
         // The connection is closed by now, which is what the supervisor ends the containers on.
         let supervisor = child.lock().take();
-        if let (Mode::EndWithNode, Some(supervisor)) = (shared.config.mode, supervisor) {
+        if let Some(supervisor) = supervisor.filter(|_| shared.config.mode.ends_with_node()) {
             wait_for_end(supervisor).await;
         }
     }

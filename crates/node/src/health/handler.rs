@@ -10,7 +10,7 @@ use krafla_runtime::dial;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-use super::grpc;
+use super::{grpc, tls};
 use crate::agent::Context;
 use crate::container::ContainerId;
 use crate::exec::{self, GroupGuard};
@@ -94,59 +94,101 @@ async fn connect(address: &str) -> Result<(), String> {
     TcpStream::connect(address).await.map(drop).map_err(|error| format!("{address}: {error}"))
 }
 
-/// Only whether an encrypted server answers at all is looked at: its certificate is not one that anybody
-/// could check.
 async fn http_get(address: &str, get: &HttpGetAction) -> Result<(), String> {
-    if get.scheme.eq_ignore_ascii_case("https") {
-        return connect(address).await;
-    }
     let headers = get.http_headers.iter().map(|header| (header.name.clone(), header.value.clone()));
-    dial::http_get(address, &HttpGet { path: get.path.clone(), headers: headers.collect() }).await
+    let asked = HttpGet { path: get.path.clone(), headers: headers.collect() };
+    if get.scheme.eq_ignore_ascii_case("https") {
+        let stream = tls::connect(address).await?;
+        return dial::http_get_over(stream, address, &asked).await;
+    }
+    dial::http_get(address, &asked).await
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
+    use std::sync::Arc;
+
+    use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt};
+    use tokio_rustls::TlsAcceptor;
 
     use super::*;
     use crate::pod::{HttpHeader, Port};
 
-    /// A server that answers each request whose head has `word` with 200, and others with 503.
-    async fn server(word: &'static str) -> String {
+    /// Answers a request whose head has `word` with 200, and others with 503.
+    async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, word: &str) {
+        let mut stream = tokio::io::BufReader::new(stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") && stream.read_line(&mut head).await.is_ok_and(|n| n > 0) {}
+        let status = if head.contains(word) { "200 OK" } else { "503 Service Unavailable" };
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+        // Who only wanted to know whether somebody listens is gone already.
+        let _ = stream.write_all(answer.as_bytes()).await;
+        let _ = stream.shutdown().await;
+    }
+
+    /// A server of such answers, over TLS if there is an acceptor.
+    async fn server(word: &'static str, tls: Option<TlsAcceptor>) -> String {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let mut stream = tokio::io::BufReader::new(stream);
-                let mut head = String::new();
-                while !head.ends_with("\r\n\r\n") && stream.read_line(&mut head).await.is_ok_and(|n| n > 0) {}
-                let status = if head.contains(word) { "200 OK" } else { "503 Service Unavailable" };
-                let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-                // Who only wanted to know whether somebody listens is gone already.
-                let _ = stream.write_all(answer.as_bytes()).await;
+                match &tls {
+                    None => answer(stream, word).await,
+                    Some(tls) => {
+                        if let Ok(stream) = tls.accept(stream).await {
+                            answer(stream, word).await;
+                        }
+                    }
+                }
             }
         });
         address
     }
 
-    #[tokio::test]
-    async fn a_server_is_well_when_it_answers_well() {
-        let address = server("X-Probe: me").await;
-        let get = |value: &str, scheme: &str| HttpGetAction {
+    /// With a certificate that nobody vouches for, and for another name than that of the server.
+    fn acceptor() -> TlsAcceptor {
+        let made = rcgen::generate_simple_self_signed(["elsewhere.example".to_owned()]).unwrap();
+        let key = made.signing_key.serialize_der().try_into().unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        TlsAcceptor::from(Arc::new(config))
+    }
+
+    fn get(value: &str, scheme: &str) -> HttpGetAction {
+        HttpGetAction {
             path: "/ready".to_owned(),
             scheme: scheme.to_owned(),
             http_headers: vec![HttpHeader { name: "X-Probe".to_owned(), value: value.to_owned() }],
             ..HttpGetAction::default()
-        };
-        assert_eq!(http_get(&address, &get("me", "HTTP")).await, Ok(()));
-        let unwell = Err("HTTP probe failed with statuscode: 503".to_owned());
-        assert_eq!(http_get(&address, &get("you", "")).await, unwell);
-        assert_eq!(http_get(&address, &get("you", "HTTPS")).await, Ok(()), "somebody listens");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_is_well_when_it_answers_well() {
+        let unwell = || Err("HTTP probe failed with statuscode: 503".to_owned());
+        let plain = server("X-Probe: me", None).await;
+        assert_eq!(http_get(&plain, &get("me", "HTTP")).await, Ok(()));
+        assert_eq!(http_get(&plain, &get("you", "")).await, unwell());
+        let private = server("X-Probe: me", Some(acceptor())).await;
+        assert_eq!(http_get(&private, &get("me", "HTTPS")).await, Ok(()));
+        assert_eq!(http_get(&private, &get("you", "HTTPS")).await, unwell());
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_speak_tls_is_not_well_when_it_should() {
+        let plain = server("", None).await;
+        let refused = http_get(&plain, &get("me", "HTTPS")).await.unwrap_err();
+        assert!(refused.starts_with(&format!("{plain}: no TLS: ")), "{refused}");
     }
 
     #[tokio::test]
     async fn a_socket_is_well_when_somebody_listens() {
-        assert_eq!(connect(&server("").await).await, Ok(()));
+        assert_eq!(connect(&server("", None).await).await, Ok(()));
         // Nobody has this address, which is not a pod's, and nobody listens at this port.
         let refused = connect("127.0.77.1:1").await.unwrap_err();
         assert!(refused.starts_with("127.0.77.1:1: "), "{refused}");

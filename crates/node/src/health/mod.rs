@@ -6,6 +6,7 @@
 mod grpc;
 mod handler;
 mod tally;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -24,7 +24,7 @@ pub(crate) mod spawn;
 pub mod stage;
 mod strays;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -50,16 +50,32 @@ use protocol::{Request, read_message, to_line};
 pub enum Mode {
     /// They run on, and the supervisor stays until the last one has ended (`krafla up`).
     OutliveNode,
-    /// They are terminated, and nothing is left behind (`krafla run`).
+    /// They are terminated, and nothing is left of them (`krafla up --in-memory`).
     EndWithNode,
+    /// The same, and the root directory goes too: it was made for this one node (`krafla run`).
+    LeaveNothing,
 }
 
 impl Mode {
     /// As it stands on the supervisor's command line.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Mode::OutliveNode => "outlive-node",
             Mode::EndWithNode => "end-with-node",
+            Mode::LeaveNothing => "leave-nothing",
+        }
+    }
+
+    fn of(argument: &OsStr) -> Option<Mode> {
+        let all = [Mode::OutliveNode, Mode::EndWithNode, Mode::LeaveNothing];
+        all.into_iter().find(|mode| argument == mode.as_str())
+    }
+
+    /// Whether containers end when krafla does.
+    pub(crate) const fn ends_with_node(self) -> bool {
+        match self {
+            Mode::OutliveNode => false,
+            Mode::EndWithNode | Mode::LeaveNothing => true,
         }
     }
 }
@@ -116,10 +132,8 @@ fn run(args: Vec<OsString>) -> anyhow::Result<()> {
     let [root, mode] = args.as_slice() else {
         bail!("want two arguments, the root directory and the mode: krafla itself starts the supervisor");
     };
-    let mode = match mode.to_str() {
-        Some("outlive-node") => Mode::OutliveNode,
-        Some("end-with-node") => Mode::EndWithNode,
-        _ => bail!("unknown mode {}: want outlive-node or end-with-node", mode.display()),
+    let Some(mode) = Mode::of(mode) else {
+        bail!("unknown mode {}: want outlive-node, end-with-node or leave-nothing", mode.display());
     };
     // By its own name, however it was called: containers are known by their place.
     let root = &fs::canonicalize(root).context("the root directory can not be found")?;
@@ -169,12 +183,16 @@ async fn supervise(root: &Path, mode: Mode, stage: Vec<OsString>) -> anyhow::Res
     if supervisor.run(mode).await == Leave::EndingAll {
         supervisor.end_all().await;
     }
-    if mode == Mode::EndWithNode {
+    if mode.ends_with_node() {
         // Nobody will ask for the records and logs again, and nobody else may be left to remove them.
         supervisor.containers.remove_all();
     }
     // Before the lock goes: whoever waits for it will make a new socket.
     let _ = fs::remove_file(&socket);
+    if mode == Mode::LeaveNothing {
+        // Krafla removes it too, unless it was killed. Whoever is first, the other finds nothing.
+        let _ = fs::remove_dir_all(root);
+    }
     Ok(())
 }
 
@@ -212,7 +230,7 @@ impl Supervisor {
                 Some(()) = self.asked_to_end.recv() => return Leave::EndingAll,
                 () = ended(&mut self.node) => {
                     self.node = None;
-                    if mode == Mode::EndWithNode {
+                    if mode.ends_with_node() {
                         return Leave::EndingAll;
                     }
                 }

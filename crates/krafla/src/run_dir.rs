@@ -1,0 +1,109 @@
+//! The directory in which a run keeps its pods' files, for as long as it lasts.
+//!
+//! It is locked while its run lives. One that is not locked was left by a run that was killed together with its
+//! supervisor, which would have removed it: the next run does.
+
+use std::fs::{self, DirEntry, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+/// How the names of all of them begin.
+const PREFIX: &str = "krafla-";
+/// What a run holds while it lives.
+const LOCK: &str = "run.lock";
+/// What the supervisor of a run holds, which may outlive the run until its containers have ended.
+const SUPERVISOR_LOCK: &str = "supervisor.lock";
+
+/// The directory of this run. It goes when this is dropped.
+pub(crate) struct RunDir {
+    dir: TempDir,
+    _lock: File,
+}
+
+impl RunDir {
+    /// Makes a directory among the temporary files of this machine, and removes those that nobody uses any more.
+    pub(crate) fn make() -> io::Result<RunDir> {
+        RunDir::make_in(&std::env::temp_dir())
+    }
+
+    fn make_in(place: &Path) -> io::Result<RunDir> {
+        remove_abandoned(place);
+        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(place)?;
+        // Under its name there is never a lock that nobody holds yet: another run could take it for abandoned.
+        let in_making = dir.path().join("run.lock.new");
+        let lock = File::create(&in_making)?;
+        lock.lock()?;
+        fs::rename(in_making, dir.path().join(LOCK))?;
+        Ok(RunDir { dir, _lock: lock })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+/// What can not be looked at or removed is left for another time: this run does not depend on it.
+fn remove_abandoned(place: &Path) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        if is_of_a_run(&entry)
+            && let Some(_held) = abandoned(&entry.path())
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Whether this is a directory, no link to one, that this user's runs may have made.
+fn is_of_a_run(entry: &DirEntry) -> bool {
+    let is_ours =
+        |metadata: fs::Metadata| metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
+    entry.file_name().to_string_lossy().starts_with(PREFIX) && entry.metadata().is_ok_and(is_ours)
+}
+
+/// The locks of a directory, if nobody else holds one of them.
+fn abandoned(dir: &Path) -> Option<(File, Option<File>)> {
+    let run = File::open(dir.join(LOCK)).ok()?;
+    run.try_lock().ok()?;
+    match File::open(dir.join(SUPERVISOR_LOCK)) {
+        Ok(supervisor) => supervisor.try_lock().ok().map(|()| (run, Some(supervisor))),
+        // It was killed before there was a supervisor.
+        Err(error) => (error.kind() == io::ErrorKind::NotFound).then_some((run, None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_left_is_removed_and_nothing_else() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        let make = |name: &str, files: &[&str]| {
+            fs::create_dir(path(name)).unwrap();
+            files.iter().for_each(|file| fs::write(path(name).join(file), "").unwrap());
+        };
+        make("krafla-killed", &[LOCK, SUPERVISOR_LOCK, "records"]);
+        make("krafla-killed-early", &[LOCK]);
+        make("krafla-in-the-making", &["run.lock.new"]);
+        make("krafla-ending", &[LOCK, SUPERVISOR_LOCK]);
+        make("krafla-of-somebody-else", &["notes"]);
+        make("other", &[LOCK]);
+        std::os::unix::fs::symlink(path("other"), path("krafla-link")).unwrap();
+        let supervisor = File::open(path("krafla-ending").join(SUPERVISOR_LOCK)).unwrap();
+        supervisor.lock().unwrap();
+        let alive = RunDir::make_in(place.path()).unwrap();
+
+        let next = RunDir::make_in(place.path()).unwrap();
+        let left = fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path());
+        let mut left: Vec<_> = left.filter(|dir| ![alive.path(), next.path()].contains(&&**dir)).collect();
+        left.sort();
+        let kept =
+            ["krafla-ending", "krafla-in-the-making", "krafla-link", "krafla-of-somebody-else", "other"];
+        assert_eq!(left, kept.map(path));
+        assert!(alive.path().exists() && next.path().exists());
+    }
+}
