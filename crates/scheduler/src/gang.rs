@@ -236,13 +236,37 @@ impl<'a> Gang<'a> {
     }
 
     /// How many more pods must find a place, in all and of each task, before any may start.
+    ///
+    /// A pod that failed and stays is not replaced by anybody. It fills the place that no other pod is there to fill: the
+    /// rest of a gang that began to start, and lost a pod before it was whole, would wait for ever. Volcano lets it wait.
     pub(crate) fn shortfall(&self) -> Shortfall<'a> {
-        self.shortfall_if(State::counts)
+        let mut shortfall = self.shortfall_if(State::counts);
+        let mut unfilled = self.shortfall_if(State::may_count);
+        for task in self.lost_members() {
+            if unfilled.needs_pods() || unfilled.needs_task(task) {
+                unfilled.fill(task);
+                shortfall.fill(task);
+            }
+        }
+        shortfall
     }
 
     /// Whether enough pods exist for the gang to start.
     pub(crate) fn has_enough_pods(&self) -> bool {
-        self.shortfall_if(State::may_count).is_nothing()
+        self.missing().is_nothing()
+    }
+
+    /// How many pods would have to be made before the gang can start.
+    fn missing(&self) -> Shortfall<'a> {
+        let mut missing = self.shortfall_if(State::may_count);
+        self.lost_members().for_each(|task| missing.fill(task));
+        missing
+    }
+
+    /// The tasks of the pods that failed and stay.
+    fn lost_members(&self) -> impl Iterator<Item = &'a str> {
+        let is_lost = |it: &&Member<'_>| it.state == State::Failed && !it.object.meta.is_deleting();
+        self.members.iter().filter(is_lost).map(|member| member.task)
     }
 
     fn shortfall_if(&self, is_it: impl Fn(State) -> bool) -> Shortfall<'a> {
@@ -292,7 +316,7 @@ impl<'a> Gang<'a> {
 
     /// What is missing, when there are too few pods.
     pub(crate) fn too_few_pods(&self) -> WhyNot {
-        let missing = self.shortfall_if(State::may_count);
+        let missing = self.missing();
         let summary = self.summary();
         match missing.tasks.iter().find(|(_, n)| **n > 0) {
             Some((task, n)) if missing.pods == 0 => WhyNot {

@@ -94,20 +94,61 @@ fn every_gang_starts_before_any_grows() {
 }
 
 #[test]
-fn bound_and_succeeded_pods_count_towards_the_minimum_and_failed_ones_do_not() {
+fn bound_and_succeeded_pods_count_towards_the_minimum() {
     check(
         "node one cpu=4
-         podgroup enough min=3 phase=Running scheduled running=1 succeeded=1
-         pod enough-0 of=enough on=one phase=Running
-         pod enough-1 of=enough on=one phase=Succeeded
-         pod enough-2 of=enough
-         podgroup short min=3 phase=Running scheduled running=1 failed=1
-         pod short-0 of=short on=one phase=Running
-         pod short-1 of=short on=one phase=Failed
-         pod short-2 of=short cpu=9",
+         podgroup g min=3 phase=Running scheduled running=1 succeeded=1
+         pod g-0 of=g on=one phase=Running
+         pod g-1 of=g on=one phase=Succeeded
+         pod g-2 of=g",
         &expect![[r#"
-            podgroup short: not Scheduled, Unschedulable(NotEnoughTasks: pod group is not ready, 1 Failed, 1 Pending, 1 Running; 1 more needed)
-            bind pod enough-2 to one
+            bind pod g-2 to one
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_that_lost_a_pod_while_it_started_is_bound_to_the_end() {
+    check(
+        "node one cpu=4
+         podgroup g min=2 phase=Inqueue
+         pod g-0 of=g on=one phase=Failed
+         pod g-1 of=g
+         podgroup of-tasks min=2 task:master=1 task:worker=1 phase=Inqueue
+         pod of-tasks-master of=of-tasks task=master on=one phase=Failed
+         pod of-tasks-worker of=of-tasks task=worker",
+        &expect![[r#"
+            bind pod g-1 to one
+            bind pod of-tasks-worker to one
+            podgroup g: Scheduled, failed=1, phase=Running
+            podgroup of-tasks: Scheduled, failed=1, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn a_failed_pod_that_is_being_deleted_leaves_its_place_to_the_next() {
+    check(
+        "node one cpu=4
+         podgroup g min=2 phase=Inqueue
+         pod g-0 of=g on=one phase=Failed deleting
+         pod g-1 of=g",
+        &expect![[r#"
+            podgroup g: Unschedulable(NotEnoughTasks: pod group is not ready, 1 Failed, 1 Pending; 1 more needed), failed=1
+        "#]],
+    );
+}
+
+#[test]
+fn a_failed_pod_fills_no_place_that_another_can_fill() {
+    check(
+        "node one cpu=1
+         podgroup g min=2 phase=Inqueue
+         pod evicted of=g on=one phase=Failed
+         pod g-0 of=g
+         pod g-1 of=g",
+        &expect![[r#"
+            podgroup g: Unschedulable(NotEnoughResources: 2/3 tasks in gang unschedulable: pod group is not ready, 1 Failed, 2 Pending; 0/1 nodes are available: 1 Insufficient cpu), failed=1
         "#]],
     );
 }

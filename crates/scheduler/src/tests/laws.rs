@@ -262,7 +262,7 @@ impl World {
         let counts = |pod: &&Value| {
             let is_leaving = !pod["metadata"]["deletionTimestamp"].is_null();
             let phase = pod["status"]["phase"].as_str().unwrap();
-            phase == "Succeeded" || (pod["spec"]["nodeName"] != "" && phase != "Failed" && !is_leaving)
+            phase == "Succeeded" || (pod["spec"]["nodeName"] != "" && !is_leaving)
         };
         i64::try_from(pods.filter(counts).count()).unwrap()
     }
