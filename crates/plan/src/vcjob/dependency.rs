@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use krafla_api::volcano::{Iteration, TaskSpec};
 
 use super::Job;
-use super::pods::{Observed, Pods};
+use super::pods::Pods;
 
 /// Volcano: a task waits until the tasks it depends on have their minimum of ready pods; one of them is enough if it says
 /// `any`. A dependency without a minimum is not waited for.
 pub(super) fn is_met(job: &Job<'_>, task: &TaskSpec, pods: &Pods<'_>) -> bool {
     ask(task, |name| {
         job.task(name).is_some_and(|dependency| match dependency.min_available {
-            Some(minimum) => count(pods, name, |pod| pod.is_ready()) >= minimum,
+            Some(minimum) => pods.n_ready(name) >= minimum,
             None => true,
         })
     })
@@ -23,7 +23,7 @@ pub(super) fn is_met(job: &Job<'_>, task: &TaskSpec, pods: &Pods<'_>) -> bool {
 pub(super) fn hopeless<'a>(job: &'a Job<'_>, pods: &Pods<'_>) -> BTreeSet<&'a str> {
     let is_broken = |task: &TaskSpec| {
         let spare = task.replicas.saturating_sub(task.min_available.unwrap_or(0));
-        count(pods, &task.name, |pod| pod.has_failed()) > spare
+        pods.counts_of(&task.name).is_some_and(|counts| counts.failed > spare)
     };
     let mut lost: BTreeSet<&str> =
         job.spec.tasks.iter().filter(|task| is_broken(task)).map(|task| task.name.as_str()).collect();
@@ -48,9 +48,4 @@ fn ask(task: &TaskSpec, holds: impl Fn(&str) -> bool) -> bool {
     let any_is_enough = depends_on.iteration == Iteration::Any && depends_on.name.len() > 1;
     let mut names = depends_on.name.iter().map(String::as_str);
     if any_is_enough { names.any(holds) } else { names.all(holds) }
-}
-
-fn count(pods: &Pods<'_>, task: &str, is_counted: impl Fn(&Observed<'_>) -> bool) -> i32 {
-    let n = pods.current().filter(|pod| pod.task == task && is_counted(pod)).count();
-    i32::try_from(n).unwrap_or(i32::MAX)
 }

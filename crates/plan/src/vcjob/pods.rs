@@ -137,6 +137,14 @@ impl<'a> Pods<'a> {
         self.by_task.get(task).map_or(0, |counts| counts.succeeded.saturating_sub(n_seen))
     }
 
+    /// How many pods of a task are what a dependent task waits for: those that run and are ready, and all that ever succeeded,
+    /// be they of an earlier version of a job that was resumed, or removed since.
+    pub(super) fn n_ready(&self, task: &str) -> i32 {
+        let running = self.current().filter(|pod| pod.task == task && pod.is_running_and_ready()).count();
+        let n_succeeded = self.counts_of(task).map_or(0, |counts| counts.succeeded);
+        n_succeeded.saturating_add(i32::try_from(running).unwrap_or(i32::MAX))
+    }
+
     /// The pods that are to go now and that nobody removes yet.
     pub(super) fn doomed(&self, job: &Job<'_>, next: &Next) -> impl Iterator<Item = &Observed<'a>> {
         self.all.iter().filter(move |pod| !pod.is_deleting() && pod.is_doomed(job, next))
@@ -272,13 +280,13 @@ impl<'a> Observed<'a> {
         matches!(self.pod.status.phase, PodPhase::Pending | PodPhase::Running)
     }
 
-    /// Succeeded, or running with every container ready: what a dependent task waits for.
-    pub(super) fn is_ready(&self) -> bool {
-        match self.pod.status.phase {
-            PodPhase::Succeeded => true,
-            PodPhase::Running => self.pod.status.container_statuses.iter().all(|status| status.ready),
-            PodPhase::Pending | PodPhase::Failed | PodPhase::Unknown => false,
-        }
+    pub(super) fn is_running(&self) -> bool {
+        self.pod.status.phase == PodPhase::Running
+    }
+
+    /// Whether it runs with every container ready.
+    fn is_running_and_ready(&self) -> bool {
+        self.is_running() && self.pod.status.container_statuses.iter().all(|status| status.ready)
     }
 
     /// Whether the pod is not to stay, given where the job goes.

@@ -45,6 +45,7 @@ mod repaired;
 mod replaced;
 mod reserved;
 mod restart;
+mod resumed;
 mod scaled;
 mod served;
 mod shrunk;
@@ -129,6 +130,7 @@ pub static ALL: &[&Scenario] = &[
     &squatted::SCENARIO,
     &absurd::SCENARIO,
     &shrunk::SCENARIO,
+    &resumed::SCENARIO,
     &batch::plain::SCENARIO,
     &batch::parallel::SCENARIO,
     &batch::indexed::SCENARIO,

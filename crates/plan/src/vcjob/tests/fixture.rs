@@ -1,10 +1,12 @@
 //! A job and its world in a few words, one object per line:
 //!
 //! ```text
-//! job phase=Running min=2 retry=1 version=1 max-retry=3 policy=PodFailed:RestartJob policy=3:AbortJob queue=q name=a
-//! task work replicas=2 min=1 after=lead policy=PodFailed:RestartJob limit=cpu*2 partitions=2x1 min-partitions=1 class=high
-//! group Inqueue says=1/2+tasks+unschedulable needs=cpu name=a-u1
-//! pod work-0 Running
+//! job phase=Running been=Pending min=2 retry=1 version=1 max-retry=3 policy=PodFailed:RestartJob policy=3:AbortJob queue=q
+//! job name=a class=high label=key:value annotation=key:value tier=1 tier-name=rack terminating=1
+//! task work replicas=2 min=1 after=lead policy=PodFailed+PodEvicted:RestartJob limit=cpu*2 class=high max-retry=3
+//! task work partitions=2x1 min-partitions=1 scheduler=mine numa=best-effort
+//! group Inqueue says=1/2+tasks+unschedulable scheduled=70 needs=cpu name=a-u1
+//! pod work-0 Running unready
 //! pod work-1 Failed exit=3 second=4 version=0 retry=0 partition=0 restarts=2 created=20 going marked
 //! gone work-2 Running at=90
 //! command AbortJob
@@ -12,6 +14,7 @@
 //! class high value=100
 //! child configmap a-svc owner=u1
 //! no-queue
+//! queue-spans-clusters
 //! first-look
 //! ```
 //!
@@ -38,7 +41,12 @@ pub(super) struct World {
 }
 
 impl World {
-    fn plan(&self) -> Plan {
+    /// Everything that a decision reads.
+    pub(super) fn observed(&self) -> (&Objects, &[Departed]) {
+        (&self.objects, &self.departed)
+    }
+
+    pub(super) fn plan(&self) -> Plan {
         let snapshot = Snapshot::new(Kind::VcJob, &self.key, now(), &self.objects);
         let is_first_look = self.is_first_look;
         crate::vcjob::plan(&Snapshot { departed: &self.departed, is_first_look, ..snapshot })
@@ -85,6 +93,7 @@ pub(super) fn parse(text: &str) -> World {
     let mut departed = Vec::new();
     let mut job = json!({});
     let (mut has_queue, mut is_first_look) = (true, false);
+    let mut queue_spec = json!({});
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let mut words = line.split_whitespace();
         let word = words.next().unwrap();
@@ -114,13 +123,15 @@ pub(super) fn parse(text: &str) -> World {
                 insert(&mut objects, Kind::PriorityClass, class);
             }
             "no-queue" => has_queue = false,
+            "queue-spans-clusters" => queue_spec = json!({ "extendClusters": [{ "name": "east" }] }),
             "first-look" => is_first_look = true,
             other => panic!("unknown line {other:?}"),
         }
     }
     if has_queue {
         let queue = job["spec"]["queue"].clone();
-        insert(&mut objects, Kind::Queue, json!({ "metadata": { "name": queue, "uid": "q" } }));
+        let queue = json!({ "metadata": { "name": queue, "uid": "q" }, "spec": queue_spec });
+        insert(&mut objects, Kind::Queue, queue);
     }
     let key = Key::new("ns", job["metadata"]["name"].as_str().unwrap());
     insert(&mut objects, Kind::VcJob, job);
@@ -173,6 +184,9 @@ fn policies(words: &[&str]) -> Value {
         let (action, timeout) = action.split_once('@').map_or((action, None), |(a, t)| (a, Some(t)));
         let mut policy = match on.parse::<i32>() {
             Ok(code) => json!({ "exitCode": code, "action": action }),
+            Err(_) if on.contains('+') => {
+                json!({ "events": on.split('+').collect::<Vec<_>>(), "action": action })
+            }
             Err(_) => json!({ "event": on, "action": action }),
         };
         if let Some(timeout) = timeout {
@@ -206,11 +220,19 @@ fn new_job(words: &[&str]) -> Value {
         "status": {
             "version": number(words, "version", 0),
             "retryCount": number(words, "retry", 0),
-            "minAvailable": number(words, "min", 1),
+            "minAvailable": number(words, "status-min", number(words, "min", 1)),
+            "terminating": number(words, "terminating", 0),
         },
     });
     if let Some(phase) = value(words, "phase") {
         job["status"]["state"] = json!({ "phase": phase, "lastTransitionTime": "2027-01-15T08:00:01Z" });
+    }
+    for phase in words.iter().filter_map(|word| word.strip_prefix("been=")) {
+        let condition = json!({ "status": phase, "lastTransitionTime": "2027-01-15T08:00:01Z" });
+        let conditions = job["status"]["conditions"].take();
+        let mut conditions = conditions.as_array().cloned().unwrap_or_default();
+        conditions.push(condition);
+        job["status"]["conditions"] = conditions.into();
     }
     if let Some(reason) = value(words, "reason") {
         job["status"]["state"]["reason"] = reason.into();
@@ -225,6 +247,21 @@ fn new_job(words: &[&str]) -> Value {
     }
     if let Some(duration) = value(words, "ran") {
         job["status"]["runningDuration"] = duration.into();
+    }
+    for field in ["labels", "annotations"] {
+        let word = format!("{}=", field.trim_end_matches('s'));
+        for (key, value) in words.iter().filter_map(|text| text.strip_prefix(&word)?.split_once(':')) {
+            job["metadata"][field][key] = value.into();
+        }
+    }
+    if let Some(class) = value(words, "class") {
+        job["spec"]["priorityClassName"] = class.into();
+    }
+    if let Some(tier) = value(words, "tier") {
+        job["spec"]["networkTopology"]["highestTierAllowed"] = json!(tier.parse::<i32>().unwrap());
+    }
+    if let Some(tier) = value(words, "tier-name") {
+        job["spec"]["networkTopology"]["highestTierName"] = tier.into();
     }
     if let Some(min_success) = value(words, "min-success") {
         job["spec"]["minSuccess"] = json!(min_success.parse::<i32>().unwrap());
@@ -245,12 +282,18 @@ fn new_task(words: &[&str]) -> Value {
         "name": words[0],
         "replicas": number(words, "replicas", 1),
         "minAvailable": number(words, "min", number(words, "replicas", 1)),
-        "maxRetry": 3,
+        "maxRetry": number(words, "max-retry", 3),
         "policies": policies(words),
         "template": { "spec": { "containers": [{ "name": "main", "image": "img" }] } },
     });
     if let Some(class) = value(words, "class") {
         task["template"]["spec"]["priorityClassName"] = class.into();
+    }
+    if let Some(scheduler) = value(words, "scheduler") {
+        task["template"]["spec"]["schedulerName"] = scheduler.into();
+    }
+    if let Some(policy) = value(words, "numa") {
+        task["topologyPolicy"] = policy.into();
     }
     if let Some((resource, amount)) = value(words, "limit").and_then(|limit| limit.split_once('*')) {
         task["template"]["spec"]["containers"][0]["resources"]["limits"][resource] = amount.into();
@@ -279,10 +322,16 @@ fn new_group(words: &[&str]) -> Value {
     if words.contains(&"going") {
         group["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:01:00Z");
     }
+    let mut conditions: Vec<Value> = Vec::new();
     if let Some(message) = value(words, "says") {
-        group["status"]["conditions"] = json!([{ "type": "Unschedulable", "status": "True",
-            "message": message.replace('+', " "), "lastTransitionTime": "2027-01-15T08:01:00Z" }]);
+        conditions.push(json!({ "type": "Unschedulable", "status": "True",
+            "message": message.replace('+', " "), "lastTransitionTime": "2027-01-15T08:01:00Z" }));
     }
+    if value(words, "scheduled").is_some() {
+        let at = Time::from_seconds(1_800_000_000 + number(words, "scheduled", 0));
+        conditions.push(json!({ "type": "Scheduled", "status": "True", "lastTransitionTime": at }));
+    }
+    group["status"]["conditions"] = conditions.into();
     for resource in words.iter().filter_map(|word| word.strip_prefix("needs=")) {
         group["spec"]["minResources"][resource] = "1".into();
     }
@@ -318,7 +367,7 @@ fn new_pod(words: &[&str]) -> Value {
         metadata["creationTimestamp"] = json!(created_at);
     }
     let mut statuses = vec![json!({
-        "name": "main", "ready": true, "state": state, "restartCount": number(words, "restarts", 0) })];
+        "name": "main", "ready": !words.contains(&"unready"), "state": state, "restartCount": number(words, "restarts", 0) })];
     if value(words, "second").is_some() {
         let exit = number(words, "second", 0);
         statuses.push(json!({ "name": "second", "state": { "terminated": { "exitCode": exit } } }));
