@@ -18,7 +18,8 @@ pub(super) struct Decision {
     pub(super) awaited: Vec<Uid>,
 }
 
-/// What all triggers together lead to. A policy whose time has not come is looked at again when it comes.
+/// What all triggers together lead to. A policy whose time has not come is looked at again when it comes, and one that gives
+/// time is not needed for what has mended itself.
 pub(super) fn decide(job: &Job<'_>, triggers: &[Trigger<'_>]) -> Decision {
     let mut decision = Decision::default();
     for trigger in triggers {
@@ -26,6 +27,7 @@ pub(super) fn decide(job: &Job<'_>, triggers: &[Trigger<'_>]) -> Decision {
         let due_at =
             answer.and_then(|policy| policy.timeout).map(|delay| trigger.since.after(delay.to_std()));
         match (answer, due_at) {
+            (Some(_), Some(_)) if trigger.is_mended => {}
             (Some(_), Some(due_at)) if due_at > job.now => {
                 let soonest = decision.look_again_at.map_or(due_at, |at| at.min(due_at));
                 decision.look_again_at = Some(soonest);

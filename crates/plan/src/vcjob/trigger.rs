@@ -4,6 +4,8 @@
 //! while nobody looks, and none happens twice: the action that answers it makes it untrue, by a new version, by removing
 //! the pod, or by settling the evidence of a pod that is gone.
 
+use std::collections::BTreeSet;
+
 use krafla_api::volcano::{Event, PodGroupPhase, TaskSpec};
 use krafla_api::{Time, Uid};
 
@@ -31,6 +33,8 @@ pub(super) struct Trigger<'a> {
     pub(super) cause: String,
     /// The departed pod that is the evidence for it.
     pub(super) evidence: Option<&'a Uid>,
+    /// Whether it has mended itself since: a policy that gives it time need not act any more.
+    pub(super) is_mended: bool,
 }
 
 /// All triggers, most particular first: single pods, then tasks, then the job.
@@ -41,7 +45,7 @@ pub(super) fn observe<'a>(
     departed: &'a [Departed],
 ) -> Vec<Trigger<'a>> {
     let mut triggers: Vec<Trigger<'a>> = pods.current().filter_map(|pod| of_pod(pod, job.now)).collect();
-    triggers.extend(departed.iter().filter_map(|departed| eviction(job, departed)));
+    triggers.extend(evictions(job, pods, departed));
     triggers.extend(pods.lost_unseen().map(|task| unseen_eviction(job, task)));
     for task in &job.spec.tasks {
         triggers.extend(task_failed(job, task, pods));
@@ -72,25 +76,40 @@ fn of_pod<'a>(pod: &'a Observed<'_>, now: Time) -> Option<Trigger<'a>> {
         since,
         cause,
         evidence: None,
+        is_mended: false,
     })
 }
 
+/// Volcano: an eviction is mended when the pod that was made in its place runs. Thousands may be evicted together, so their
+/// replacements are looked up, not searched.
+fn evictions<'a>(job: &Job<'_>, pods: &Pods<'_>, departed: &'a [Departed]) -> Vec<Trigger<'a>> {
+    let mut evictions: Vec<(i32, Trigger<'a>)> =
+        departed.iter().filter_map(|departed| eviction(job, departed)).collect();
+    if !evictions.is_empty() {
+        let running = pods.current().filter(|pod| pod.is_running());
+        let running: BTreeSet<(Option<&str>, i32)> = running.map(|pod| (Some(pod.task), pod.index)).collect();
+        for (index, trigger) in &mut evictions {
+            trigger.is_mended = running.contains(&(trigger.task, *index));
+        }
+    }
+    evictions.into_iter().map(|(_, trigger)| trigger).collect()
+}
+
 /// A pod of this version that went away although nobody here asked for it, before it had finished. One that failed while it
-/// was being removed was evicted, not broken.
-fn eviction<'a>(job: &Job<'_>, departed: &'a Departed) -> Option<Trigger<'a>> {
+/// was being removed was evicted, not broken. With its index.
+fn eviction<'a>(job: &Job<'_>, departed: &'a Departed) -> Option<(i32, Trigger<'a>)> {
     let pod = Observed::new(&departed.object)?;
     let is_ours = pod.version >= job.status.version && job.wants(pod.task, pod.index) && !pod.is_marked();
     let was_cut_short = !pod.is_finished() || (pod.has_failed() && departed.object.meta.is_deleting());
-    (is_ours && was_cut_short).then(|| Trigger {
-        event: Event::PodEvicted,
-        task: Some(pod.task),
-        partition: pod.partition,
-        pod: None,
-        retry_count: pod.retry_count,
-        exit_codes: Vec::new(),
-        since: departed.at,
-        cause: format!("pod {} was evicted", pod.name()),
-        evidence: Some(&departed.object.meta.uid),
+    (is_ours && was_cut_short).then(|| {
+        let cause = format!("pod {} was evicted", pod.name());
+        let trigger = Trigger {
+            partition: pod.partition,
+            retry_count: pod.retry_count,
+            evidence: Some(&departed.object.meta.uid),
+            ..of_job(Event::PodEvicted, Some(pod.task), departed.at, cause)
+        };
+        (pod.index, trigger)
     })
 }
 
@@ -148,5 +167,6 @@ fn of_job(event: Event, task: Option<&str>, since: Time, cause: String) -> Trigg
         since,
         cause,
         evidence: None,
+        is_mended: false,
     }
 }

@@ -40,7 +40,6 @@ pub(super) const DEVIATIONS: &[(&str, &str)] = &[
     ("job/policy-job-podpending-restartjob", "B1, B18: a policy with a time-out is carried out, once"),
     ("job/policy-job-podpending-restarttask", "B1, B18: a policy with a time-out is carried out, once"),
     ("job/policy-job-unknown-restarttask", "B36: an event of the whole job restarts no task, and costs nothing"),
-    ("job/policy-podevicted-timeout-cancelled", "B47: the job is synced while a policy waits"),
     ("job/policy-podevicted-timeout", "B1, B18, B47: a policy with a time-out is carried out, and the job synced meanwhile"),
     ("job/policy-podfailed-timeout-cancelled", "B47: the job is synced while a policy waits"),
     ("job/policy-podpending-succeeded-directly", "B1, B16, B18: a time-out ends with what it was about"),

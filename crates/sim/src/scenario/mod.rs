@@ -29,6 +29,7 @@ mod flow_cleared;
 mod flow_failed;
 mod flow_forms;
 mod flow_probed;
+mod forgiven;
 mod grouped;
 mod led;
 mod minimum;
@@ -131,6 +132,7 @@ pub static ALL: &[&Scenario] = &[
     &absurd::SCENARIO,
     &shrunk::SCENARIO,
     &resumed::SCENARIO,
+    &forgiven::SCENARIO,
     &batch::plain::SCENARIO,
     &batch::parallel::SCENARIO,
     &batch::indexed::SCENARIO,

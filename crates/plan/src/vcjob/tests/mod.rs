@@ -5,6 +5,7 @@ mod dependencies;
 mod fixture;
 mod life;
 mod phases;
+mod policies;
 mod resources;
 mod volcano;
 

@@ -1,0 +1,201 @@
+//! Which policy answers what, row by row, and until when a policy with a time-out waits.
+
+use super::fixture;
+
+/// What is done about a running job with a task `lead` of one pod and a task `work` of two: the action that begins, or until
+/// when one is waited for.
+fn answer(job: &str, task: &str, happened: &str) -> String {
+    let plan = fixture::plan(&format!(
+        "job phase=Running min=1 {job}
+         task lead replicas=1
+         task work replicas=2 {task}
+         group Running
+         {}",
+        happened.replace(", ", "\n")
+    ));
+    let begun = plan.notes.iter().find(|note| note.reason == "ExecuteAction");
+    let action = begun.and_then(|note| note.message.split_once(':'));
+    match (action, plan.wake_at) {
+        (Some((action, _)), _) => action.to_owned(),
+        (None, Some(at)) => format!("waits until {at}"),
+        (None, None) => "nothing".to_owned(),
+    }
+}
+
+fn check(rows: &[(&str, &str, &str, &str)]) {
+    for (job, task, happened, expected) in rows {
+        assert_eq!(answer(job, task, happened), *expected, "{job} | {task} | {happened}");
+    }
+}
+
+#[test]
+fn what_a_user_asks_for_goes_before_what_policies_say() {
+    check(&[
+        ("policy=PodFailed:RestartJob", "", "pod work-0 Failed, command AbortJob", "AbortJob"),
+        ("", "policy=PodFailed:RestartTask", "pod work-0 Failed, command TerminateJob", "TerminateJob"),
+        // What has no effect keeps no policy from acting.
+        ("policy=PodFailed:RestartJob", "", "pod work-0 Failed, command EnqueueJob", "RestartJob"),
+    ]);
+}
+
+#[test]
+fn the_controllers_own_events_answer_to_no_policy() {
+    let own = ["OutOfSync", "PodRunning", "CommandIssued", "JobUpdated"];
+    for policy in own.map(|event| format!("policy={event}:TerminateJob")) {
+        let happened = "pod work-0 Running, pod work-1 Running marked, command SyncJob";
+        check(&[(&policy, "", happened, "nothing"), ("", &policy, happened, "nothing")]);
+    }
+    check(&[
+        ("policy=*:TerminateJob", "", "pod work-0 Running, pod work-1 Running marked", "nothing"),
+        ("policy=*:TerminateJob", "", "group Inqueue, pod work-0 Running", "nothing"),
+    ]);
+}
+
+#[test]
+fn what_happened_to_another_job_or_an_earlier_version_answers_to_no_policy() {
+    check(&[
+        ("policy=PodFailed:TerminateJob", "", "pod work-0 Failed owner=u0", "nothing"),
+        ("policy=Unknown:TerminateJob", "", "group Unknown owner=u0", "nothing"),
+        ("version=1 policy=PodFailed:TerminateJob", "", "pod work-0 Failed version=0", "nothing"),
+        ("version=1 policy=PodEvicted:TerminateJob", "", "gone work-0 Running version=0", "nothing"),
+        ("version=1 policy=PodFailed:TerminateJob", "", "pod work-0 Failed version=1", "TerminateJob"),
+    ]);
+}
+
+#[test]
+fn a_task_s_policies_go_first_event_by_event() {
+    check(&[
+        ("policy=PodFailed:AbortJob", "policy=PodFailed:RestartTask", "pod work-0 Failed", "RestartTask"),
+        ("policy=PodFailed:AbortJob", "policy=PodFailed:RestartTask", "pod lead-0 Failed", "AbortJob"),
+        ("policy=PodFailed:AbortJob", "policy=3:RestartTask", "pod work-0 Failed exit=3", "RestartTask"),
+        ("policy=PodFailed:AbortJob", "policy=3:RestartTask", "pod work-0 Failed exit=4", "AbortJob"),
+        ("policy=PodEvicted:AbortJob", "policy=PodFailed:RestartTask", "gone work-0 Running", "AbortJob"),
+        ("", "policy=PodFailed:RestartTask", "pod lead-0 Failed", "nothing"),
+        // A job's event belongs to no task.
+        ("", "policy=Unknown:AbortJob", "group Unknown", "nothing"),
+        ("policy=Unknown:AbortJob", "", "group Unknown", "AbortJob"),
+    ]);
+}
+
+#[test]
+fn the_first_policy_that_answers_counts() {
+    check(&[
+        ("policy=PodFailed:AbortJob policy=3:RestartJob", "", "pod work-0 Failed exit=3", "AbortJob"),
+        ("policy=3:RestartJob policy=PodFailed:AbortJob", "", "pod work-0 Failed exit=3", "RestartJob"),
+        ("policy=3:RestartJob policy=PodFailed:AbortJob", "", "pod work-0 Failed exit=4", "AbortJob"),
+        ("policy=3:RestartJob", "", "pod work-0 Failed exit=4", "nothing"),
+        ("policy=3:RestartJob", "", "gone work-0 Running", "nothing"),
+        // A list means each of its events; one that stands in it twice means nothing more.
+        ("policy=PodEvicted+PodFailed+PodEvicted:AbortJob", "", "pod work-0 Failed", "AbortJob"),
+        ("policy=PodEvicted+PodFailed:AbortJob", "", "gone work-0 Running", "AbortJob"),
+        ("policy=PodEvicted+TaskFailed:AbortJob", "", "pod work-0 Failed", "nothing"),
+        // The pod that one policy restarts is not evicted for the other.
+        (
+            "policy=PodFailed:RestartPod policy=PodEvicted:TerminateJob@5m",
+            "",
+            "pod work-0 Failed",
+            "RestartPod",
+        ),
+        (
+            "policy=PodFailed:RestartPod policy=PodEvicted:TerminateJob@5m",
+            "",
+            "gone work-0 Failed marked",
+            "nothing",
+        ),
+    ]);
+}
+
+#[test]
+fn any_means_everything_that_can_happen_but_a_short_wait() {
+    let everything = [
+        "pod work-0 Failed",
+        "gone work-0 Running",
+        "group Unknown",
+        "pod work-0 Succeeded, pod work-1 Succeeded",
+        "pod work-0 Running restarts=3",
+    ];
+    for happened in everything {
+        check(&[("policy=*:RestartJob", "", happened, "RestartJob")]);
+    }
+    check(&[
+        ("policy=*:RestartJob", "", "pod work-0 Pending created=10", "nothing"),
+        ("policy=*:RestartJob@30s", "", "pod work-0 Pending created=10", "RestartJob"),
+    ]);
+}
+
+#[test]
+fn an_action_that_has_no_effect_is_none() {
+    check(&[
+        ("policy=PodFailed:NoSuchAction", "", "pod work-0 Failed", "nothing"),
+        ("policy=PodFailed:SyncJob", "", "pod work-0 Failed", "nothing"),
+        ("policy=PodFailed:ResumeJob", "", "pod work-0 Failed", "nothing"),
+    ]);
+}
+
+#[test]
+fn a_pod_waits_too_long_only_if_a_policy_says_how_long_that_is() {
+    let pending = "pod work-0 Pending created=40";
+    check(&[
+        ("policy=PodPending:RestartPod", "", pending, "nothing"),
+        ("policy=PodPending:RestartPod@30s", "", pending, "RestartPod"),
+        ("policy=PodPending:RestartPod@0s", "", pending, "RestartPod"),
+        ("policy=PodPending:RestartPod@90s", "", pending, "waits until 2027-01-15T08:02:10Z"),
+        ("policy=PodPending:AbortJob@30s", "policy=PodPending:RestartPod", pending, "AbortJob"),
+    ]);
+}
+
+#[test]
+fn a_task_has_completed_when_all_its_pods_have_succeeded() {
+    let policy = "policy=TaskCompleted:CompleteJob";
+    check(&[
+        (policy, "", "pod work-0 Succeeded, pod work-1 Succeeded", "CompleteJob"),
+        ("", policy, "pod work-0 Succeeded, pod work-1 Succeeded", "CompleteJob"),
+        (policy, "", "pod work-0 Succeeded, pod work-1 Running", "nothing"),
+        (policy, "", "pod work-0 Succeeded, pod work-1 Failed", "nothing"),
+        ("", policy, "pod lead-0 Succeeded", "nothing"),
+    ]);
+}
+
+#[test]
+fn a_task_has_failed_when_its_living_pods_restarted_too_often_together() {
+    let policy = "policy=TaskFailed:TerminateJob";
+    check(&[
+        (policy, "", "pod work-0 Running restarts=2, pod work-1 Running", "nothing"),
+        (policy, "", "pod work-0 Running restarts=2, pod work-1 Running restarts=1", "TerminateJob"),
+        (policy, "", "pod work-0 Pending restarts=3, pod work-1 Running", "TerminateJob"),
+        (policy, "", "pod work-0 Succeeded restarts=3, pod work-1 Running", "nothing"),
+        (policy, "", "pod lead-0 Running restarts=2, pod work-0 Running restarts=2", "nothing"),
+        (policy, "max-retry=1", "pod work-0 Running restarts=1", "TerminateJob"),
+        (policy, "max-retry=-1", "pod work-0 Running restarts=99", "nothing"),
+    ]);
+}
+
+#[test]
+fn a_time_out_ends_with_what_it_was_about() {
+    check(&[
+        // The failed pod ended at 08:01:30.
+        ("policy=PodFailed:AbortJob@1m", "", "pod work-0 Failed", "waits until 2027-01-15T08:02:30Z"),
+        ("policy=PodFailed:AbortJob@1m", "", "pod work-0 Running", "nothing"),
+        ("policy=Unknown:AbortJob@1h", "", "group Unknown", "waits until 2027-01-15T09:00:01Z"),
+        ("policy=Unknown:AbortJob@1h", "", "group Running", "nothing"),
+        ("policy=PodPending:AbortJob@1h", "", "pod work-0 Running created=40", "nothing"),
+    ]);
+}
+
+#[test]
+fn volcano_b16_an_eviction_is_forgiven_when_the_replacement_runs_in_time() {
+    let (late, soon) = ("policy=PodEvicted:TerminateJob@1h", "policy=PodEvicted:TerminateJob@5s");
+    let evicted = "gone work-1 Running at=90";
+    let replaced_by = |pod: &str| format!("{evicted}, pod work-1 {pod}");
+    check(&[
+        (late, "", evicted, "waits until 2027-01-15T09:01:30Z"),
+        (late, "", &replaced_by("Pending"), "waits until 2027-01-15T09:01:30Z"),
+        (late, "", &replaced_by("Running"), "nothing"),
+        (soon, "", evicted, "TerminateJob"),
+        (soon, "", &replaced_by("Pending"), "TerminateJob"),
+        (soon, "", &replaced_by("Running"), "nothing"),
+        // Another pod that runs forgives nothing, and a policy without a time-out does not wait to see.
+        (soon, "", "gone work-1 Running at=90, pod work-0 Running", "TerminateJob"),
+        ("policy=PodEvicted:TerminateJob", "", &replaced_by("Running"), "TerminateJob"),
+    ]);
+}
