@@ -22,7 +22,7 @@ pub(super) fn write(job: &Job<'_>, pods: &Pods<'_>, plugins: &Plugins<'_>, next:
     let decides = |status: &JobStatus| {
         (status.state.clone(), status.version, status.retry_count, status.controlled_resources.clone())
     };
-    plan.status_may_wait = decides(before) == decides(&after);
+    plan.status_may_wait = decides(before) == decides(&after) && !shows_a_kill(before, &after);
     plan.status = Some(Step::Patch {
         kind: Kind::VcJob,
         key: job.meta.key.clone(),
@@ -31,6 +31,16 @@ pub(super) fn write(job: &Job<'_>, pods: &Pods<'_>, plugins: &Plugins<'_>, next:
         of_status: true,
         patch: json!({ "status": patch }),
     });
+}
+
+/// Whether the job shows for the first time that pods of it are on their way out. Volcano's clients wait to see just that in a
+/// job that is being stopped or restarted, and it may be over in a moment.
+fn shows_a_kill(before: &JobStatus, after: &JobStatus) -> bool {
+    let is_killing = matches!(
+        after.state.phase,
+        JobPhase::Restarting | JobPhase::Aborting | JobPhase::Completing | JobPhase::Terminating
+    );
+    is_killing && before.terminating == 0 && after.terminating > 0
 }
 
 fn recount(job: &Job<'_>, pods: &Pods<'_>, plugins: &Plugins<'_>, next: &Next) -> JobStatus {

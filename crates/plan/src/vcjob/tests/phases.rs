@@ -1,5 +1,6 @@
 //! The state machine as tables: every phase with every action, and where a job goes by itself.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use expect_test::expect;
@@ -9,7 +10,9 @@ use serde_json::Value;
 use super::fixture;
 use crate::Step;
 
-const PHASES: [&str; 10] = [
+/// All phases. A job that nobody has looked at has none.
+const PHASES: [&str; 11] = [
+    "",
     "Pending",
     "Running",
     "Restarting",
@@ -22,7 +25,7 @@ const PHASES: [&str; 10] = [
     "Failed",
 ];
 
-const ACTIONS: [&str; 9] = [
+const ACTIONS: [&str; 10] = [
     "RestartJob",
     "RestartTask",
     "RestartPod",
@@ -31,8 +34,19 @@ const ACTIONS: [&str; 9] = [
     "CompleteJob",
     "TerminateJob",
     "ResumeJob",
+    "EnqueueJob",
     "NoSuchAction",
 ];
+
+/// The phase as a word of the fixture.
+fn in_phase(phase: &str) -> String {
+    if phase.is_empty() { String::new() } else { format!("phase={phase}") }
+}
+
+/// The phase as a word of a table.
+fn told(phase: &str) -> &str {
+    if phase.is_empty() { "New" } else { phase }
+}
 
 /// Where a plan leads: the new phase and what it costs, and what goes.
 fn outcome(world: &str) -> String {
@@ -69,23 +83,32 @@ fn every_action_in_every_phase() {
         let stands = if phase == "Restarting" { "version=1 retry=1 reason=RestartJob" } else { "" };
         let with = |action: &str| {
             outcome(&format!(
-                "job phase={phase} min=1 {stands}
+                "job {} min=1 {stands}
                  task work replicas=2
                  group Running
                  pod work-0 Running
                  pod work-1 Succeeded
-                 command {action}"
+                 command {action}",
+                in_phase(phase)
             ))
         };
         let unmoved = with("SyncJob");
-        writeln!(table, "{phase}: {unmoved}").unwrap();
+        writeln!(table, "{}: {unmoved}", told(phase)).unwrap();
         for (action, outcome) in ACTIONS.map(|action| (action, with(action))) {
             if outcome != unmoved {
-                writeln!(table, "{phase} + {action}: {outcome}").unwrap();
+                writeln!(table, "{} + {action}: {outcome}", told(phase)).unwrap();
             }
         }
     }
     expect![[r#"
+        New: Pending
+        New + RestartJob: Restarting, retry 1, version 1, without a-u1, without a-work-0, without a-work-1
+        New + RestartTask: Restarting, retry 1
+        New + RestartPod: Restarting, retry 1
+        New + RestartPartition: Restarting, retry 1
+        New + AbortJob: Aborting, version 1, without a-u1, without a-work-0
+        New + CompleteJob: Completing, version 1, without a-u1, without a-work-0
+        New + TerminateJob: Terminating, version 1, without a-u1, without a-work-0
         Pending: stays
         Pending + RestartJob: Restarting, retry 1, version 1, without a-u1, without a-work-0, without a-work-1
         Pending + RestartTask: Restarting, retry 1
@@ -117,6 +140,134 @@ fn every_action_in_every_phase() {
         Failed: stays, without a-u1, without a-work-0
     "#]]
     .assert_eq(&table);
+}
+
+/// The same for what policies ask for when a pod fails. Only the part of the job that an action is about goes.
+#[test]
+fn every_action_of_a_policy_in_every_phase() {
+    let mut table = String::new();
+    for phase in PHASES {
+        // A pod of another task is restarting: this one fails in the try that follows.
+        let (stands, retry) = match phase {
+            "Restarting" => ("retry=1 max-retry=5 reason=RestartPod", "retry=1"),
+            _ => ("", ""),
+        };
+        let with = |action: &str| {
+            outcome(&format!(
+                "job {} min=4 {stands} policy=PodFailed:{action}
+                 task lead replicas=1
+                 task work replicas=3
+                 group Running
+                 pod lead-0 Running {retry}
+                 pod work-0 Failed partition=0 {retry}
+                 pod work-1 Running partition=0
+                 pod work-2 Running partition=1",
+                in_phase(phase)
+            ))
+        };
+        let unmoved = with("SyncJob");
+        writeln!(table, "{}: {unmoved}", told(phase)).unwrap();
+        for (action, outcome) in ACTIONS.map(|action| (action, with(action))) {
+            if outcome != unmoved {
+                writeln!(table, "{} + {action}: {outcome}", told(phase)).unwrap();
+            }
+        }
+    }
+    expect![[r#"
+        New: Pending
+        Pending: Running
+        Pending + RestartJob: Restarting, retry 1, version 1, without a-u1, without a-lead-0, without a-work-0, without a-work-1, without a-work-2
+        Pending + RestartTask: Restarting, retry 1, without a-work-0, without a-work-1, without a-work-2
+        Pending + RestartPod: Restarting, retry 1, without a-work-0
+        Pending + RestartPartition: Restarting, retry 1, without a-work-0, without a-work-1
+        Pending + AbortJob: Aborting, version 1, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Pending + CompleteJob: Completing, version 1, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Pending + TerminateJob: Terminating, version 1, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Running: stays
+        Running + RestartJob: Restarting, retry 1, version 1, without a-u1, without a-lead-0, without a-work-0, without a-work-1, without a-work-2
+        Running + RestartTask: Restarting, retry 1, without a-work-0, without a-work-1, without a-work-2
+        Running + RestartPod: Restarting, retry 1, without a-work-0
+        Running + RestartPartition: Restarting, retry 1, without a-work-0, without a-work-1
+        Running + AbortJob: Aborting, version 1, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Running + CompleteJob: Completing, version 1, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Running + TerminateJob: Terminating, version 1, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Restarting: Pending
+        Restarting + RestartJob: stays, version 1, without a-u1, without a-lead-0, without a-work-0, without a-work-1, without a-work-2
+        Restarting + RestartTask: stays, retry 2, without a-work-0, without a-work-1, without a-work-2
+        Restarting + RestartPod: stays, retry 2, without a-work-0
+        Restarting + RestartPartition: stays, retry 2, without a-work-0, without a-work-1
+        Restarting + AbortJob: Aborting, version 1, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Restarting + CompleteJob: Completing, version 1, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Restarting + TerminateJob: Terminating, version 1, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Aborting: stays, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Aborted: stays, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Completing: stays, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Completed: stays, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Terminating: stays, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Terminated: stays, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+        Failed: stays, without a-u1, without a-lead-0, without a-work-1, without a-work-2
+    "#]].assert_eq(&table);
+}
+
+/// Where each phase can lead at all: by itself, over many states of two pods, and by every action.
+#[test]
+fn the_phases_form_this_graph() {
+    const PODS: [&str; 6] = ["", "Pending", "Running", "Succeeded", "Failed", "Running going"];
+    let pod = |index: usize, phase: &str| match phase {
+        "" => String::new(),
+        phase => format!("pod work-{index} {phase}"),
+    };
+    let states = || {
+        let pairs = PODS
+            .iter()
+            .enumerate()
+            .flat_map(|(n, first)| PODS.iter().skip(n).map(move |second| (first, second)));
+        pairs.map(|(first, second)| format!("{}\n{}", pod(0, first), pod(1, second)))
+    };
+    let commands = || ACTIONS.iter().map(|action| format!("pod work-0 Running\n command {action}"));
+    let mut leads_to: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for phase in PHASES {
+        for (rest, retry) in states().chain(commands()).flat_map(|rest| [(rest.clone(), 1), (rest, 3)]) {
+            let next = outcome(&format!(
+                "job {} min=2 retry={retry} max-retry=3
+                 task work replicas=2
+                 group Running
+                 {rest}",
+                in_phase(phase)
+            ));
+            let next = next.split(',').next().unwrap_or_default().to_owned();
+            leads_to.entry(told(phase)).or_default().insert(next);
+        }
+    }
+    let mut graph = String::new();
+    for phase in PHASES.map(told) {
+        let next: Vec<&str> =
+            leads_to[phase].iter().map(String::as_str).filter(|next| *next != "stays").collect();
+        writeln!(graph, "{phase} -> {}", next.join(", ")).unwrap();
+    }
+    expect![[r#"
+        New -> Aborting, Completing, Pending, Restarting, Terminating
+        Pending -> Aborting, Completing, Restarting, Running, Terminating
+        Running -> Aborting, Completed, Completing, Failed, Pending, Restarting, Terminating
+        Restarting -> Aborting, Completing, Failed, Pending, Terminating
+        Aborting -> Aborted, Restarting
+        Aborted -> Restarting
+        Completing -> Completed
+        Completed -> 
+        Terminating -> Terminated
+        Terminated -> 
+        Failed -> 
+    "#]]
+    .assert_eq(&graph);
+}
+
+#[test]
+fn a_phase_that_a_later_version_invented_is_left_alone() {
+    let plan = fixture::plan("job phase=Dreaming min=1\n task work\n group Running\n pod work-0 Running");
+    expect![[r#"
+        note Warning UnknownPhase: the job's phase Dreaming is not known to this version
+    "#]]
+    .assert_eq(&plan.to_string());
 }
 
 /// A job with these words, and pods in these phases of its one task.
@@ -176,9 +327,55 @@ fn a_running_job_ends_when_all_its_pods_have() {
 }
 
 #[test]
+fn a_task_s_own_minimum_decides_only_where_the_job_s_covers_all_of_them() {
+    let rows = [
+        // Task by task: who has pods and missed its minimum fails the job.
+        (
+            "min=3",
+            "replicas=2 min=2",
+            &["lead-0 Succeeded", "work-0 Succeeded", "work-1 Failed"][..],
+            "Failed",
+        ),
+        (
+            "min=2",
+            "replicas=2 min=1",
+            &["lead-0 Succeeded", "work-0 Succeeded", "work-1 Failed"],
+            "Completed",
+        ),
+        ("min=2", "replicas=2 min=1", &["lead-0 Failed", "work-0 Succeeded", "work-1 Succeeded"], "Failed"),
+        // A task without pods has missed nothing.
+        ("min=1", "replicas=0", &["lead-0 Succeeded"], "Completed"),
+        // minSuccess is enough only if no task missed its own.
+        (
+            "min=2 min-success=3",
+            "replicas=2 min=1",
+            &["lead-0 Succeeded", "work-0 Succeeded", "work-1 Failed"],
+            "Failed",
+        ),
+        (
+            "min=1 min-success=2",
+            "replicas=2 min=1",
+            &["lead-0 Failed", "work-0 Succeeded", "work-1 Succeeded"],
+            "Completed",
+        ),
+    ];
+    for (job, task, pods, expected) in rows {
+        let pods: Vec<String> = pods.iter().map(|pod| format!("pod {pod}")).collect();
+        let world = format!(
+            "job phase=Running {job}\n task lead replicas=1\n task work {task}\n group Running\n {}",
+            pods.join("\n")
+        );
+        assert_eq!(outcome(&world), format!("{expected}, without a-u1"), "{world}");
+    }
+}
+
+#[test]
 fn a_restarting_job_waits_again_once_enough_names_are_free() {
-    let rows: [(&str, &[&str], &str); 4] = [
+    let rows: [(&str, &[&str], &str); 6] = [
         ("retry=1 min=2", &[], "Pending"),
+        // The minimum is that of the try which ends, whatever the user wants by now.
+        ("retry=1 min=2 status-min=1", &["Running going"], "Pending"),
+        ("retry=1 min=1 status-min=2", &["Running going"], "stays"),
         ("retry=1 min=2", &["Running going", "Running going"], "stays"),
         ("retry=1 min=1", &["Running going"], "Pending"),
         // The budget is spent: what is there no longer matters.
@@ -188,6 +385,26 @@ fn a_restarting_job_waits_again_once_enough_names_are_free() {
         let job = format!("phase=Restarting version=1 {job}");
         assert_eq!(by_itself(&job, "replicas=2", pods), expected, "{job} {pods:?}");
     }
+}
+
+#[test]
+fn a_kill_is_told_at_once_and_its_progress_when_convenient() {
+    let may_wait = |phase: &str, told: &str| {
+        let plan = fixture::plan(&format!(
+            "job phase={phase} version=1 retry=1 min=2 {told}
+             task work replicas=2
+             pod work-0 Running going
+             pod work-1 Running going"
+        ));
+        assert!(plan.status.is_some(), "{plan}");
+        plan.status_may_wait
+    };
+    for phase in ["Restarting", "Aborting", "Completing", "Terminating"] {
+        assert!(!may_wait(phase, ""), "{phase}");
+        assert!(may_wait(phase, "terminating=1"), "{phase}");
+    }
+    // A job that runs on makes no such fuss about a pod that somebody removes.
+    assert!(may_wait("Running", ""));
 }
 
 #[test]
