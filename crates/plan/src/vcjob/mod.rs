@@ -268,8 +268,8 @@ fn provide(
             plan.notes.push(Note { severity: Severity::Warning, reason, message: message.clone() });
             (next.reason, next.message) = (reason.to_owned(), message);
         }
-        Ok(()) if Hold::REASONS.contains(&next.reason.as_str()) => {
-            (next.reason, next.message) = Default::default();
+        Ok(()) if next.reason.is_empty() || Hold::REASONS.contains(&next.reason.as_str()) => {
+            (next.reason, next.message) = plugins::remark(plugins).unwrap_or_default();
         }
         Ok(()) => {}
     }

@@ -47,6 +47,12 @@ pub(super) fn ensure(
     Ok(())
 }
 
+/// What is wrong with the plugins of a job that runs all the same, as reason and message of its state.
+pub(super) fn remark(plugins: &Plugins<'_>) -> Option<(String, String)> {
+    let findings: Vec<String> = plugins.findings().iter().map(ToString::to_string).collect();
+    (!findings.is_empty()).then(|| (Hold::PLUGIN_ERROR.to_owned(), findings.join("; ")))
+}
+
 fn create(job: &Job<'_>, desired: Desired) -> Step {
     let Desired { kind, mut object, generate, .. } = desired;
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -1,7 +1,7 @@
 //! A job that asks for far too much, or can never run, holds nobody up.
 
 use krafla_api::Kind;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::followed::{Followed, vcjob_task};
 
@@ -29,23 +29,47 @@ fn a_job_of_ten_thousand_pods_holds_up_nobody() {
 }
 
 #[test]
-fn jobs_that_can_never_run_say_why_and_hold_up_nobody() {
+fn jobs_that_make_no_sense_say_why_and_hold_up_nobody() {
     let mut world = Followed::new();
-    let long_name = "n".repeat(64);
-    let of_one = |queue: &str| json!({ "minAvailable": 1, "queue": queue, "tasks": [vcjob_task(1)] });
-    world.create_vcjob_of("lost", of_one("nowhere"));
-    world.create_vcjob_of(&long_name, of_one("default"));
+    let (longest, too_long) = ("n".repeat(56), "n".repeat(64));
+    let of_one = |more: Value| {
+        let mut spec = json!({ "minAvailable": 1, "queue": "default", "tasks": [vcjob_task(1)] });
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        spec
+    };
+    world.create_vcjob_of(
+        "dry",
+        of_one(json!({ "volumes": [{ "mountPath": "/in", "volumeClaimName": "in" }] })),
+    );
+    world.create_vcjob_of("lost", of_one(json!({ "queue": "nowhere" })));
+    world.create_vcjob_of("mistyped", of_one(json!({ "plugins": { "env": ["--no-such-flag"] } })));
+    world.create_vcjob(&longest, 1);
+    world.create_vcjob(&too_long, 1);
     world.create_vcjob("sane", 1);
     world.look();
     world.admit_all();
     world.look();
     let pods: Vec<String> = world.list(Kind::Pod).iter().map(|pod| pod.meta.key.name.to_string()).collect();
-    assert_eq!(pods, ["sane-work-0"]);
+    assert_eq!(pods, ["mistyped-work-0", &format!("{longest}-work-0"), "sane-work-0"]);
     let said = world
         .list(Kind::VcJob)
         .iter()
         .map(|job| (job.meta.key.name.to_string(), job.as_vcjob().unwrap().status.state.reason.clone()))
         .collect::<Vec<_>>();
-    let expected = [("lost", "QueueNotFound"), (&*long_name, "InvalidName"), ("sane", "")];
+    let expected = [
+        ("dry", "PVCError"),
+        ("lost", "QueueNotFound"),
+        ("mistyped", "PluginError"),
+        (&*longest, ""),
+        (&*too_long, "InvalidName"),
+        ("sane", ""),
+    ];
     assert_eq!(said, expected.map(|(name, reason)| (name.to_owned(), reason.to_owned())));
+}
+
+#[test]
+fn a_job_without_tasks_is_not_even_stored() {
+    let refusal = Followed::new().try_create_vcjob("empty", json!({ "queue": "default", "tasks": [] }));
+    let refusal = refusal.expect_err("it is refused").to_string();
+    assert!(refusal.contains("spec.tasks"), "{refusal}");
 }

@@ -10,7 +10,7 @@ use krafla_apiserver::store::{EventType as Stored, ResourceId, Store, Watcher};
 use krafla_apiserver::{Api, LocalClient, SystemEnv};
 use krafla_plan::{Object, Step};
 use krafla_runtime::apply::apply;
-use krafla_runtime::{Client, Engine, Event, EventType, Outcome};
+use krafla_runtime::{Client, ClientError, Engine, Event, EventType, Outcome, Written};
 use serde_json::{Value, json};
 
 /// The controllers on a server of their own. They follow it by watches, one event at a time, and look for work after each.
@@ -146,12 +146,17 @@ impl Followed {
 
     /// A user stores a Volcano Job that nobody has looked at: this server knows Volcano's schema, and none of its rules.
     pub(crate) fn create_vcjob_of(&self, name: &str, spec: Value) {
+        self.try_create_vcjob(name, spec).unwrap();
+    }
+
+    /// The same, with the answer.
+    pub(crate) fn try_create_vcjob(&self, name: &str, spec: Value) -> Result<Written, ClientError> {
         let object = json!({
             "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
             "metadata": { "name": name, "namespace": "default" },
             "spec": spec,
         });
-        self.write(&Step::Create { kind: Kind::VcJob, object });
+        self.client.write(&Step::Create { kind: Kind::VcJob, object }).now_or_never().unwrap()
     }
 
     /// The scheduler lets all gangs have their pods.

@@ -47,22 +47,41 @@ fn the_most_replicas_that_a_number_can_say_overflow_nothing() {
 }
 
 #[test]
-fn plugin_arguments_that_do_not_parse_are_said_once_and_the_job_runs_without_them() {
+fn plugin_arguments_that_do_not_parse_are_said_and_the_job_runs_without_them() {
     let world = "job min=1 plugin=svc:--no-such-flag
                  task work replicas=1";
     check(
         world,
         expect![[r#"
-        patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"controlledResources":{"plugin-svc":"svc"},"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Pending"}}}
-        create configmap a-svc
-        create service a
-        create networkpolicy a
-        create podgroup a-u1
-        note Warning PluginError: plugin svc: argument 1 names the unknown flag --no-such-flag; it and all after it are ignored
-    "#]],
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"controlledResources":{"plugin-svc":"svc"},"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"plugin svc: argument 1 names the unknown flag --no-such-flag; it and all after it are ignored","phase":"Pending","reason":"PluginError"}}}
+            create configmap a-svc
+            create service a
+            create networkpolicy a
+            create podgroup a-u1
+            note Warning PluginError: plugin svc: argument 1 names the unknown flag --no-such-flag; it and all after it are ignored
+        "#]],
     );
     let said = fixture::plan_after_status(world);
-    assert!(said.notes.is_empty(), "{said}");
+    assert!(said.notes.is_empty(), "an Event says it once: {said}");
+    assert_eq!(said.status, None, "and the status for as long as the job runs");
+}
+
+#[test]
+fn what_is_wrong_with_plugin_arguments_stays_in_the_status_while_the_job_runs() {
+    let state = |job: &str, pod: &str| {
+        let plan = fixture::plan(&format!(
+            "job {job} min=1 plugin=svc:--no-such-flag
+             task work
+             group Running
+             pod work-0 {pod}"
+        ));
+        let Some(Step::Patch { patch, .. }) = plan.status else { panic!("no status") };
+        patch["status"]["state"]["reason"].as_str().map(str::to_owned)
+    };
+    assert_eq!(state("phase=Pending", "Running").as_deref(), Some("PluginError"));
+    // Why a job was restarted is more important, and how it ended is all that counts then.
+    assert_eq!(state("phase=Pending retry=1 reason=RestartJob", "Pending"), None);
+    assert_eq!(state("phase=Running", "Failed").as_deref(), Some("TooFewSucceeded"));
 }
 
 #[test]
