@@ -114,3 +114,57 @@ impl Objects {
         self.kinds.get(&kind).into_iter().flat_map(BTreeMap::keys)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(kind: Kind, name: &str, owner: Option<&str>) -> Arc<Object> {
+        let mut metadata = json!({ "namespace": "n", "name": name, "uid": name });
+        if let Some(owner) = owner {
+            metadata["ownerReferences"] = json!([{
+                "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": owner, "uid": owner, "controller": true,
+            }]);
+        }
+        Arc::new(Object::decode(kind, json!({ "metadata": metadata }).to_string().as_bytes()))
+    }
+
+    /// Whether nothing at all is left of what was taken in.
+    fn is_empty(objects: &Objects) -> bool {
+        let is_indexed = !objects.by_controller.is_empty() || !objects.uncontrolled_pods.is_empty();
+        objects.kinds.values().all(BTreeMap::is_empty) && !is_indexed
+    }
+
+    #[test]
+    fn volcano_b20_pods_that_come_before_their_job_or_outlive_it_leave_nothing_behind() {
+        let (job, pod) = (object(Kind::VcJob, "a", None), object(Kind::Pod, "a-work-0", Some("a")));
+        let orders = [
+            [(true, &pod), (true, &job), (false, &pod), (false, &job)],
+            [(true, &pod), (true, &job), (false, &job), (false, &pod)],
+            [(true, &job), (true, &pod), (false, &job), (false, &pod)],
+        ];
+        for order in orders {
+            let mut objects = Objects::default();
+            for (is_there, object) in order {
+                if is_there {
+                    objects.insert(object.clone());
+                } else {
+                    objects.remove(object.kind, &object.meta.key);
+                }
+            }
+            assert!(is_empty(&objects), "{objects:?}");
+        }
+        // No job ever came, and the pod was let go by whoever controlled it.
+        let mut objects = Objects::default();
+        objects.insert(pod.clone());
+        objects.insert(object(Kind::Pod, "a-work-0", None));
+        assert_eq!(
+            objects.children(&pod.meta.controller_uid().cloned().unwrap_or_default(), Kind::Pod).count(),
+            0
+        );
+        objects.remove(Kind::Pod, &pod.meta.key);
+        assert!(is_empty(&objects), "{objects:?}");
+    }
+}

@@ -6,4 +6,5 @@ mod defaults;
 mod jobs;
 mod recorded;
 mod records;
+mod rules;
 mod volcano;

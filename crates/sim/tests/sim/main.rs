@@ -17,4 +17,5 @@ mod mutants;
 mod properties;
 mod requests;
 mod scenarios;
+mod upstream;
 mod writes;

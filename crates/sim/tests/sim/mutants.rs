@@ -77,7 +77,7 @@ fn processor_time() -> Duration {
     Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
 }
 
-fn rule_broken_by(scenario: &str, controllers: fn() -> Vec<Box<dyn Controller>>) -> String {
+pub(crate) fn rule_broken_by(scenario: &str, controllers: fn() -> Vec<Box<dyn Controller>>) -> String {
     let finding = first_finding(scenario, &Program::with_controllers(controllers));
     finding.map_or_else(|| "nothing".to_owned(), |finding| finding.rule)
 }
@@ -125,7 +125,7 @@ fn a_restart_that_is_charged_twice_is_found() {
 }
 
 #[test]
-fn a_kill_before_the_charge_is_found() {
+fn volcano_b1_a_kill_before_the_charge_is_found() {
     let controllers = || {
         tampered(|_, mut plan| {
             if plan.steps.iter().any(is_pod_deletion) {
@@ -203,7 +203,7 @@ fn a_decision_that_panics_is_found() {
 }
 
 /// Plans without the writes that `is_left_out` names.
-fn without(is_left_out: fn(&Step) -> bool, mut plan: Plan) -> Plan {
+pub(crate) fn without(is_left_out: fn(&Step) -> bool, mut plan: Plan) -> Plan {
     plan.steps.retain(|step| !is_left_out(step));
     plan
 }

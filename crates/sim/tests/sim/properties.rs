@@ -4,7 +4,7 @@
 //!   P1   mutants::two_pods_for_one_index_are_found
 //!   P2   mutants::a_pod_for_a_finished_job_is_found, by the guard
 //!   P3   mutants::a_restart_that_is_not_charged_is_found and the two after it
-//!   P4   a_controller_that_takes_its_own_kills_for_evictions_is_found
+//!   P4   volcano_b4_own_kills_that_look_like_evictions_are_found
 //!   P5   mutants::volcano_b5_a_counter_that_is_not_kept_is_found
 //!   P6   a_client_that_writes_by_name_is_found
 //!   P7   a_pod_before_its_podgroup_is_found, by the guard
@@ -27,7 +27,7 @@ use krafla_sim::{Case, Order, Program, play, scenario};
 use serde_json::{Value, json};
 
 use crate::hooked::{Hooked, program_with};
-use crate::mutants::{first_finding_in, status, tampered};
+use crate::mutants::{first_finding_in, status, tampered, without};
 
 /// The rules that a scenario breaks when no fault strikes.
 fn rules_broken_in_calm(scenario: &str, controllers: fn() -> Vec<Box<dyn Controller>>) -> BTreeSet<String> {
@@ -36,18 +36,15 @@ fn rules_broken_in_calm(scenario: &str, controllers: fn() -> Vec<Box<dyn Control
     outcome.findings.into_iter().map(|finding| finding.rule).collect()
 }
 
+/// Whether a write marks a pod that is about to be removed.
+fn is_mark(step: &Step) -> bool {
+    let mark = format!("/metadata/annotations/{}", labels::OUT_OF_SYNC.replace('/', "~1"));
+    matches!(step, Step::Patch { kind: Kind::Pod, patch, .. } if patch.pointer(&mark).is_some())
+}
+
 #[test]
-fn a_controller_that_takes_its_own_kills_for_evictions_is_found() {
-    fn is_mark(step: &Step) -> bool {
-        let mark = format!("/metadata/annotations/{}", labels::OUT_OF_SYNC.replace('/', "~1"));
-        matches!(step, Step::Patch { kind: Kind::Pod, patch, .. } if patch.pointer(&mark).is_some())
-    }
-    let controllers = || {
-        tampered(|_, mut plan| {
-            plan.steps.retain(|step| !is_mark(step));
-            plan
-        })
-    };
+fn volcano_b4_own_kills_that_look_like_evictions_are_found() {
+    let controllers = || tampered(|_, plan| without(is_mark, plan));
     let program = Program::with_controllers(controllers);
     let cases = cases_of(scenario::named("partial").unwrap(), &program);
     assert_eq!(first_finding_in(&cases, &program).map(|finding| finding.rule).as_deref(), Some("P4"));

@@ -1,6 +1,7 @@
 //! Decision tables: a world in, the printed plan out.
 
 mod absurd;
+mod built;
 mod dependencies;
 mod fixture;
 mod life;

@@ -21,6 +21,27 @@ fn volcano_b1_a_kill_that_failed_half_way_is_finished_without_a_new_charge() {
 }
 
 #[test]
+fn volcano_b2_a_decision_changes_nothing_that_the_next_one_reads() {
+    for action in ["RestartJob", "RestartTask", "AbortJob", "TerminateJob", "CompleteJob"] {
+        let world = fixture::parse(&format!(
+            "job phase=Running min=2 policy=PodFailed:{action} policy=PodEvicted:{action} plugin=svc
+             task work replicas=3
+             group Running
+             volume /data made
+             pod work-0 Failed
+             pod work-1 Running
+             gone work-2 Running"
+        ));
+        let before = format!("{:?}", world.observed());
+        let first = world.plan();
+        assert!(first.status.is_some(), "{action} is begun: {first}");
+        assert_eq!(before, format!("{:?}", world.observed()), "{action}");
+        // Its writes may all have failed: whoever decides next sees the same, and decides the same.
+        assert_eq!(world.plan(), first, "{action}");
+    }
+}
+
+#[test]
 fn volcano_b3_a_pod_that_failed_while_nobody_looked_is_a_trigger_at_the_first_look() {
     check_without_podgroup(
         "job phase=Running min=1 counted=work:Running*1 policy=PodFailed:AbortJob

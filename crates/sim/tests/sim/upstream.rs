@@ -1,0 +1,179 @@
+//! Volcano's own faults, planted by the tags of DEVIATIONS.md: the simulator must find each within a minute. Those in
+//! `mutants` and `properties` that have a tag in their names are of the same sort.
+
+use krafla_api::Kind;
+use krafla_plan::{Object, Plan, Snapshot, Step};
+use serde_json::json;
+
+use crate::mutants::{is_deletion, rule_broken_by, status, tampered, without};
+
+/// The reason for its new state that a plan writes down.
+fn reason(plan: &mut Plan) -> Option<String> {
+    Some(status(plan)?.pointer("/state/reason")?.as_str()?.to_owned())
+}
+
+/// The Volcano Job that a plan is about.
+fn job<'a>(snapshot: &Snapshot<'a>) -> Option<&'a Object> {
+    snapshot.root().map(AsRef::as_ref).filter(|root: &&Object| root.kind == Kind::VcJob)
+}
+
+#[test]
+fn volcano_b11_a_job_that_is_ended_for_a_missing_claim_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            let is_waiting = plan.notes.iter().any(|note| note.reason == "PVCError");
+            if let Some(status) = status(&mut plan).filter(|_| is_waiting) {
+                status["state"]["phase"] = "Terminating".into();
+            }
+            plan
+        })
+    };
+    assert_ne!(rule_broken_by("unclaimed", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b14_a_claim_that_gets_a_new_name_at_every_try_is_found() {
+    let controllers = || {
+        tampered(|snapshot, mut plan| {
+            let revision = snapshot.root().map_or(0, |root| root.meta.revision);
+            for step in &mut plan.steps {
+                if let Step::Create { kind: Kind::PersistentVolumeClaim, object } = step {
+                    object["metadata"]["name"] = format!("claimed-pvc-{revision}").into();
+                }
+            }
+            plan
+        })
+    };
+    assert_ne!(rule_broken_by("claimed", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b18_a_time_out_that_kills_and_does_not_say_so_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            if reason(&mut plan).as_deref() == Some("AbortJob") {
+                plan.status = None;
+            }
+            plan
+        })
+    };
+    assert_ne!(rule_broken_by("patient", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b23_a_retry_that_is_charged_for_resuming_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            let is_resumed = reason(&mut plan).as_deref() == Some("ResumeJob");
+            if let Some(status) = status(&mut plan).filter(|_| is_resumed) {
+                status["retryCount"] = 1.into();
+            }
+            plan
+        })
+    };
+    assert_ne!(rule_broken_by("suspended", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b28_a_command_that_is_taken_away_before_it_works_is_found() {
+    let controllers = || {
+        tampered(|_, plan| {
+            let takes_command = plan.steps.iter().any(|step| is_deletion(step, Kind::Command));
+            if !takes_command {
+                return plan;
+            }
+            Plan { status: None, ..without(|step| !is_deletion(step, Kind::Command), plan) }
+        })
+    };
+    assert_ne!(rule_broken_by("suspended", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b34_a_service_of_somebody_else_that_is_taken_over_is_found() {
+    let controllers = || {
+        tampered(|snapshot, mut plan| {
+            let Some(job) = job(snapshot) else { return plan };
+            let service = snapshot.objects.get(Kind::Service, &job.meta.key);
+            if let Some(service) = service.filter(|it| it.meta.controller_uid() != Some(&job.meta.uid)) {
+                plan.steps.push(Step::Patch {
+                    kind: Kind::Service,
+                    key: service.meta.key.clone(),
+                    uid: service.meta.uid.clone(),
+                    revision: None,
+                    of_status: false,
+                    patch: json!({ "spec": { "clusterIP": "None" } }),
+                });
+            }
+            plan
+        })
+    };
+    assert_ne!(rule_broken_by("taken", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b38_a_service_that_is_not_made_again_is_found() {
+    let controllers = || {
+        tampered(|snapshot, plan| {
+            let is_new = job(snapshot).and_then(|job| job.as_vcjob()).is_some_and(|job| {
+                let phase = &job.status.state.phase;
+                phase.is_unset() || phase.as_str() == "Pending"
+            });
+            if is_new { plan } else { without(|step| step.kind() == Kind::Service, plan) }
+        })
+    };
+    assert_ne!(rule_broken_by("repaired", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b41_a_failed_pod_of_the_last_try_that_is_removed_is_found() {
+    let controllers = || {
+        tampered(|snapshot, mut plan| {
+            if reason(&mut plan).as_deref() == Some("RetriesExhausted") {
+                let failed = snapshot
+                    .children(Kind::Pod)
+                    .filter(|pod| pod.as_pod().unwrap().status.phase.is_finished());
+                plan.steps.extend(failed.map(|pod| Step::delete(pod)));
+            }
+            plan
+        })
+    };
+    assert_ne!(rule_broken_by("spent", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b46_a_finished_job_that_is_written_again_is_found() {
+    let controllers = || {
+        tampered(|snapshot, mut plan| {
+            let Some((root, body)) = job(snapshot).and_then(|root| Some((root, root.as_vcjob()?))) else {
+                return plan;
+            };
+            if body.status.state.phase.is_finished() && plan.is_quiet() {
+                let version = json!({ "version": body.status.version + 1 });
+                plan.status = Some(Step::patch_status(root.kind, &root.meta, &version));
+            }
+            plan
+        })
+    };
+    assert_ne!(rule_broken_by("straight", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b47_a_job_that_is_not_synced_while_a_policy_waits_is_found() {
+    let controllers = || {
+        tampered(|_, plan| {
+            let is_waiting = plan.wake_at.is_some();
+            if is_waiting { without(|step| step.kind() == Kind::Pod, plan) } else { plan }
+        })
+    };
+    assert_ne!(rule_broken_by("forgiven", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b48_a_restart_of_a_partition_that_is_swallowed_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            if reason(&mut plan).as_deref() == Some("RestartPartition") { Plan::nothing() } else { plan }
+        })
+    };
+    assert_ne!(rule_broken_by("partition", controllers), "nothing");
+}
