@@ -2,11 +2,13 @@
 //!
 //! Rules name every place that they look at, and that takes longer than the looking. Most objects are right, so the first
 //! look goes without names; only for an object with findings a second one says where they are.
+//!
+//! **Invariant:** what the rules find does not depend on the names. Builds for tests check it at every look.
 
 use serde_json::Value;
 
 use crate::json::At;
-use crate::{Finding, Path, Verdict};
+use crate::{Finding, Path, Reason, Verdict};
 
 /// What the rules find wrong with an object.
 pub(crate) fn findings(object: &Value, rules: impl Fn(&At<'_>, &mut Verdict)) -> Vec<Finding> {
@@ -23,14 +25,19 @@ pub(crate) fn findings_of_change(
 }
 
 fn look(rules: impl Fn(Path, &mut Verdict)) -> Vec<Finding> {
-    let mut verdict = Verdict::default();
-    rules(Path::unnamed(), &mut verdict);
-    if verdict.refusals.is_empty() {
-        return Vec::new();
-    }
-    let mut verdict = Verdict::default();
-    rules(Path::default(), &mut verdict);
-    verdict.refusals
+    let look_from = |top: Path| {
+        let mut verdict = Verdict::default();
+        rules(top, &mut verdict);
+        verdict.refusals
+    };
+    let unnamed = look_from(Path::unnamed());
+    debug_assert_eq!(reasons(&unnamed), reasons(&look_from(Path::default())), "a rule depends on a name");
+    if unnamed.is_empty() { unnamed } else { look_from(Path::default()) }
+}
+
+/// What was found, whatever the places are called.
+fn reasons(findings: &[Finding]) -> Vec<Reason> {
+    findings.iter().map(|finding| finding.reason).collect()
 }
 
 #[cfg(test)]
@@ -57,5 +64,18 @@ mod tests {
             found.iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["a[1].b: Forbidden: not here"]
         );
+    }
+    /// A rule that no object meets unless places have names.
+    fn refuse_named(at: &At<'_>, verdict: &mut Verdict) {
+        if at.get("a").path().as_str() == "a" {
+            verdict.forbidden(at.path(), "named");
+        }
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic = "a rule depends on a name"]
+    fn a_rule_that_depends_on_a_name_is_noticed() {
+        findings(&json!({}), refuse_named);
     }
 }

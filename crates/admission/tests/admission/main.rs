@@ -4,6 +4,7 @@
 
 mod defaults;
 mod jobs;
+mod places;
 mod recorded;
 mod records;
 mod rules;
