@@ -1,9 +1,10 @@
 // A real kube-apiserver with its etcd in one process, for the tests that hold krafla against Kubernetes itself:
 //
-//	kube-apiserver DIRECTORY
+//	kube-apiserver [--durable] DIRECTORY
 //
-// It keeps everything in the directory, writes DIRECTORY/kubeconfig, prints "ready" once requests are served, and ends when
-// its standard input does. No other part of Kubernetes runs: nobody schedules, runs or collects anything.
+// It keeps everything in the directory, writes DIRECTORY/kubeconfig and DIRECTORY/token, prints "ready" once requests are
+// served, and ends when its standard input does. What is stored survives the machine only with --durable, which is what a
+// benchmark compares with. No other part of Kubernetes runs: nobody schedules, runs or collects anything.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -30,18 +32,20 @@ import (
 const startWithin = 2 * time.Minute
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: kube-apiserver DIRECTORY")
+	durable := flag.Bool("durable", false, "write to disk before anything is acknowledged")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: kube-apiserver [--durable] DIRECTORY")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1]); err != nil {
+	if err := run(flag.Arg(0), *durable); err != nil {
 		fmt.Fprintln(os.Stderr, "kube-apiserver:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir string) error {
-	storage, err := startStorage(filepath.Join(dir, "etcd"))
+func run(dir string, durable bool) error {
+	storage, err := startStorage(filepath.Join(dir, "etcd"), durable)
 	if err != nil {
 		return err
 	}
@@ -74,12 +78,11 @@ func run(dir string) error {
 }
 
 // startStorage runs etcd on free ports and returns its address.
-func startStorage(dir string) (string, error) {
+func startStorage(dir string, durable bool) (string, error) {
 	config := embed.NewConfig()
 	config.Dir = dir
 	config.LogLevel = "error"
-	// What a test stores need not survive the machine.
-	config.UnsafeNoFsync = true
+	config.UnsafeNoFsync = !durable
 	var urls []url.URL
 	for range 2 {
 		port, err := freePort()
@@ -131,6 +134,9 @@ func writeSecrets(dir string) (string, error) {
 		return "", err
 	}
 	token := hex.EncodeToString(random)
+	if err := os.WriteFile(filepath.Join(dir, "token"), []byte(token), 0o600); err != nil {
+		return "", err
+	}
 	line := token + ",admin,admin,system:masters\n"
 	return token, os.WriteFile(filepath.Join(dir, "tokens.csv"), []byte(line), 0o600)
 }

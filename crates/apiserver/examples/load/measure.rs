@@ -59,7 +59,7 @@ pub(crate) async fn requests(target: &Target, effort: &Effort, table: &mut Table
     let namespace = format!(r#"{{"metadata":{{"name":"{NAMESPACE}"}}}}"#);
     client.create("/api/v1/namespaces", namespace).await?;
     for writers in [1, 16, 64] {
-        let rate = creates(target, writers, effort.seconds).await?;
+        let rate = creates(target, writers, effort.seconds)?;
         table.add(&format!("pod creates, {writers} writers"), "/s", rate);
     }
     clear(&mut client).await?;
@@ -105,12 +105,11 @@ fn pods() -> String {
 }
 
 /// Durable creates per second.
-async fn creates(target: &Target, writers: usize, seconds: Duration) -> Result<f64, Failure> {
+fn creates(target: &Target, writers: usize, seconds: Duration) -> Result<f64, Failure> {
     let (path, texts) = (pods(), Pods::new());
     rate(target, writers, seconds, async |client, writer, n| {
         client.create(&path, texts.named(&format!("c{writers}-{writer}-{n}"))).await
     })
-    .await
 }
 
 /// Changes of status per second, each writer on a pod of its own, as a kubelet makes them.
@@ -126,17 +125,29 @@ async fn status_patches(target: &Target, writers: usize, seconds: Duration) -> R
         let path = format!("{path}/{}/status", name(writer));
         client.ask(Method::PATCH, &path, MERGE, patch.into()).await.map(drop)
     })
-    .await
 }
 
-/// How often writers, each with a connection of its own, get something done in a second.
-async fn rate<W>(target: &Target, writers: usize, seconds: Duration, work: W) -> Result<f64, Failure>
+/// How often writers, each with a connection of its own, get something done in a second. They share one thread, so that
+/// none has to wake another: what they take of the machine, the server lacks.
+fn rate<W>(target: &Target, writers: usize, seconds: Duration, work: W) -> Result<f64, Failure>
+where
+    W: AsyncFn(&mut Client, usize, usize) -> Result<(), Failure> + Sync,
+{
+    std::thread::scope(|threads| {
+        let measured = threads.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(rate_here(target, writers, seconds, &work))
+        });
+        measured.join().map_err(|_| "the writers' thread panicked")?
+    })
+}
+
+async fn rate_here<W>(target: &Target, writers: usize, seconds: Duration, work: &W) -> Result<f64, Failure>
 where
     W: AsyncFn(&mut Client, usize, usize) -> Result<(), Failure>,
 {
     let clients = try_join_all((0..writers).map(|_| Client::connect(target))).await?;
     let started = Instant::now();
-    let work = &work;
     let write = async |writer: usize, mut client: Client| {
         let mut done = 0;
         while started.elapsed() < seconds {

@@ -27,11 +27,14 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// A server at a URL, whose authority has this certificate.
+    /// A server at a URL, whose authority has one of these certificates.
     pub(crate) fn new(url: &str, ca_pem: &[u8], token: String) -> Result<Self, Failure> {
         let address = url.strip_prefix("https://").ok_or("the server's address must begin with https://")?;
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(ca_pem)?)?;
+        // A kube-apiserver that makes its own certificate writes it and its authority's to one file.
+        for certificate in CertificateDer::pem_slice_iter(ca_pem) {
+            roots.add(certificate?)?;
+        }
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let tls = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
