@@ -212,7 +212,9 @@ fn mismatch(
     let shown = if kind.is_empty() { &names.kind } else { kind };
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let version = if api_version.is_empty() { &names.version } else { version };
-    let known = crate::schema::builtin().kind(group, version, shown).filter(|_| group != "meta.k8s.io");
+    // Not served for years, but upstream still knows it.
+    let known_as = if [group, version, shown] == ["batch", "v1beta1", "CronJob"] { "v1" } else { version };
+    let known = crate::schema::builtin().kind(group, known_as, shown).filter(|_| group != "meta.k8s.io");
     if let Some(why) = known.and_then(read) {
         return Some(why);
     }

@@ -25,12 +25,20 @@ pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 pub(crate) fn of(case: &Case) -> &'static RunningServer {
     static PLAIN: OnceLock<RunningServer> = OnceLock::new();
     static ACCOUNTS: OnceLock<RunningServer> = OnceLock::new();
-    let admission = || Admission::default().with(StorageProtection);
     if case.needs.iter().any(|need| need == WITH_ACCOUNTS) {
         ACCOUNTS.get_or_init(|| RUNTIME.block_on(start(admission().with(ServiceAccounts))))
     } else {
-        PLAIN.get_or_init(|| RUNTIME.block_on(start(admission())))
+        PLAIN.get_or_init(fresh)
     }
+}
+
+/// A server that nobody else uses.
+pub(crate) fn fresh() -> RunningServer {
+    RUNTIME.block_on(start(admission()))
+}
+
+fn admission() -> Admission {
+    Admission::default().with(StorageProtection)
 }
 
 /// The records were made without Volcano's webhooks: its kinds are stored as their schemas allow. Nobody took the
