@@ -26,33 +26,40 @@ impl Path {
 
     /// A field of this object: `a.b`.
     pub fn field(&self, name: &str) -> Path {
-        if self.as_str().is_empty() { self.with(&[name]) } else { self.with(&[".", name]) }
+        match &self.0 {
+            None => Path(None),
+            Some(text) if text.is_empty() => Path::new(name),
+            Some(text) => joined(text, &[".", name]),
+        }
     }
 
     /// An item of this list: `a[0]`.
     pub fn index(&self, index: usize) -> Path {
-        if self.0.is_none() { Path(None) } else { self.with(&["[", &index.to_string(), "]"]) }
+        match &self.0 {
+            None => Path(None),
+            Some(text) => joined(text, &["[", &index.to_string(), "]"]),
+        }
     }
 
     /// An entry of this map: `a[key]`.
     pub fn key(&self, key: &str) -> Path {
-        self.with(&["[", key, "]"])
-    }
-
-    fn with(&self, parts: &[&str]) -> Path {
-        Path(self.0.as_ref().map(|text| {
-            let mut longer =
-                String::with_capacity(text.len() + parts.iter().map(|part| part.len()).sum::<usize>());
-            longer.push_str(text);
-            longer.extend(parts.iter().copied());
-            longer
-        }))
+        match &self.0 {
+            None => Path(None),
+            Some(text) => joined(text, &["[", key, "]"]),
+        }
     }
 
     /// As text; empty for an unnamed place.
     pub fn as_str(&self) -> &str {
         self.0.as_deref().unwrap_or_default()
     }
+}
+
+fn joined(text: &str, parts: &[&str]) -> Path {
+    let mut longer = String::with_capacity(text.len() + parts.iter().map(|part| part.len()).sum::<usize>());
+    longer.push_str(text);
+    longer.extend(parts.iter().copied());
+    Path(Some(longer))
 }
 
 impl fmt::Display for Path {

@@ -23,6 +23,7 @@ pub mod names;
 pub mod object;
 pub mod ops;
 pub mod patch;
+mod plain;
 pub mod registry;
 pub mod schema;
 pub mod selector;

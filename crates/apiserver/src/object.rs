@@ -43,9 +43,11 @@ pub fn is_deleting(object: &Value) -> bool {
     !meta(object, "deletionTimestamp").is_empty()
 }
 
-/// What a JSON pointer leads to; null if it leads nowhere.
+/// What a pointer leads to; null if it leads nowhere. Its steps are names of fields, without anything to unescape, which
+/// is what takes longest in following a JSON pointer.
 pub fn at<'a>(object: &'a Value, pointer: &str) -> &'a Value {
-    object.pointer(pointer).unwrap_or(&Value::Null)
+    let mut steps = pointer.split('/').skip(1);
+    steps.try_fold(object, |at, step| at.get(step)).unwrap_or(&Value::Null)
 }
 
 /// A time.

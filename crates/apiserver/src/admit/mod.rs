@@ -133,6 +133,11 @@ impl Admission {
         &self.configured
     }
 
+    /// Whether anybody is asked about writes who is not part of this program, and may look at everything in an object.
+    pub(crate) fn asks_others(&self, api: &Api) -> bool {
+        webhooks::are_asked(api) || policy::are_asked(api)
+    }
+
     pub(crate) fn mutate(
         &self,
         api: &Api,

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::kept::Kept;
 use super::{Operation, Policy, Request};
 use crate::object;
+use crate::ops::Api;
 use crate::status::{Cause, Details, Status};
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -42,6 +43,11 @@ pub(crate) fn compile(source: &str) -> Result<Program, krafla_cel::CompileError>
 pub(super) struct Policies {
     policies: Kept<Compiled>,
     bindings: Kept<Value>,
+}
+
+/// Whether there are any that are asked.
+pub(super) fn are_asked(api: &Api) -> bool {
+    !api.store().snapshot(&BINDINGS.into()).entries.is_empty()
 }
 
 /// A policy, and its expressions or why they cannot be used.

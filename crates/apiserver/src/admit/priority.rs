@@ -37,13 +37,13 @@ impl Policy for PodPriority {
         let policy = policy.unwrap_or("PreemptLowerPriority");
         let computed = "must not be provided in pod spec; priority admission controller computed";
         let from = "from the given PriorityClass name";
-        match pod.pointer("/spec/priority").and_then(Value::as_i64) {
+        match object::at(pod, "/spec/priority").as_i64() {
             Some(given) if given != value => {
                 return refuse(format!("the integer value of priority ({given}) {computed} {value} {from}"));
             }
             _ => {}
         }
-        match pod.pointer("/spec/preemptionPolicy").and_then(Value::as_str) {
+        match object::at(pod, "/spec/preemptionPolicy").as_str() {
             Some(given) if given != policy => {
                 return refuse(format!(
                     "the string value of PreemptionPolicy ({given}) {computed} {policy} {from}"

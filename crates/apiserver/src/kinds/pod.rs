@@ -29,7 +29,7 @@ impl Rules for Pod {
     fn on_create(&self, object: &mut Value, now: Time) {
         let mut status = json!({"phase": "Pending", "qosClass": qos_class(object)});
         let is_gated =
-            object.pointer("/spec/schedulingGates").and_then(Value::as_array).is_some_and(|g| !g.is_empty());
+            object::at(object, "/spec/schedulingGates").as_array().is_some_and(|gates| !gates.is_empty());
         if is_gated {
             let condition = json!({
                 "type": "PodScheduled",
@@ -134,7 +134,7 @@ fn add_default_tolerations(spec: &mut Map<String, Value>) {
 /// The class by which a node treats a pod when memory runs short: by what of cpu and memory is requested and limited.
 fn qos_class(pod: &Value) -> &'static str {
     let lists = ["/spec/containers", "/spec/initContainers"];
-    let containers = lists.iter().filter_map(|list| pod.pointer(list)?.as_array()).flatten();
+    let containers = lists.iter().filter_map(|list| object::at(pod, list).as_array()).flatten();
     let (mut any, mut all_limited) = (false, true);
     for container in containers {
         let resources = container.get("resources");

@@ -61,7 +61,8 @@ impl Api {
         let is_versioned = !object::meta(&object, "resourceVersion").is_empty();
         self.check_namespace_open(resource, &object)?;
         self.check_definition_open(resource)?;
-        let _held = self.prepare_new(resource, &mut object, ownership, options).await?;
+        let Prepared { held: _held, managers } =
+            self.prepare_new(resource, &mut object, ownership, options).await?;
         if is_versioned {
             return Err(Status::plain("resourceVersion should not be set on objects to be created"));
         }
@@ -72,7 +73,7 @@ impl Api {
                 None => Ok(Answer { is_new: true, ..Answer::shown(&object, 0) }),
             };
         }
-        self.put_new(resource, object).await
+        self.put_new(resource, object, managers).await
     }
 
     /// Everything that makes what a client sent an object that can be stored.
@@ -82,13 +83,13 @@ impl Api {
         object: &mut Value,
         ownership: Ownership,
         options: &WriteOptions,
-    ) -> Result<Held<'_>, Status> {
+    ) -> Result<Prepared<'_>, Status> {
         let now = self.env().now();
         self.stamp_type(resource, object);
         resource.rules.default(object);
         codec::complete(resource, object);
         // What admission adds is nobody's, so managers are found before it.
-        let managers = self.managers(resource, Part::Main, ownership, (None, object), options);
+        let mut managers = self.managers_of_new(resource, ownership, object, options);
         self.admission().mutate(self, resource, Operation::Create, object, None)?;
         self.mutate_by_webhooks(resource, Part::Main, options, object, None).await?;
         let metadata = object::metadata(object);
@@ -110,7 +111,11 @@ impl Api {
         let mut errors = Vec::new();
         let claim = self.claim_addresses(resource, (object, None), &mut errors);
         meta::tidy(object);
-        meta::set_managers(object, managers);
+        // Nothing in this program looks at managers from here on; a tree of them is made only for those who might.
+        object::metadata(object).remove("managedFields");
+        if options.dry_run || self.admission().asks_others(self) {
+            meta::set_managers(object, listed(managers.take()));
+        }
         codec::complete(resource, object);
         errors.splice(..0, meta::check_new(resource, object));
         errors.extend(resource.rules.validate(object));
@@ -121,13 +126,18 @@ impl Api {
         self.validate_by_webhooks(resource, Part::Main, options, object, None).await?;
         // Last of all, since it is charged for good.
         let charge = self.charge(resource, object, None, options).await?;
-        Ok(Held { _charge: charge, _claim: claim })
+        Ok(Prepared { held: Held { _charge: charge, _claim: claim }, managers })
     }
 
-    async fn put_new(&self, resource: &Resource, object: Value) -> Result<Answer, Status> {
+    async fn put_new(
+        &self,
+        resource: &Resource,
+        object: Value,
+        managers: Option<String>,
+    ) -> Result<Answer, Status> {
         let key = Key::new(object::namespace(&object), object::name(&object));
         let definition = self.definition_of(resource, &object);
-        let change = Change::Put(self.draft(resource, object));
+        let change = Change::Put(self.draft(resource, object, managers));
         let write =
             Write { resource: resource.storage.clone(), key: key.clone(), expect: Expect::Absent, change };
         let entry = self
@@ -153,6 +163,18 @@ impl Api {
         }
         Err(Status::invalid(&resource.qualified_kind(), object::name(object), errors))
     }
+}
+
+/// What is known of an object that can be stored.
+struct Prepared<'a> {
+    held: Held<'a>,
+    /// Who manages its fields, as text, where nobody but the store wants to know.
+    managers: Option<String>,
+}
+
+/// Managers as a tree.
+fn listed(managers: Option<String>) -> Vec<Value> {
+    managers.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
 /// The namespace of the path counts; a body that names another one is a mistake.

@@ -132,7 +132,7 @@ impl Api {
         let mut shown = last.clone();
         object::set_meta(&mut shown, "resourceVersion", entry.revision.to_string());
         let shown = Answer::shown(&shown, entry.revision);
-        let draft = self.draft(resource, last);
+        let draft = self.draft(resource, last, None);
         if options.dry_run {
             return Ok(if is_over { Deleted::Gone(shown) } else { Deleted::Marked(shown) });
         }

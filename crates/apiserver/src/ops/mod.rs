@@ -195,13 +195,14 @@ impl Api {
         entry.ok_or_else(|| Status::not_found(&resource.qualified(), &key.name))
     }
 
-    fn draft(&self, resource: &Resource, mut object: Value) -> Draft {
+    /// What is to be stored. Managers may come apart from the object, as text.
+    fn draft(&self, resource: &Resource, mut object: Value, managers: Option<String>) -> Draft {
         resource.to_stored(&mut object);
         let fields = resource.selectable.iter();
         let fields =
             fields.map(|field| (field.as_str(), resource.rules.selectable(&object, field))).collect();
         let meta = EntryMeta { fields, ..EntryMeta::of(&object) };
-        Draft::new(object, meta)
+        Draft::managed(object, managers, meta)
     }
 }
 

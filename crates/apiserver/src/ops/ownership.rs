@@ -24,6 +24,14 @@ pub(super) enum Ownership {
     Kept,
 }
 
+impl Ownership {
+    /// What the server sets of its own accord is nobody's: a later apply takes it over without a conflict.
+    fn for_writer(self, options: &WriteOptions) -> Ownership {
+        let is_own = options.manager.is_none() && self == Ownership::Tracked;
+        if is_own { Ownership::Kept } else { self }
+    }
+}
+
 impl Api {
     /// The managers of a new state, given the one before it.
     pub(super) fn managers(
@@ -34,15 +42,32 @@ impl Api {
         (old, new): (Option<&Value>, &Value),
         options: &WriteOptions,
     ) -> Vec<Value> {
-        // What the server sets of its own accord is nobody's: a later apply takes it over without a conflict.
-        let is_own = options.manager.is_none() && ownership == Ownership::Tracked;
-        let ownership = if is_own { Ownership::Kept } else { ownership };
-        match (ownership, resource.merges()) {
+        match (ownership.for_writer(options), resource.merges()) {
             (Ownership::Tracked, Some(merges)) => {
                 self.with_writer(resource, part, options, |writer| merges.update(old, new, writer))
             }
             (Ownership::Settled, _) => named_in(Some(new)),
             (Ownership::Kept, _) | (Ownership::Tracked, None) => named_in(old),
+        }
+    }
+
+    /// The managers of a new object, as text; none if there are none.
+    pub(super) fn managers_of_new(
+        &self,
+        resource: &Resource,
+        ownership: Ownership,
+        new: &Value,
+        options: &WriteOptions,
+    ) -> Option<String> {
+        match (ownership.for_writer(options), resource.merges()) {
+            (Ownership::Tracked, Some(merges)) => {
+                self.with_writer(resource, Part::Main, options, |writer| merges.create(new, writer))
+            }
+            (Ownership::Settled, _) => {
+                let named = named_in(Some(new));
+                (!named.is_empty()).then(|| Value::Array(named).to_string())
+            }
+            (Ownership::Kept, _) | (Ownership::Tracked, None) => None,
         }
     }
 

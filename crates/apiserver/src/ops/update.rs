@@ -164,7 +164,7 @@ impl Api {
             Answer::shown(&shown, entry.revision)
         });
         // Watchers see it go as it was last stored, still with what held it.
-        let draft = self.draft(resource, if is_over { old } else { new });
+        let draft = self.draft(resource, if is_over { old } else { new }, None);
         if !is_over && draft.is_stored_as(entry) {
             return Ok(Answer::stored(entry));
         }

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 
 use serde_json::{Number, Value};
 
+use crate::plain::n_plain;
+
 /// A JSON document as it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node<'a> {
@@ -220,7 +222,10 @@ impl<'a> Parser<'a> {
 
     fn literal(&mut self, word: &str, node: Node<'a>) -> Result<Node<'a>, String> {
         for expected in word.bytes() {
-            self.expect(expected, &format!("in literal {word} (expecting {})", quoted(expected)))?;
+            if self.peek() != Some(expected) {
+                return Err(self.unexpected(&format!("in literal {word} (expecting {})", quoted(expected))));
+            }
+            self.at += 1;
         }
         Ok(node)
     }
@@ -266,9 +271,7 @@ impl<'a> Parser<'a> {
 
     /// Goes on to the next character that means something in a string: its end, an escape, or a fault.
     fn skip_plain(&mut self) {
-        let rest = self.text.get(self.at..).unwrap_or_default();
-        let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
-        self.at += plain.unwrap_or(rest.len());
+        self.at += n_plain(self.text.get(self.at..).unwrap_or_default());
     }
 
     fn string(&mut self) -> Result<Cow<'a, str>, String> {

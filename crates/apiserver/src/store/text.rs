@@ -5,6 +5,8 @@
 
 use serde_json::{Number, Value};
 
+use crate::plain::n_plain;
+
 /// Room for most objects, so that their text need not be moved while it grows.
 const USUAL_BYTES: usize = 8 << 10;
 
@@ -75,9 +77,8 @@ impl Text {
     }
 
     fn string(&mut self, text: &str) {
-        // Without a way out of the loop it is done for many characters at a time.
-        let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
-        if text.bytes().fold(true, |all, byte| all & is_plain(byte)) {
+        if n_plain(text.as_bytes()) == text.len() {
+            self.0.reserve(text.len() + 2);
             self.push("\"");
             self.push(text);
             self.push("\"");

@@ -55,8 +55,13 @@ impl Draft {
     /// Serialises an object. Whatever resourceVersion it has is left out. A value that is not an object with metadata is
     /// made one, since every stored object has a resourceVersion.
     pub fn new(object: Value, meta: EntryMeta) -> Draft {
-        let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().into();
-        let (text, gap) = serialise(object);
+        Draft::managed(object, None, meta)
+    }
+
+    /// The same, of an object whose managers come as text, which must be what would stand in `metadata.managedFields`.
+    pub(crate) fn managed(object: Value, managers: Option<String>, meta: EntryMeta) -> Draft {
+        let uid = crate::object::uid(&object).into();
+        let (text, gap) = serialise(object, managers.as_deref());
         Draft { text, gap, uid, meta }
     }
 
@@ -75,16 +80,26 @@ impl Draft {
 
 /// The canonical text of an object, and where in it the digits of its resourceVersion go. Only the two levels around
 /// that place are written here; keys are in order, as everywhere.
-fn serialise(object: Value) -> (Vec<u8>, usize) {
+fn serialise(object: Value, managers: Option<&str>) -> (Vec<u8>, usize) {
     let mut object = into_map(object);
     let mut metadata = into_map(object.remove("metadata").unwrap_or_default());
     metadata.remove("resourceVersion");
+    if managers.is_some() {
+        metadata.remove("managedFields");
+    }
 
     let mut text = Text::default();
     text.push("{");
     text.fields(object.iter().filter(|(name, _)| name.as_str() < "metadata"));
     text.push("\"metadata\":{");
-    text.fields(metadata.iter().filter(|(name, _)| name.as_str() < "resourceVersion"));
+    text.fields(metadata.iter().filter(|(name, _)| name.as_str() < "managedFields"));
+    if let Some(managers) = managers {
+        text.push("\"managedFields\":");
+        text.push(managers);
+        text.push(",");
+    }
+    let between = "managedFields".."resourceVersion";
+    text.fields(metadata.iter().filter(|(name, _)| between.contains(&name.as_str())));
     text.push("\"resourceVersion\":\"");
     let gap = text.len();
     text.push("\",");
@@ -149,6 +164,19 @@ mod tests {
         );
         check(json!({"kind": "Pod"}), expect![[r#"{"kind":"Pod","metadata":{"resourceVersion":"42"}}"#]]);
         check(json!(null), expect![[r#"{"metadata":{"resourceVersion":"42"}}"#]]);
+    }
+
+    #[test]
+    fn managers_that_come_as_text_stand_where_they_would_stand() {
+        let managers = json!([{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]);
+        let bare = json!({"metadata": {"labels": {"a": "b"}, "name": "a", "uid": "u"}, "spec": {}});
+        let mut whole = bare.clone();
+        whole["metadata"]["managedFields"] = managers.clone();
+        let expected = Draft::new(whole.clone(), EntryMeta::default()).to_bytes(7);
+        for object in [bare, whole] {
+            let draft = Draft::managed(object, Some(managers.to_string()), EntryMeta::default());
+            assert_eq!(draft.to_bytes(7), expected);
+        }
     }
 
     #[test]

@@ -47,6 +47,11 @@ const CONFIGURATIONS: &str = "admissionregistration.k8s.io";
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 
+/// Whether there are any that are asked about what is to be stored.
+pub(super) fn are_asked(api: &Api) -> bool {
+    !api.store().snapshot(&VALIDATING.into()).entries.is_empty()
+}
+
 /// Somebody who brings a question to a webhook and its answer back.
 pub trait Caller: Send + Sync {
     /// Sends a question, and returns the body of the answer or why there is none.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::set::FieldSet;
+use super::set::{FieldSet, push_text};
 
 /// Of so many managers that update, the oldest are put together.
 const UPDATE_MANAGERS_MAX: usize = 10;
@@ -19,6 +19,12 @@ pub(super) struct Manager {
     pub(super) subresource: String,
     /// Of an update; who applies is the same in every version.
     pub(super) api_version: String,
+}
+
+impl Manager {
+    fn operation(&self) -> &'static str {
+        if self.applies { "Apply" } else { "Update" }
+    }
 }
 
 impl std::fmt::Display for Manager {
@@ -70,8 +76,30 @@ fn decode_entry(entry: &Value) -> Option<(Manager, Owned)> {
     Some((manager, Owned { fields, api_version, time }))
 }
 
-/// Writes the managers of an object: those that apply first, then by time and name.
+/// The managers of an object as a tree.
 pub(super) fn encode(managed: Managed) -> Vec<Value> {
+    in_order(managed).into_iter().map(|(manager, owned)| encode_entry(manager, owned)).collect()
+}
+
+/// Room for the managers of most new objects, so that their text need not be moved while it grows.
+const USUAL_BYTES: usize = 4 << 10;
+
+/// The managers of an object as text: that of [`encode`], without making a tree of it first.
+pub(super) fn write(managed: Managed) -> String {
+    let mut json = String::with_capacity(USUAL_BYTES);
+    json.push('[');
+    for (at, (manager, owned)) in in_order(managed).iter().enumerate() {
+        if at > 0 {
+            json.push(',');
+        }
+        write_entry(manager, owned, &mut json);
+    }
+    json.push(']');
+    json
+}
+
+/// Those that apply first, then by time and name.
+fn in_order(managed: Managed) -> Vec<(Manager, Owned)> {
     let mut entries: Vec<(Manager, Owned)> = managed.into_iter().collect();
     entries.sort_by(|(left, left_owned), (right, right_owned)| {
         let key = |manager: &Manager, owned: &Owned| {
@@ -81,28 +109,51 @@ pub(super) fn encode(managed: Managed) -> Vec<Value> {
             .cmp(&key(right, right_owned))
             .then_with(|| left.subresource.cmp(&right.subresource))
     });
-    entries.into_iter().map(|(manager, owned)| encode_entry(manager, owned)).collect()
+    entries
 }
 
 fn encode_entry(manager: Manager, owned: Owned) -> Value {
-    let is_scale = manager.subresource == "scale";
+    let time = shown_time(&manager, &owned).map(str::to_owned);
     let mut entry = Map::new();
     let mut say = |key: &str, value: Value| {
         entry.insert(key.to_owned(), value);
     };
+    say("operation", manager.operation().into());
     say("manager", manager.name.into());
-    say("operation", if manager.applies { "Apply" } else { "Update" }.into());
     say("apiVersion", owned.api_version.into());
     say("fieldsType", "FieldsV1".into());
     say("fieldsV1", owned.fields.into_value());
     if !manager.subresource.is_empty() {
         say("subresource", manager.subresource.into());
     }
-    // Who writes a scale does not see the object, and upstream does not say when that was.
-    if let Some(time) = owned.time.filter(|_| !is_scale) {
+    if let Some(time) = time {
         say("time", time.into());
     }
     Value::Object(entry)
+}
+
+fn write_entry(manager: &Manager, owned: &Owned, json: &mut String) {
+    let say = |before: &str, text: &str, json: &mut String| {
+        json.push_str(before);
+        push_text(json, text);
+    };
+    say(r#"{"apiVersion":"#, &owned.api_version, json);
+    json.push_str(r#","fieldsType":"FieldsV1","fieldsV1":"#);
+    owned.fields.write(json);
+    say(r#","manager":"#, &manager.name, json);
+    say(r#","operation":"#, manager.operation(), json);
+    if !manager.subresource.is_empty() {
+        say(r#","subresource":"#, &manager.subresource, json);
+    }
+    if let Some(time) = shown_time(manager, owned) {
+        say(r#","time":"#, time, json);
+    }
+    json.push('}');
+}
+
+/// Who writes a scale does not see the object, and upstream does not say when that was.
+fn shown_time<'a>(manager: &Manager, owned: &'a Owned) -> Option<&'a str> {
+    owned.time.as_deref().filter(|_| manager.subresource != "scale")
 }
 
 /// Puts the oldest updates together when there are too many managers, so that objects do not grow without end.
@@ -140,5 +191,25 @@ pub(super) fn cap(managed: &mut Managed) {
             all.time = time;
             n_updaters -= 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_managers_are_the_text_of_their_tree() {
+        let entries = json!([
+            {"manager": "a \"quoted\" one", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1",
+             "fieldsV1": {"f:spec": {".": {}, "f:x": {}}}, "time": "2026-11-15T08:00:00Z"},
+            {"manager": "kubelet", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+             "fieldsV1": {"f:status": {"f:phase": {}}}, "subresource": "status", "time": "2026-11-15T08:00:01Z"},
+            {"manager": "scaler", "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+             "fieldsV1": {"f:spec": {"f:replicas": {}}}, "subresource": "scale", "time": "2026-11-15T08:00:02Z"},
+        ]);
+        let managed = decode(entries.as_array().unwrap()).unwrap();
+        assert_eq!(write(managed.clone()), Value::Array(encode(managed)).to_string());
+        assert_eq!(write(Managed::new()), "[]");
     }
 }

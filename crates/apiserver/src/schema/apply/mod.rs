@@ -139,6 +139,17 @@ impl<'s> Merges<'s> {
     /// Keeps the books of any other write: the managers of `new`, which is the object as the client wants it, complete
     /// with its defaults.
     pub fn update(self, live: Option<&Value>, new: &Value, writer: &Writer<'_>) -> Vec<Value> {
+        managed::encode(self.managed(live, new, writer))
+    }
+
+    /// The same for an object that is new, as text: it is only stored, and that text is as long as the rest of a pod. None
+    /// if nobody manages anything.
+    pub fn create(self, new: &Value, writer: &Writer<'_>) -> Option<String> {
+        let managed = self.managed(None, new, writer);
+        (!managed.is_empty()).then(|| managed::write(managed))
+    }
+
+    fn managed(self, live: Option<&Value>, new: &Value, writer: &Writer<'_>) -> Managed {
         let given = if writer.subresource.is_empty() { given_managers(new) } else { None };
         let mut managed = given.unwrap_or_else(|| live.and_then(managers).unwrap_or_default());
         match live {
@@ -148,7 +159,7 @@ impl<'s> Merges<'s> {
             None => self.track(&self.empty(), new, &mut managed, writer),
         }
         managed::cap(&mut managed);
-        managed::encode(managed)
+        managed
     }
 
     /// The live object without its managers, and those.
@@ -312,17 +323,17 @@ fn strip_metadata(managed: &mut Managed, manager: &Manager) {
 }
 
 fn live_uid(live: &Value) -> &str {
-    live.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default()
+    crate::object::uid(live)
 }
 
 /// The managers that an object names; none if any of them is not understood.
 fn managers(object: &Value) -> Option<Managed> {
-    managed::decode(object.pointer("/metadata/managedFields")?.as_array()?)
+    managed::decode(object.get("metadata")?.get("managedFields")?.as_array()?)
 }
 
 /// The managers that a client wants: an empty list takes them all away, and what says nothing leaves them as they are.
 fn given_managers(object: &Value) -> Option<Managed> {
-    let given = object.pointer("/metadata/managedFields")?.as_array()?;
+    let given = object.get("metadata")?.get("managedFields")?.as_array()?;
     let is_reset = given.iter().all(|entry| entry.as_object().is_some_and(Map::is_empty)) && given.len() <= 1;
     if is_reset {
         return Some(Managed::new());

@@ -11,6 +11,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use crate::plain::n_plain;
+
 /// A set of field paths.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FieldSet {
@@ -39,6 +41,11 @@ impl Node {
         self.is_member |= other.is_member;
         self.below.add(other.below);
     }
+}
+
+/// Whether a text is a step: a field, an element by its keys, its value or its place. All of them come after `.`.
+fn is_step(text: &str) -> bool {
+    matches!(text.as_bytes(), [b'f' | b'k' | b'v' | b'i', b':', ..])
 }
 
 /// The step to a field.
@@ -83,16 +90,27 @@ fn push_json(step: &mut String, value: &Value) {
     }
 }
 
-/// Appends a text as JSON. Names and ports have nothing to escape, which is seen sooner than written.
-fn push_text(step: &mut String, text: &str) {
-    let is_plain = text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
-    if is_plain {
-        step.push('"');
-        step.push_str(text);
-        step.push('"');
-    } else {
-        step.push_str(&Value::from(text).to_string());
+/// Appends a text as JSON. Names and ports have nothing to escape, which is seen sooner than written; steps by keys have
+/// quotes in them.
+pub(super) fn push_text(json: &mut String, text: &str) {
+    let start = json.len();
+    json.push('"');
+    let mut rest = text;
+    while let Some((plain, special)) = rest.split_at_checked(n_plain(rest.as_bytes())) {
+        json.push_str(plain);
+        let (escaped, after) = match special.as_bytes().first() {
+            None => break,
+            Some(b'"') => (r#"\""#, special.strip_prefix('"')),
+            Some(b'\\') => (r"\\", special.strip_prefix('\\')),
+            Some(_) => {
+                json.truncate(start);
+                return json.push_str(&Value::from(text).to_string());
+            }
+        };
+        json.push_str(escaped);
+        rest = after.unwrap_or_default();
     }
+    json.push('"');
 }
 
 /// A step as messages show it: `.image`, `[name="c"]`, `[="a"]`.
@@ -297,12 +315,37 @@ impl FieldSet {
         Value::Object(fields.collect())
     }
 
+    /// Writes it as it stands in `fieldsV1`: the text of [`FieldSet::into_value`], without making a tree of it first.
+    pub(super) fn write(&self, json: &mut String) {
+        self.write_as(false, json);
+    }
+
+    fn write_as(&self, is_member: bool, json: &mut String) {
+        json.push('{');
+        let mut nodes = self.nodes.iter().filter(|(_, node)| !node.is_empty()).peekable();
+        if is_member && nodes.peek().is_some() {
+            json.push_str(r#"".":{},"#);
+        }
+        while let Some((step, node)) = nodes.next() {
+            push_text(json, step);
+            json.push(':');
+            node.below.write_as(node.is_member, json);
+            if nodes.peek().is_some() {
+                json.push(',');
+            }
+        }
+        json.push('}');
+    }
+
     /// Reads `fieldsV1`; none if it is not shaped like a set.
     pub(super) fn from_value(value: &Value) -> Option<FieldSet> {
         let mut set = FieldSet::default();
         for (step, below) in value.as_object()? {
             if step == "." {
                 continue;
+            }
+            if !is_step(step) {
+                return None;
             }
             let has_own = below.get(".").is_some() || below.as_object()?.is_empty();
             set.attach(step.clone(), Node { is_member: has_own, below: FieldSet::from_value(below)? });
@@ -313,6 +356,8 @@ impl FieldSet {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -327,8 +372,36 @@ mod tests {
             json!({"f:spec": {"f:ports": {"k:{\"port\":80}": {".": {}, "f:name": {}}}, "f:type": {}}});
         assert_eq!(set(written.clone()).into_value(), written);
         assert_eq!(FieldSet::from_value(&json!({"f:a": 1})), None);
+        assert_eq!(FieldSet::from_value(&json!({"f:a": {" ": {}}})), None);
         let paths = [".spec.ports[port=80]", ".spec.ports[port=80].name", ".spec.type"];
         assert_eq!(set(written).shown_paths(), paths);
+    }
+
+    /// Sets of steps that are easy and hard to write.
+    fn sets() -> impl Strategy<Value = FieldSet> {
+        let step = prop_oneof![
+            "[fkvi]:[a-z]{0,3}",
+            r#"k:\{"name":"[a-c\\"]{0,3}"\}"#,
+            any::<String>().prop_map(|text| format!("f:{text}")),
+        ];
+        let leaf = any::<bool>().prop_map(|is_member| Node { is_member, ..Node::default() });
+        let node = leaf.prop_recursive(3, 24, 4, move |inner| {
+            (any::<bool>(), vec((step.clone(), inner), 0..4)).prop_map(|(is_member, nodes)| {
+                let mut below = FieldSet::default();
+                nodes.into_iter().for_each(|(step, node)| below.attach(step, node));
+                Node { is_member, below }
+            })
+        });
+        node.prop_map(|node| node.below)
+    }
+
+    proptest! {
+        #[test]
+        fn a_written_set_is_the_text_of_its_value(set in sets()) {
+            let mut text = String::new();
+            set.write(&mut text);
+            prop_assert_eq!(text, set.into_value().to_string());
+        }
     }
 
     #[test]
