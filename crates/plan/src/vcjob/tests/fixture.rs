@@ -145,10 +145,11 @@ fn new_departed(words: &[&str]) -> Departed {
 
 fn new_command(words: &[&str]) -> Value {
     let uid = value(words, "uid").unwrap_or("u1");
+    let kind = value(words, "kind").unwrap_or("Job");
     json!({
         "metadata": metadata("do-it", "cmd"),
         "action": words[0],
-        "target": { "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "a", "uid": uid },
+        "target": { "apiVersion": "batch.volcano.sh/v1alpha1", "kind": kind, "name": "a", "uid": uid },
     })
 }
 

@@ -1,13 +1,9 @@
 //! The whole life: partial restarts, evictions, commands, volumes, time-outs.
 
 use expect_test::expect;
-use krafla_api::{Key, Kind};
-use serde_json::json;
 
 use super::check_without_podgroup as check;
 use super::fixture;
-use crate::vcjob::JobController;
-use crate::{Controller, Object};
 
 #[test]
 fn restart_task_charges_once_and_kills_only_its_task() {
@@ -654,18 +650,4 @@ fn an_unknown_plugin_is_said_and_holds_the_job() {
             note Warning PluginError: plugin sparkle: there is no such plugin; spec.plugins may name env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow
         "#]],
     );
-}
-
-#[test]
-fn a_stranger_that_has_a_name_of_the_job_s_concerns_the_job() {
-    let objects = fixture::objects("job\n task work replicas=1");
-    let concerned = |name: &str| {
-        let stranger = json!({ "metadata": { "namespace": "ns", "name": name, "uid": "stranger" } });
-        let stranger = Object::decode(Kind::Service, stranger.to_string().as_bytes());
-        JobController.keys(&stranger, &objects)
-    };
-    let job = [Key::new("ns", "a")];
-    assert_eq!(concerned("a"), job);
-    assert_eq!(concerned("a-work-0"), job);
-    assert_eq!(concerned("ab-work-0"), []);
 }

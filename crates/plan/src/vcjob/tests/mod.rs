@@ -2,6 +2,7 @@
 
 mod absurd;
 mod built;
+mod concerned;
 mod dependencies;
 mod fixture;
 mod life;
