@@ -61,9 +61,9 @@ impl LocalClient {
             }
             Step::Patch { key, uid, revision, of_status, patch, .. } => {
                 let part = if *of_status { Part::Status } else { Part::Main };
-                let patch = Patch::Merge(at_revision(patch.clone(), *revision));
-                let options = WriteOptions { uid: Some(uid.clone()), ..self.options() };
-                self.api.patch(&resource, key, part, &patch, &options).await
+                // Not as a part of the patch: all of the metadata would have to be read for it.
+                let options = WriteOptions { uid: Some(uid.clone()), revision: *revision, ..self.options() };
+                self.api.patch(&resource, key, part, &Patch::Merge(patch.clone()), &options).await
             }
             Step::Delete { key, uid, revision, propagation, grace_seconds, .. } => {
                 let options = DeleteOptions {
@@ -102,14 +102,6 @@ impl LocalClient {
         };
         drawn.map_err(ClientError::Unknown)
     }
-}
-
-/// A patch that only applies to the state it was computed from.
-fn at_revision(mut patch: Value, revision: Option<u64>) -> Value {
-    if let Some(revision) = revision {
-        object::set_meta(&mut patch, "resourceVersion", revision.to_string());
-    }
-    patch
 }
 
 impl From<Answer> for Written {

@@ -487,6 +487,12 @@ impl Object {
     /// Reads an object of `kind`. Never fails: what cannot be read becomes [`Body::Unreadable`] with as much
     /// metadata as there is, so that one bad object cannot hide the others.
     pub fn decode(kind: Kind, json: &[u8]) -> Object {
+        // There are more pods than anything else, so a pod is read in one go, unless a part of it can not be read.
+        if kind == Kind::Pod
+            && let Ok(pod) = serde_json::from_slice::<WholePod>(json)
+        {
+            return pod.into();
+        }
         let envelope = match serde_json::from_slice::<Envelope>(json) {
             Ok(envelope) => envelope,
             Err(error) => {
@@ -566,11 +572,7 @@ impl Body {
             Kind::VcJob => Body::VcJob(Box::new(VcJob::decode(json)?)),
             Kind::Job => Body::Job(serde_json::from_slice(json)?),
             Kind::CronJob => Body::CronJob(serde_json::from_slice(json)?),
-            Kind::Pod => {
-                let mut pod: Box<Pod> = serde_json::from_slice(json)?;
-                pod.shrink();
-                Body::Pod(pod)
-            }
+            Kind::Pod => Body::Pod(serde_json::from_slice(json)?),
             Kind::PodGroup => Body::PodGroup(serde_json::from_slice(json)?),
             Kind::Queue => Body::Queue(serde_json::from_slice(json)?),
             Kind::Command => Body::Command(serde_json::from_slice(json)?),
@@ -642,6 +644,23 @@ struct Envelope {
     metadata: NarrowMeta,
 }
 
+#[derive(Deserialize)]
+struct WholePod {
+    metadata: NarrowMeta,
+    #[serde(default)]
+    spec: PodSpec,
+    #[serde(default)]
+    status: PodStatus,
+}
+
+impl From<WholePod> for Object {
+    fn from(whole: WholePod) -> Object {
+        let mut pod = Pod { spec: whole.spec, status: whole.status };
+        pod.shrink();
+        Object { kind: Kind::Pod, meta: whole.metadata.into(), body: Body::Pod(Box::new(pod)) }
+    }
+}
+
 /// Metadata without `managedFields`, which is most of its bytes and which no decision reads.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
@@ -677,5 +696,29 @@ impl From<NarrowMeta> for Meta {
             deleting_at: meta.deletion_timestamp,
             deletion_grace_seconds: meta.deletion_grace_period_seconds.unwrap_or(0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_that_can_be_read_in_part_is_known_by_its_metadata() {
+        let decode = |object: Value| Object::decode(Kind::Pod, object.to_string().as_bytes());
+        let metadata = json!({"name": "a", "namespace": "n", "resourceVersion": "7", "managedFields": [{}]});
+        let whole = decode(json!({"metadata": metadata, "status": {"phase": "Running"}}));
+        assert_eq!(whole.as_pod().map(|pod| pod.status.phase), Some(PodPhase::Running));
+        let part = decode(json!({"metadata": metadata, "spec": {"containers": "none"}}));
+        assert_eq!(part.meta, whole.meta);
+        let Body::Unreadable(unreadable) = part.body else { panic!("{part:?}") };
+        expect!["invalid type: string \"none\", expected a sequence at line 1 column 111"]
+            .assert_eq(&unreadable.why);
+        let nobody = decode(json!({"metadata": "none"}));
+        assert_eq!(nobody.meta, Meta::default());
+        assert!(matches!(nobody.body, Body::Unreadable(_)), "{nobody:?}");
     }
 }

@@ -86,6 +86,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Who the object must be.
     pub uid: Option<Uid>,
+    /// In which state it must be, beside what its `resourceVersion` says.
+    pub revision: Option<u64>,
     /// Who manages the fields that are set. Nobody if it is not said: the program's own writes leave managers as they are.
     pub manager: Option<String>,
     /// Where what the client should know is gathered.

@@ -280,7 +280,9 @@ fn check_identity(
         return Err(wrong_uid(resource, entry, &uid.0));
     }
     let revision = object::meta(new, "resourceVersion");
-    if !revision.is_empty() && revision != "0" && revision != entry.revision.to_string() {
+    let is_other_than_said =
+        !revision.is_empty() && revision != "0" && revision != entry.revision.to_string();
+    if is_other_than_said || options.revision.is_some_and(|revision| revision != entry.revision) {
         return Err(Status::stale(&resource.qualified(), &entry.key.name));
     }
     Ok(())

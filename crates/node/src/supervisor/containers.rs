@@ -139,6 +139,9 @@ impl Containers {
         if !id.is_safe() || self.records.borrow().get(id).is_some() {
             return;
         }
+        // Whatever has ended by now gives its files back first: a new process is made with a copy of all that are open,
+        // and closes every one of them.
+        self.reap();
         self.prune(id);
         let mut record = Record {
             id: id.clone(),

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use jiff::Timestamp;
 use pty_process::OwnedReadPty;
@@ -87,7 +87,7 @@ impl Output {
         let stderr = Rc::new(Receiver::from_owned_fd(stderr)?);
         let pipes = [(Stream::Stdout, stdout), (Stream::Stderr, stderr)];
         let begin = |(stream, pipe): &(Stream, Rc<Receiver>)| {
-            tokio::task::spawn_local(carry(sink.clone(), *stream, pipe.clone())).abort_handle()
+            tokio::task::spawn_local(carry(sink.clone(), *stream, Rc::downgrade(pipe))).abort_handle()
         };
         let readers = pipes.iter().map(begin).collect();
         let sources = pipes.into_iter().map(|(stream, pipe)| (stream, Source::Pipe(pipe))).collect();
@@ -120,7 +120,10 @@ impl Output {
     }
 }
 
-async fn carry(sink: Sink, stream: Stream, pipe: Rc<Receiver>) {
+/// A process that has ended before this has its turn has closed its pipe: of many short ones in a row, each would keep
+/// two files open that all those after it inherit and close.
+async fn carry(sink: Sink, stream: Stream, pipe: Weak<Receiver>) {
+    let Some(pipe) = pipe.upgrade() else { return };
     while pipe.readable().await.is_ok() {
         let mut chunk = sink.chunk.0.borrow_mut();
         match pipe.try_read(&mut chunk) {
