@@ -65,13 +65,16 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// YAML or JSON files with one or more objects each, or directories of them; `-` reads from standard input
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
+    #[arg(required_unless_present = "filename", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The same, in the way of `kubectl apply`
+    #[arg(short = 'f', long, value_name = "FILE")]
+    filename: Vec<PathBuf>,
     /// Print what all pods write, each line with its pod's name
     #[arg(long)]
     pub(crate) logs: bool,
     /// Print the final status of all jobs to standard output, and progress to standard error
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Output>,
     /// Where containers without a workingDir start, on this machine
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -79,6 +82,13 @@ pub(crate) struct Run {
     /// The cluster to run in, by the current context of this file
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
+}
+
+impl Run {
+    /// All files that were named, in either way.
+    pub(crate) fn all_files(&self) -> Vec<&PathBuf> {
+        self.files.iter().chain(&self.filename).collect()
+    }
 }
 
 #[derive(Debug, Args)]
@@ -311,7 +321,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// Print what was found for a program to read
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Output>,
 }
 

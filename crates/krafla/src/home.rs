@@ -107,6 +107,11 @@ impl Home {
         Ok(Home { client: Arc::new(client.clone()), logs: Logs::Server(client), workdir, own: None })
     }
 
+    /// Whether pods are processes of this machine, whatever their images are.
+    pub(crate) fn runs_processes(&self) -> bool {
+        self.own.is_some() || self.workdir.is_some()
+    }
+
     /// Kills what runs in a cluster of our own. What runs elsewhere ends by itself.
     pub(crate) async fn kill(&self) {
         if let Some((cluster, _)) = &self.own {

@@ -37,7 +37,9 @@ pub(crate) fn read_all(files: &[impl AsRef<Path>], namespace: &str) -> Result<Ve
         }
     }
     if manifests.is_empty() {
-        bail!("no objects found: a manifest needs at least apiVersion, kind and metadata.name");
+        let named: Vec<_> = files.iter().map(|file| file.as_ref().display().to_string()).collect();
+        let named = named.join(", ");
+        bail!("no objects found in {named}: a manifest needs at least apiVersion, kind and metadata.name");
     }
     Ok(manifests)
 }
@@ -195,7 +197,7 @@ mod tests {
         check(
             "# nothing\n",
             expect![[r#"
-            no objects found: a manifest needs at least apiVersion, kind and metadata.name
+            no objects found in job.yaml: a manifest needs at least apiVersion, kind and metadata.name
         "#]],
         );
     }

@@ -42,7 +42,7 @@ pub(crate) struct BadInput(pub(crate) anyhow::Error);
 pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
     let started = Instant::now();
     let choice = Choice::of(args.kubeconfig.as_deref(), std::env::var_os("KUBECONFIG").as_deref())?;
-    let manifests = manifest::read_all(&args.files, choice.namespace()).map_err(BadInput)?;
+    let manifests = manifest::read_all(&args.all_files(), choice.namespace()).map_err(BadInput)?;
     if !manifests.iter().any(|manifest| FOLLOWED.contains(&manifest.kind)) {
         let message = "there is no Job, JobFlow or CronJob in the files, so there is nothing to wait for: \
                        add one, or use `krafla up` and kubectl";
@@ -164,7 +164,12 @@ impl Run<'_> {
         for manifest in manifests {
             let submitted = submit(self.home, &manifest).await?;
             let (kind, key) = (manifest.kind, submitted.key);
-            self.screen.line(&format!("{}/{} {}", kind.info().singular, key.name, submitted.done));
+            let what = format!("{}/{}", kind.info().singular, key.name);
+            self.screen.line(&format!("{what} {}", submitted.done));
+            for container in submitted.idle {
+                let why = "images are not pulled here, so it only waits until it is ended: give it a command";
+                self.screen.line(&format!("{what}: container {container} has no command, and {why}"));
+            }
             if FOLLOWED.contains(&kind) {
                 self.jobs.extend(job_keys(&manifest, &key));
                 self.followed.insert((kind, key), Followed::new(submitted.uid));

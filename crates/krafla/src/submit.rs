@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use krafla_api::{Key, Kind, Uid};
 use krafla_plan::{Object, Step};
 use krafla_runtime::{Client, ClientError, Written};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::home::Home;
 use crate::manifest::Manifest;
@@ -25,6 +25,8 @@ pub(crate) struct Submitted {
     pub(crate) uid: Uid,
     /// What was done, as kubectl says it.
     pub(crate) done: &'static str,
+    /// The containers that have nothing to do, by their names.
+    pub(crate) idle: Vec<String>,
 }
 
 /// Makes an object, or brings one that is there in line with its manifest. A job that is there is somebody else's run.
@@ -34,10 +36,11 @@ pub(crate) async fn submit(home: &Home, manifest: &Manifest) -> Result<Submitted
     if let Some(dir) = &home.workdir {
         start_in(dir, *kind, &mut object);
     }
+    let idle = if home.runs_processes() { idle_containers(*kind, &mut object) } else { Vec::new() };
     let made = write(home.client.as_ref(), &Step::Create { kind: *kind, object: object.clone() }).await;
     let wrong = |message: String| BadInput(anyhow!("{place}: {message}"));
     match made {
-        Ok(Written { key, uid, .. }) => Ok(Submitted { key, uid, done: "created" }),
+        Ok(Written { key, uid, .. }) => Ok(Submitted { key, uid, done: "created", idle }),
         Err(ClientError::AlreadyExists(message)) if FOLLOWED.contains(kind) => {
             let (name, what) = (name_of(&object), kind.info().singular);
             let remedy = format!(
@@ -48,7 +51,7 @@ pub(crate) async fn submit(home: &Home, manifest: &Manifest) -> Result<Submitted
         }
         Err(ClientError::AlreadyExists(_)) => {
             let Written { key, uid, .. } = change(home.client.as_ref(), *kind, object).await?;
-            Ok(Submitted { key, uid, done: "configured" })
+            Ok(Submitted { key, uid, done: "configured", idle })
         }
         Err(ClientError::Refused { message, .. } | ClientError::NotFound(message)) => {
             Err(wrong(message).into())
@@ -84,6 +87,24 @@ async fn write(client: &dyn Client, step: &Step) -> Result<Written, ClientError>
 
 /// Lets containers without a workingDir start in a directory, so that a job finds the files beside its manifest.
 fn start_in(dir: &Path, kind: Kind, object: &mut Value) {
+    for container in containers(kind, object) {
+        container.entry("workingDir").or_insert_with(|| dir.to_string_lossy().into());
+    }
+}
+
+/// Containers without a command: what their images would run is not known where images are not pulled.
+fn idle_containers(kind: Kind, object: &mut Value) -> Vec<String> {
+    let says_nothing = |field: Option<&Value>| field.and_then(Value::as_array).is_none_or(Vec::is_empty);
+    let is_idle = |container: &&mut Map<String, Value>| {
+        ["command", "args"].iter().all(|field| says_nothing(container.get(*field)))
+    };
+    let idle = containers(kind, object).into_iter().filter(is_idle);
+    idle.map(|container| container.get("name").and_then(Value::as_str).unwrap_or_default().to_owned())
+        .collect()
+}
+
+/// All containers of all pods that an object stands for.
+fn containers(kind: Kind, object: &mut Value) -> Vec<&mut Map<String, Value>> {
     let specs: Vec<&mut Value> = match kind {
         Kind::Pod => object.get_mut("spec").into_iter().collect(),
         Kind::Job => object.pointer_mut("/spec/template/spec").into_iter().collect(),
@@ -92,14 +113,11 @@ fn start_in(dir: &Path, kind: Kind, object: &mut Value) {
         Kind::VcCronJob => of_tasks(object.pointer_mut("/spec/jobTemplate/spec/tasks")),
         _ => Vec::new(),
     };
-    for spec in specs {
-        for list in ["initContainers", "containers"] {
-            let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
-            for container in containers.filter_map(Value::as_object_mut) {
-                container.entry("workingDir").or_insert_with(|| dir.to_string_lossy().into());
-            }
-        }
-    }
+    let lists = specs.into_iter().filter_map(Value::as_object_mut).flat_map(|spec| {
+        spec.iter_mut().filter(|(name, _)| ["initContainers", "containers"].contains(&name.as_str()))
+    });
+    let containers = lists.filter_map(|(_, list)| list.as_array_mut()).flatten();
+    containers.filter_map(Value::as_object_mut).collect()
 }
 
 fn of_tasks(tasks: Option<&mut Value>) -> Vec<&mut Value> {
@@ -136,5 +154,15 @@ mod tests {
             start_in(Path::new("/a"), kind, &mut object);
             assert_eq!(object, after, "{kind}");
         }
+    }
+
+    #[test]
+    fn a_container_is_idle_without_a_command_and_without_arguments() {
+        let spec = json!({ "initContainers": [{ "name": "i", "command": [] }], "containers": [
+            { "name": "a", "command": ["true"] }, { "name": "b", "args": ["true"] }, { "name": "c", "args": null }] });
+        let mut job = json!({ "spec": { "tasks": [{ "template": { "spec": spec } }] } });
+        let mut idle = idle_containers(Kind::VcJob, &mut job);
+        idle.sort();
+        assert_eq!(idle, ["c", "i"]);
     }
 }

@@ -78,6 +78,23 @@ fn a_job_that_can_not_start_says_why() {
 }
 
 #[test]
+fn a_container_that_only_waits_is_told() {
+    let manifest = job("a", 1, "true", "").replace(", command: [sh, -c, 'true']", "");
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("job.yaml"), manifest).unwrap();
+    let mut run =
+        krafla().current_dir(dir.path()).args(["run", "job.yaml"]).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut told = lines.skip_while(|line| !line.starts_with("job/a: "));
+    let line = told.next().unwrap_or_default();
+    assert!(line.contains("container main has no command"), "{line}");
+    assert!(told.any(|line| line.contains("Running")), "it waits");
+    assert!(Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
+    told.for_each(drop);
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+}
+
+#[test]
 fn a_misspelt_field_is_refused_with_what_was_meant() {
     let misspelt = job("a", 1, "true", "").replace("command:", "comand:");
     let (code, stdout, stderr) = run_text(&misspelt);
