@@ -151,6 +151,28 @@ async fn init_containers_run_in_order_and_before_the_others() {
 }
 
 #[tokio::test]
+async fn a_sidecar_runs_beside_the_containers_and_ends_after_them() {
+    let machine = machine();
+    let node = machine.start_node();
+    let mut sidecar = sh(
+        "sidecar",
+        "trap 'echo over >> order; exit 0' TERM; echo up >> order; while :; do sleep 0.01; done",
+    );
+    sidecar["restartPolicy"] = json!("Always");
+    let main = sh("main", "until test -e order; do sleep 0.01; done; echo work >> order");
+    machine.server.create_pod(
+        "p",
+        json!({"restartPolicy": "Never", "initContainers": [sidecar], "containers": [main]}),
+    );
+    let pod = machine.server.until_phase("p", "Succeeded").await;
+    assert_eq!(machine.read("order"), "up\nwork\nover\n");
+    let sidecar = &pod["status"]["initContainerStatuses"][0];
+    assert_eq!((&sidecar["started"], &sidecar["restartCount"]), (&json!(false), &json!(0)));
+    assert_eq!(sidecar["state"]["terminated"]["exitCode"], 0);
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_container_that_fails_once_is_started_again_at_once() {
     let machine = machine();
     let node = machine.start_node();

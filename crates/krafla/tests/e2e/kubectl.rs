@@ -45,6 +45,39 @@ fn logs_show_what_a_pod_printed() {
     assert_eq!(up.kubectl_ok(&["logs", "a-work-1", "--tail=1"]), "line from a-work-1\n");
 }
 
+/// Ends badly at first, and then writes two lines.
+const SECOND_ATTEMPT: &str = r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  restartPolicy: OnFailure
+  containers:
+    - name: main
+      image: any
+      command: [sh, -c, "if ! test -e tried; then touch tried; echo first; exit 1; fi; echo second; echo third"]
+"#;
+
+#[test]
+fn logs_are_followed_cut_and_dated_and_those_of_the_attempt_before_are_kept() {
+    let up = Up::start();
+    up.apply(SECOND_ATTEMPT);
+    up.wait_for("pod/p", "{.status.phase}", "Succeeded");
+    let logs = |options: &[&str]| up.kubectl_ok(&[&["logs", "p"], options].concat());
+    assert_eq!(logs(&["--follow"]), "second\nthird\n");
+    assert_eq!(logs(&["--previous"]), "first\n");
+    assert_eq!(logs(&["--tail=1"]), "third\n");
+    assert_eq!(logs(&["--limit-bytes=3"]), "sec");
+    assert_eq!(logs(&["--since=1h"]), "second\nthird\n");
+    assert_eq!(logs(&["--since-time=2999-01-01T00:00:00Z"]), "");
+    let dated = logs(&["--timestamps"]);
+    let line = dated.lines().next().unwrap();
+    let (time, second) = line.split_once(' ').unwrap();
+    assert_eq!(second, "second");
+    // What says when a line was written can be used to ask for those from then on.
+    assert_eq!(logs(&[&format!("--since-time={time}"), "--timestamps"]), dated);
+}
+
 #[test]
 fn deleting_a_job_removes_its_pods_and_podgroup() {
     let up = Up::start();
