@@ -9,7 +9,7 @@ pub(crate) fn is_acyclic<N: Ord + Copy>(waits_for: &BTreeMap<N, Vec<N>>) -> bool
 }
 
 /// The names that are in a ring, or wait for one that is, in order. Takes time in proportion to names and edges.
-pub fn stuck<N: Ord + Copy>(waits_for: &BTreeMap<N, Vec<N>>) -> Vec<N> {
+fn stuck<N: Ord + Copy>(waits_for: &BTreeMap<N, Vec<N>>) -> Vec<N> {
     // Whatever waits for nothing (any more) may start; if something is never reached, it is in or behind a ring.
     let mut n_missing: BTreeMap<N, usize> = BTreeMap::new();
     let mut followers: BTreeMap<N, Vec<N>> = BTreeMap::new();
@@ -35,6 +35,41 @@ pub fn stuck<N: Ord + Copy>(waits_for: &BTreeMap<N, Vec<N>>) -> Vec<N> {
     n_missing.into_iter().filter(|(_, n)| *n > 0).map(|(name, _)| name).collect()
 }
 
+/// One ring, in the order in which its names wait for each other, from the one that comes first in the alphabet; empty if
+/// there is none.
+pub fn ring<N: Ord + Copy>(waits_for: &BTreeMap<N, Vec<N>>) -> Vec<N> {
+    let stuck: BTreeSet<N> = stuck(waits_for).into_iter().collect();
+    // Whoever is stuck waits for somebody who is: the way from one to the next comes back to a name that it has passed.
+    let mut way = Vec::new();
+    let mut place_of = BTreeMap::new();
+    let mut next = stuck.first().copied();
+    while let Some(name) = next {
+        if let Some(start) = place_of.insert(name, way.len()) {
+            let mut ring = way.split_off(start);
+            let first = ring.iter().enumerate().min_by_key(|(_, name)| **name).map_or(0, |(place, _)| place);
+            ring.rotate_left(first);
+            return ring;
+        }
+        way.push(name);
+        next = waits_for.get(&name).into_iter().flatten().find(|target| stuck.contains(target)).copied();
+    }
+    Vec::new()
+}
+
+/// How many names of a ring are shown: Events and refusals are read by people.
+const SHOWN_MAX: usize = 10;
+
+/// A ring in words: `a -> b -> a`.
+pub fn describe(ring: &[&str]) -> String {
+    let (shown, n_hidden) = (ring.iter().take(SHOWN_MAX), ring.len().saturating_sub(SHOWN_MAX));
+    let mut names: Vec<String> = shown.map(|name| (*name).to_owned()).collect();
+    if n_hidden > 0 {
+        names.push(format!("({n_hidden} more)"));
+    }
+    names.extend(ring.first().map(|name| (*name).to_owned()));
+    names.join(" -> ")
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -53,6 +88,32 @@ mod tests {
         assert!(acyclic(&[("a", &["nobody"])]));
         assert!(!acyclic(&[("a", &["a"])]));
         assert!(!acyclic(&[("a", &["c"]), ("b", &["a"]), ("c", &["b"]), ("d", &[])]));
+    }
+
+    #[test]
+    fn a_ring_is_named_without_what_only_waits_for_it() {
+        let named = |edges: &[(&'static str, &[&'static str])]| {
+            describe(&ring(&edges.iter().map(|(name, targets)| (*name, targets.to_vec())).collect()))
+        };
+        assert_eq!(named(&[("a", &[]), ("b", &["a", "nobody"])]), "");
+        assert_eq!(named(&[("a", &["a"])]), "a -> a");
+        assert_eq!(
+            named(&[("a", &["free", "d"]), ("free", &[]), ("d", &["c"]), ("c", &["b"]), ("b", &["d"])]),
+            "b -> d -> c -> b"
+        );
+    }
+
+    #[test]
+    fn a_long_ring_is_named_in_a_line() {
+        let names: Vec<String> = (0..1000).map(|n| format!("s{n:03}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let waits_for =
+            names.iter().zip(names.iter().cycle().skip(1)).map(|(name, next)| (*name, vec![*next]));
+        let shown = describe(&ring(&waits_for.collect()));
+        assert_eq!(
+            shown,
+            "s000 -> s001 -> s002 -> s003 -> s004 -> s005 -> s006 -> s007 -> s008 -> s009 -> (990 more) -> s000"
+        );
     }
 
     thread_local! {
@@ -94,7 +155,7 @@ mod tests {
             })
             .collect();
         COMPARISONS.set(0);
-        assert!(is_acyclic(&waits_for));
+        assert!(ring(&waits_for).is_empty());
         COMPARISONS.get()
     }
 

@@ -29,12 +29,13 @@ pub fn validate(request: Request<'_>) -> Verdict {
             verdict.refuse(&path.index(index).field("dependsOn.targets"), Reason::NotFound, message);
         }
     }
-    if !graph::is_acyclic(&waits_for) {
-        verdict.refuse(
-            &path,
-            Reason::Invalid,
-            "jobflow Flow is not DAG: some flows wait for each other in a ring",
+    let ring = graph::ring(&waits_for);
+    if !ring.is_empty() {
+        let message = format!(
+            "jobflow Flow is not DAG: flows wait for each other in a ring: {}; take one of these dependencies out",
+            graph::describe(&ring)
         );
+        verdict.refuse(&path, Reason::Invalid, message);
     }
     verdict
 }

@@ -46,6 +46,7 @@ use serde_json::Value;
 
 pub use finding::{Finding, Reason, Verdict};
 pub use path::Path;
+pub use read::locate;
 
 use read::read;
 

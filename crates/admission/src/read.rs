@@ -13,7 +13,8 @@ pub(crate) fn read<T: DeserializeOwned + Default>(object: &Value, verdict: &mut 
     match T::deserialize(object) {
         Ok(object) => Some(object),
         Err(error) => {
-            verdict.refuse(&locate::<T>(object), Reason::Invalid, format!("cannot be read: {error}"));
+            let place = locate(object, |part| T::deserialize(part).is_ok());
+            verdict.refuse(&place, Reason::Invalid, format!("cannot be read: {error}"));
             None
         }
     }
@@ -26,9 +27,9 @@ enum Step<'a> {
 }
 
 /// The place of what cannot be read: the innermost part that, left alone in the object, still cannot be.
-fn locate<T: DeserializeOwned>(object: &Value) -> Path {
+pub fn locate(object: &Value, can_be_read: impl Fn(&Value) -> bool) -> Path {
     let (mut steps, mut at) = (Vec::new(), object);
-    while let Some((step, part)) = bad_part::<T>(&steps, at) {
+    while let Some((step, part)) = bad_part(&steps, at, &can_be_read) {
         steps.push(step);
         at = part;
     }
@@ -38,9 +39,15 @@ fn locate<T: DeserializeOwned>(object: &Value) -> Path {
     })
 }
 
-fn bad_part<'a, T: DeserializeOwned>(steps: &[Step<'a>], at: &'a Value) -> Option<(Step<'a>, &'a Value)> {
-    let is_bad = |alone: Value| T::deserialize(&wrapped(steps, alone)).is_err();
+fn bad_part<'a>(
+    steps: &[Step<'a>],
+    at: &'a Value,
+    can_be_read: &impl Fn(&Value) -> bool,
+) -> Option<(Step<'a>, &'a Value)> {
+    let is_bad = |alone: Value| !can_be_read(&wrapped(steps, alone));
+    // Where something is required, no part can stand alone: the whole is the place then.
     match at {
+        Value::Object(_) if is_bad(json!({})) => None,
         Value::Object(fields) => {
             let bad = fields.iter().find(|(name, part)| is_bad(json!({ name.as_str(): part })));
             bad.map(|(name, part)| (Step::Field(name), part))
@@ -64,6 +71,7 @@ fn wrapped(steps: &[Step<'_>], part: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use krafla_api::volcano::Job;
+    use serde::Deserialize;
 
     use super::*;
 
@@ -85,5 +93,24 @@ mod tests {
             assert!(said.starts_with(&format!("{expected}: cannot be read: ")), "{said}");
         }
         assert_eq!(said(&json!({ "spec": { "queue": "a" } })), "");
+    }
+
+    #[test]
+    fn where_something_is_required_the_whole_is_named() {
+        #[derive(serde::Deserialize)]
+        #[expect(dead_code, reason = "it is only read")]
+        struct Header {
+            name: String,
+            value: String,
+        }
+        #[derive(serde::Deserialize)]
+        #[expect(dead_code, reason = "it is only read")]
+        struct Request {
+            #[serde(default)]
+            headers: Vec<Header>,
+        }
+        let request = json!({ "headers": [{ "name": "a", "value": 1 }] });
+        let place = locate(&request, |part| Request::deserialize(part).is_ok());
+        assert_eq!(place.to_string(), "headers[0]");
     }
 }

@@ -142,10 +142,17 @@ impl Unreadable {
     /// How much of a reason is kept: it may quote what is wrong.
     const REASON_CHARS_MAX: usize = 500;
 
-    fn new(json: &[u8], error: &serde_json::Error) -> Unreadable {
+    /// The reason names the field and not the column: where that is in the text changes with every revision, and what has been
+    /// said once would be said again.
+    fn new(json: &[u8], error: &serde_json::Error, can_be_read: impl Fn(&[u8]) -> bool) -> Unreadable {
         let object: Value = serde_json::from_slice(json).unwrap_or_default();
         let said = object.pointer("/status/state/message").and_then(Value::as_str).unwrap_or_default();
-        let why = error.to_string().chars().take(Unreadable::REASON_CHARS_MAX).collect();
+        let field =
+            krafla_admission::locate(&object, |part| can_be_read(part.to_string().as_bytes())).to_string();
+        let reason = error.to_string();
+        let reason = reason.rsplit_once(" at line ").map_or(reason.as_str(), |(reason, _)| reason);
+        let why = if field.is_empty() { reason.to_owned() } else { format!("{field}: {reason}") };
+        let why = why.chars().take(Unreadable::REASON_CHARS_MAX).collect();
         Unreadable { why, said: said.to_owned() }
     }
 }
@@ -496,12 +503,15 @@ impl Object {
         let envelope = match serde_json::from_slice::<Envelope>(json) {
             Ok(envelope) => envelope,
             Err(error) => {
-                let body = Body::Unreadable(Unreadable::new(json, &error).into());
+                let can_be_read = |json: &[u8]| serde_json::from_slice::<Envelope>(json).is_ok();
+                let body = Body::Unreadable(Unreadable::new(json, &error, can_be_read).into());
                 return Object { kind, meta: Meta::default(), body };
             }
         };
-        let body = Body::decode(kind, json)
-            .unwrap_or_else(|error| Body::Unreadable(Unreadable::new(json, &error).into()));
+        let body = Body::decode(kind, json).unwrap_or_else(|error| {
+            let can_be_read = |json: &[u8]| Body::decode(kind, json).is_ok();
+            Body::Unreadable(Unreadable::new(json, &error, can_be_read).into())
+        });
         Object { kind, meta: envelope.metadata.into(), body }
     }
 

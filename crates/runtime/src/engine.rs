@@ -378,14 +378,15 @@ impl Engine {
         }
     }
 
-    /// Says what is to be said about a root, unless that is what was said last.
+    /// Says what is new of what is to be said about a root: what holds on beside other news is not said again with them.
     fn say(&mut self, root: &Root, notes: &[Note], now: Time) {
         let Some(controller) = self.controllers.get(root.controller) else { return };
         let Some(object) = self.cache.objects().get(controller.root(), &root.key) else { return };
-        if self.last_notes.get(root).map_or(&[][..], Vec::as_slice) != notes {
-            log_notes(controller.name(), &root.key, notes);
-            let remarks =
-                notes.iter().map(|note| Remark { about: object.clone(), note: note.clone(), at: now });
+        let last = self.last_notes.get(root).map_or(&[][..], Vec::as_slice);
+        if last != notes {
+            let new: Vec<Note> = notes.iter().filter(|note| !last.contains(note)).cloned().collect();
+            log_notes(controller.name(), &root.key, &new);
+            let remarks = new.into_iter().map(|note| Remark { about: object.clone(), note, at: now });
             self.remarks.extend(remarks);
             self.last_notes.insert(root.clone(), notes.to_vec());
         }

@@ -24,17 +24,21 @@ fn replay(kind: Kind, name: &str, differences: &Expect) {
     let file = recorded(name);
     let mut report = String::new();
     for case in file["cases"].as_array().expect("cases") {
-        let Some(operation) = operation(case) else { continue };
-        let environment = Environment::of(&file, case);
-        let request_name = case["request"]["name"].as_str();
-        let named = ["object", "oldObject"].map(|object| case[object]["metadata"]["name"].as_str());
-        let name = request_name.or(named[0]).or(named[1]).unwrap_or_default();
-        let request = Request { kind, operation, name, object: &case["object"], old: &case["oldObject"] };
-        let verdict = validate(request, &settings(case), &environment);
+        let Some(request) = asked(kind, case) else { continue };
+        let verdict = validate(request, &settings(case), &Environment::of(&file, case));
         compare(case, &verdict, &mut report);
     }
     let shortened = report.lines().map(|line| line.chars().take(150).collect::<String>() + "\n");
     differences.assert_eq(&shortened.collect::<String>());
+}
+
+/// What a case asks, if it comes to these rules at all.
+pub(crate) fn asked(kind: Kind, case: &Value) -> Option<Request<'_>> {
+    let operation = operation(case)?;
+    let request_name = case["request"]["name"].as_str();
+    let named = ["object", "oldObject"].map(|object| case[object]["metadata"]["name"].as_str());
+    let name = request_name.or(named[0]).or(named[1]).unwrap_or_default();
+    Some(Request { kind, operation, name, object: &case["object"], old: &case["oldObject"] })
 }
 
 /// The operation, unless the request would never come to these rules: the wrong resource or operation.
@@ -223,7 +227,7 @@ fn jobflows() {
         "jobflows-validate.json",
         &expect![[r#"
             also: two undefined targets in one flow: first is named: jobflow Flow is not DAG: vertex is not defined: zzz
-            also: undefined target and a cycle: jobflow Flow is not DAG: some flows wait for each other in a ring
+            also: undefined target and a cycle: jobflow Flow is not DAG: flows wait for each other in a ring: a -> b -> a; take one of these dependencies out
             refused: duplicate flow name: spec.flows[1].name: Duplicate value: "a"
             refused: duplicate flow name, later one replaces a self dependency: spec.flows[1].name: Duplicate value: "a"
             refused: duplicate flow name, earlier one has an undefined target: spec.flows[1].name: Duplicate value: "a"; spec.flows[0].dependsOn.targets: jobflow 

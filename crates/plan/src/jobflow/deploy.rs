@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use krafla_admission::graph;
 use krafla_api::{Key, Kind};
 
 use super::jobs::Jobs;
 use super::ready::is_ready;
 use super::{Flow, View, build};
+use crate::object::Body;
 use crate::{Note, Plan, Severity, Snapshot, Step};
 
 /// Makes every job that waits for nothing any more. A job that can not be made keeps no other from being made.
@@ -50,13 +52,23 @@ fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan
         return;
     }
     let template = snapshot.objects.get(Kind::JobTemplate, &Key::new(flow.namespace(), &step.name));
-    let Some(template) = template.and_then(|template| template.as_jobtemplate()) else {
-        let message = format!(
-            "JobTemplate {} does not exist in namespace {}; job {name} is made as soon as it does",
-            step.name,
-            flow.namespace()
-        );
-        return warn(plan, message);
+    let template = match template.map(|template| &template.body) {
+        Some(Body::JobTemplate(template)) => template,
+        Some(Body::Unreadable(why)) => {
+            let message = format!(
+                "JobTemplate {} can not be read: {why}; job {name} is made as soon as it can",
+                step.name
+            );
+            return warn(plan, message);
+        }
+        _ => {
+            let message = format!(
+                "JobTemplate {} does not exist in namespace {}; job {name} is made as soon as it does",
+                step.name,
+                flow.namespace()
+            );
+            return warn(plan, message);
+        }
     };
     plan.steps.push(Step::Create { kind: Kind::VcJob, object: build::job(flow, step, template) });
     let message = format!("job {name} is made from JobTemplate {}", step.name);
@@ -74,10 +86,12 @@ fn explain_what_never_starts(flow: &View<'_>, names: &BTreeSet<&str>, plan: &mut
     }
     let waits_for: BTreeMap<&str, Vec<&str>> =
         flow.spec.flows.iter().map(|step| (step.name.as_str(), step.targets().collect())).collect();
-    let stuck = krafla_admission::graph::stuck(&waits_for);
-    if !stuck.is_empty() {
-        let message =
-            format!("flows {} wait for each other in a ring, or for one that does", stuck.join(", "));
+    let ring = graph::ring(&waits_for);
+    if !ring.is_empty() {
+        let message = format!(
+            "flows wait for each other in a ring: {}; take one of these dependencies out",
+            graph::describe(&ring)
+        );
         warn(plan, message);
     }
 }

@@ -79,11 +79,14 @@ fn keys_of(objects: &Objects, is_concerned: impl Fn(&Object, &Queue) -> bool) ->
 /// What should be done for one queue now.
 pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     let mut plan = Plan::nothing();
-    let Some(object) = snapshot.root() else { return plan };
-    let Some(queue) = object.as_queue() else { return plan };
-    if object.meta.is_deleting() {
-        return plan;
-    }
+    let Some(object) = snapshot.root().filter(|object| !object.meta.is_deleting()) else { return plan };
+    let queue = match &object.body {
+        Body::Queue(queue) => queue,
+        Body::Unreadable(why) => {
+            return Plan::hold("SyncQueue", format!("the queue can not be read: {why}"));
+        }
+        _ => return plan,
+    };
     let view = View { object, queue, snapshot };
     if queue.spec.parent.is_empty() && !view.is_root() {
         plan.steps.push(view.patch(json!({ "spec": { "parent": ROOT } })));

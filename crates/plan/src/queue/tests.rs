@@ -1,5 +1,7 @@
 //! Decision tables: queues in a few words, and the plan for queue `q`.
 
+mod upstream;
+
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
@@ -280,6 +282,34 @@ fn volcano_21_and_23_a_completed_gang_keeps_no_queue_open_and_every_gang_is_know
 }
 
 #[test]
+fn volcano_24_only_the_state_is_written_and_whoever_wrote_it_last_does_not_matter() {
+    let objects = parse("queue root Open parent=\n queue q Open\n command CloseQueue q");
+    let key = Key::new("", "q");
+    let plan = plan(&Snapshot::new(Kind::Queue, &key, Time::from_seconds(1_800_000_000), &objects));
+    let Some(Step::Patch { of_status, revision, patch, .. }) = plan.status else { panic!("no state") };
+    assert_eq!((of_status, revision, patch), (true, None, json!({ "status": { "state": "Closed" } })));
+}
+
+#[test]
+fn volcano_26_a_queue_needs_no_root_and_says_that_it_opens() {
+    let planned = |text: &str| {
+        let (objects, key) = (parse(text), Key::new("", "q"));
+        plan(&Snapshot::new(Kind::Queue, &key, Time::from_seconds(1_800_000_000), &objects)).to_string()
+    };
+    expect![[r#"
+        patch queue status q {"status":{"state":"Open"}}
+    "#]]
+    .assert_eq(&planned("queue q New"));
+    expect![[r#"
+        patch queue status q {"status":{"state":"Open"}}
+        patch queue q {"metadata":{"annotations":{"volcano.sh/closed-by-parent":"false"}}}
+        delete command c1
+        note Normal OpenQueue: queue q is opened by a Command
+    "#]]
+    .assert_eq(&planned("queue q Closed\n command OpenQueue q"));
+}
+
+#[test]
 fn a_queue_whose_parent_is_missing_is_on_its_own() {
     check(
         "queue q New parent=nobody",
@@ -293,4 +323,16 @@ fn a_queue_whose_parent_is_missing_is_on_its_own() {
 #[test]
 fn a_queue_that_is_going_is_left_alone() {
     check("queue q Open going\n command CloseQueue q", expect![[""]]);
+}
+
+#[test]
+fn a_queue_that_can_not_be_read_says_so() {
+    let mut objects = Objects::default();
+    let queue = r#"{ "metadata": { "name": "q", "uid": "q" }, "spec": { "weight": "heavy" } }"#;
+    objects.insert(Object::decode(Kind::Queue, queue.as_bytes()).into());
+    let key = Key::new("", "q");
+    let plan = plan(&Snapshot::new(Kind::Queue, &key, Time::from_seconds(0), &objects));
+    expect![[r#"
+        note Warning SyncQueue: the queue can not be read: spec.weight: invalid type: string "heavy", expected i32
+    "#]].assert_eq(&plan.to_string());
 }

@@ -116,7 +116,7 @@ fn what_can_not_be_read_is_told() {
     check(
         &[&job("spec: {minAvailable: many}")],
         expect![[r#"
-        job ns/a: it can not be read: invalid type: string "many", expected i32 at line 1 column 135 [Unreadable]
+        job ns/a: it can not be read: spec.minAvailable: invalid type: string "many", expected i32 [Unreadable]
           to do: correct the field, or make it again
     "#]],
     );

@@ -1,9 +1,10 @@
 //! What Volcano is known to get wrong, by the number under which it is known (DEVIATIONS.md).
 
 use expect_test::expect;
+use krafla_api::{Key, Kind};
 
 use super::{check, fixture};
-use crate::Step;
+use crate::{Object, Snapshot, Step};
 
 #[test]
 fn volcano_1_a_completed_job_that_is_gone_is_not_run_again() {
@@ -66,6 +67,18 @@ fn volcano_3_and_8_a_missing_template_is_named_and_keeps_no_other_job_from_being
         note Normal Created: job f-y is made from JobTemplate y
     "#]],
     );
+}
+
+#[test]
+fn a_template_that_can_not_be_read_is_named_with_the_reason() {
+    let (mut objects, _) = fixture::parse("flow phase=Pending\n step x");
+    let template = r#"{ "metadata": { "namespace": "ns", "name": "x", "uid": "x" }, "status": 1 }"#;
+    objects.insert(Object::decode(Kind::JobTemplate, template.as_bytes()).into());
+    let key = Key::new("ns", "f");
+    let plan = crate::jobflow::plan(&Snapshot::new(Kind::JobFlow, &key, fixture::now(), &objects));
+    expect![[r#"
+        note Warning SyncJobFlow: JobTemplate x can not be read: status: invalid type: integer `1`, expected struct JobTemplateStatus; job f-x is made as soon as it can
+    "#]].assert_eq(&plan.to_string());
 }
 
 #[test]
@@ -157,7 +170,7 @@ fn rings_and_unknown_targets_are_named() {
         "flow phase=Pending\n step a after=b\n step b after=a\n step c after=b\n step d after=nobody",
         expect![[r#"
             note Warning SyncJobFlow: flow d waits for nobody, which is no flow; correct dependsOn.targets
-            note Warning SyncJobFlow: flows a, b, c wait for each other in a ring, or for one that does
+            note Warning SyncJobFlow: flows wait for each other in a ring: a -> b -> a; take one of these dependencies out
         "#]],
     );
 }

@@ -168,8 +168,8 @@ fn a_job_that_can_not_be_read_says_so_once_where_people_look() {
     };
     let first = plan("");
     expect![[r#"
-        patch job status a {"status":{"state":{"message":"the job can not be read: not a duration: \"5 minutes\"; write it like \"1h30m\", \"10s\" or \"500ms\" at line 1 column 158; correct that, or create the job anew","reason":"JobUnreadable"}}}
-        note Warning JobUnreadable: the job can not be read: not a duration: "5 minutes"; write it like "1h30m", "10s" or "500ms" at line 1 column 158; correct that, or create the job anew
+        patch job status a {"status":{"state":{"message":"the job can not be read: spec.policies[0].timeout: not a duration: \"5 minutes\"; write it like \"1h30m\", \"10s\" or \"500ms\"; correct that, or create the job anew","reason":"JobUnreadable"}}}
+        note Warning JobUnreadable: the job can not be read: spec.policies[0].timeout: not a duration: "5 minutes"; write it like "1h30m", "10s" or "500ms"; correct that, or create the job anew
     "#]].assert_eq(&first.to_string());
     assert!(plan(&first.notes[0].message).is_quiet());
 }
