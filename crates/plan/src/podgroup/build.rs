@@ -110,8 +110,10 @@ fn said_min_member(workloads: &[&Object]) -> Option<i32> {
     Some(said.parse().ok().filter(|n| *n >= 1).unwrap_or(1))
 }
 
+/// What so many pods use of a quota, each like this one. One that has ended is still an object, and uses nothing else.
 fn min_resources(pod: &Pod, min_member: i32) -> ResourceList {
-    let usage = pod_usage(&pod.spec).into_iter();
+    let is_used = |resource: &str| resource == "count/pods" || !pod.status.phase.is_finished();
+    let usage = pod_usage(&pod.spec).into_iter().filter(|(resource, _)| is_used(resource));
     usage.map(|(resource, amount)| (resource, amount.times(i64::from(min_member)))).collect()
 }
 

@@ -14,7 +14,7 @@ mod build;
 
 use std::sync::Arc;
 
-use krafla_api::{Key, Kind, OwnerReference, labels};
+use krafla_api::{Key, Kind, OwnerReference, Uid, labels};
 use serde_json::{Value, json};
 
 use crate::object::{Body, Meta, Pod};
@@ -24,7 +24,7 @@ use crate::{Controller, Object, Objects, Plan, Snapshot, Step};
 const PREFIX: &str = "podgroup-";
 
 /// The kinds of owners whose annotations reach the PodGroup.
-const WORKLOADS: [Kind; 3] = [Kind::ReplicaSet, Kind::StatefulSet, Kind::DaemonSet];
+const WORKLOADS: [Kind; 4] = [Kind::ReplicaSet, Kind::StatefulSet, Kind::DaemonSet, Kind::Job];
 
 /// The controller of PodGroups for pods that nobody else groups.
 pub struct PodGroupController {
@@ -50,17 +50,22 @@ impl Controller for PodGroupController {
     }
 
     fn watches(&self) -> &'static [Kind] {
-        &[Kind::Pod, Kind::ReplicaSet, Kind::StatefulSet, Kind::DaemonSet]
+        &[Kind::Pod, Kind::ReplicaSet, Kind::StatefulSet, Kind::DaemonSet, Kind::Job]
     }
 
-    fn keys(&self, changed: &Object, _objects: &Objects) -> Vec<Key> {
-        let uid = match changed.kind {
-            Kind::Pod if !self.wants_group(changed) => return Vec::new(),
-            Kind::Pod => changed.meta.controller_uid().unwrap_or(&changed.meta.uid),
-            Kind::PodGroup => return vec![changed.meta.key.clone()],
-            _ => &changed.meta.uid,
-        };
-        vec![Key::new(&changed.meta.key.namespace, &format!("{PREFIX}{uid}"))]
+    fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
+        let key = |uid: &Uid| Key::new(&changed.meta.key.namespace, &format!("{PREFIX}{uid}"));
+        match changed.kind {
+            Kind::Pod if !self.wants_group(changed) => Vec::new(),
+            Kind::Pod => vec![key(changed.meta.controller_uid().unwrap_or(&changed.meta.uid))],
+            Kind::PodGroup => vec![changed.meta.key.clone()],
+            // Jobs change with each of their pods, and few of them have a PodGroup.
+            Kind::Job => {
+                let group = key(&changed.meta.uid);
+                objects.get(Kind::PodGroup, &group).map(|_| group).into_iter().collect()
+            }
+            _ => vec![key(&changed.meta.uid)],
+        }
     }
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {

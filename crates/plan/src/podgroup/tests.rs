@@ -8,7 +8,7 @@ use super::*;
 /// One object per line; `x=y` are annotations, `label:x=y` labels:
 ///
 /// ```text
-/// pod p owner=ReplicaSet/r cpu=500m scheduler=other volcano.sh/preemptable=true
+/// pod p owner=ReplicaSet/r phase=Succeeded cpu=500m gpus=1 priority=high scheduler=other volcano.sh/preemptable=true
 /// replicaset r replicas=2 scheduling.volcano.sh/group-min-member=2
 /// group podgroup-uid-r owner=ReplicaSet/r min=1 going
 /// ```
@@ -25,7 +25,11 @@ fn parse(text: &str) -> Objects {
         let mut metadata = json!({ "namespace": "ns", "name": words[1], "uid": format!("uid-{}", words[1]),
             "annotations": entries(""), "labels": entries("label:") });
         if let Some((kind, name)) = value("owner").and_then(|owner| owner.split_once('/')) {
-            let api_version = if kind == "Pod" { "v1" } else { "apps/v1" };
+            let api_version = match kind {
+                "Pod" => "v1",
+                "Job" => "batch/v1",
+                _ => "apps/v1",
+            };
             metadata["ownerReferences"] = json!([{ "apiVersion": api_version, "kind": kind, "name": name,
                 "uid": format!("uid-{name}"), "controller": !words.contains(&"loosely") }]);
         }
@@ -34,10 +38,15 @@ fn parse(text: &str) -> Objects {
         }
         let (kind, object) = match words[0] {
             "pod" => {
-                let requests = value("cpu").map_or(json!({}), |cpu| json!({ "cpu": cpu }));
+                let mut requests = value("cpu").map_or(json!({}), |cpu| json!({ "cpu": cpu }));
+                if let Some(gpus) = value("gpus") {
+                    requests["nvidia.com/gpu"] = json!(gpus);
+                }
                 let spec = json!({ "schedulerName": value("scheduler").unwrap_or("volcano"),
+                    "priorityClassName": value("priority").unwrap_or_default(),
                     "containers": [{ "name": "main", "resources": { "requests": requests } }] });
-                (Kind::Pod, json!({ "metadata": metadata, "spec": spec }))
+                let status = json!({ "phase": value("phase").unwrap_or("Pending") });
+                (Kind::Pod, json!({ "metadata": metadata, "spec": spec, "status": status }))
             }
             "group" => {
                 let min: i32 = value("min").unwrap_or("1").parse().unwrap();
@@ -50,6 +59,7 @@ fn parse(text: &str) -> Objects {
                 (kind, json!({ "metadata": metadata, "spec": { "replicas": replicas } }))
             }
             "daemonset" => (Kind::DaemonSet, json!({ "metadata": metadata })),
+            "job" => (Kind::Job, json!({ "metadata": metadata, "spec": { "template": {} } })),
             other => panic!("unknown line {other:?}"),
         };
         let object = Object::decode(kind, object.to_string().as_bytes());
@@ -89,6 +99,15 @@ fn a_pod_of_its_own_gets_a_podgroup_of_its_own() {
         create podgroup podgroup-uid-p
         patch pod p {"metadata":{"annotations":{"scheduling.k8s.io/group-name":"podgroup-uid-p"}}}
         {"minMember":1,"minResources":{"count/pods":"1","cpu":"500m","pods":"1","requests.cpu":"500m"}} null null
+    "#]],
+    );
+    check(
+        "p",
+        "pod p cpu=500m phase=Succeeded",
+        expect![[r#"
+        create podgroup podgroup-uid-p
+        patch pod p {"metadata":{"annotations":{"scheduling.k8s.io/group-name":"podgroup-uid-p"}}}
+        {"minMember":1,"minResources":{"count/pods":"1"}} null null
     "#]],
     );
     let plan = plan_with(&PodGroupController::default(), "p", "pod p");
@@ -132,6 +151,15 @@ fn pods_of_one_owner_share_a_podgroup() {
     "#]],
     );
     check(
+        "j",
+        "pod j-1 owner=Job/j\n job j scheduling.volcano.sh/group-min-member=2 volcano.sh/a=1",
+        expect![[r#"
+            create podgroup podgroup-uid-j
+            patch pod j-1 {"metadata":{"annotations":{"scheduling.k8s.io/group-name":"podgroup-uid-j"}}}
+            {"minMember":2,"minResources":{"count/pods":"2","pods":"2"}} {"volcano.sh/a":"1"} null
+        "#]],
+    );
+    check(
         "w",
         "pod w-1 owner=Widget/w",
         expect![[r#"
@@ -164,6 +192,70 @@ fn what_the_pod_says_about_scheduling_reaches_the_podgroup_and_wins_over_its_own
             {"minMember":1,"minResources":{"count/pods":"1","pods":"1"},"networkTopology":{"mode":"soft"},"queue":"fast"} {"volcano.sh/anything":"yes","volcano.sh/jdb-min-available":"2","volcano.sh/preemptable":"false"} {"volcano.sh/cooldown-time":"30s"}
         "#]],
     );
+}
+
+#[test]
+fn an_inherited_budget_stays_beside_the_pods_own_of_the_other_kind() {
+    let made = |pod: &str| {
+        let text =
+            format!("replicaset r volcano.sh/jdb-max-unavailable=1\n pod r-1 owner=ReplicaSet/r {pod}");
+        let Some(Step::Create { object, .. }) =
+            plan_with(&PodGroupController::default(), "r", &text).steps.into_iter().next()
+        else {
+            panic!("no PodGroup")
+        };
+        object["metadata"]["annotations"].clone()
+    };
+    let (min, max) = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable");
+    assert_eq!(made(""), json!({ max: "1" }));
+    assert_eq!(made("volcano.sh/jdb-min-available=2"), json!({ min: "2", max: "1" }));
+    assert_eq!(made("volcano.sh/jdb-max-unavailable=3"), json!({ max: "3" }));
+}
+
+#[test]
+fn the_priority_of_the_pod_and_the_devices_of_the_whole_gang_reach_the_podgroup() {
+    check(
+        "r",
+        "replicaset r scheduling.volcano.sh/group-min-member=2\n pod r-1 owner=ReplicaSet/r gpus=1 priority=high",
+        expect![[r#"
+            create podgroup podgroup-uid-r
+            patch pod r-1 {"metadata":{"annotations":{"scheduling.k8s.io/group-name":"podgroup-uid-r"}}}
+            {"minMember":2,"minResources":{"count/pods":"2","nvidia.com/gpu":"2","pods":"2","requests.nvidia.com/gpu":"2"},"priorityClassName":"high"} null null
+        "#]],
+    );
+}
+
+#[test]
+fn how_close_the_pods_must_be_is_read_off_two_annotations() {
+    for (annotations, expected) in [
+        (
+            "volcano.sh/network-topology-mode=hard volcano.sh/network-topology-highest-tier=2",
+            json!({ "mode": "hard", "highestTierAllowed": 2 }),
+        ),
+        ("volcano.sh/network-topology-mode=soft", json!({ "mode": "soft" })),
+        ("volcano.sh/network-topology-highest-tier=3", json!({ "mode": "hard", "highestTierAllowed": 3 })),
+        ("", Value::Null),
+        ("volcano.sh/network-topology-mode=tight", json!({ "mode": "hard" })),
+        ("volcano.sh/network-topology-highest-tier=x", json!({ "mode": "hard" })),
+    ] {
+        let plan = plan_with(&PodGroupController::default(), "p", &format!("pod p {annotations}"));
+        let Some(Step::Create { object, .. }) = plan.steps.first() else { panic!("no PodGroup") };
+        assert_eq!(object["spec"]["networkTopology"], expected, "{annotations}");
+    }
+}
+
+#[test]
+fn a_workload_without_pods_or_with_pods_of_another_scheduler_gets_no_podgroup() {
+    for workload in ["replicaset", "statefulset"] {
+        let owner = if workload == "replicaset" { "ReplicaSet" } else { "StatefulSet" };
+        for pod in [
+            String::new(),
+            format!("pod w-0 owner={owner}/w scheduler=default-scheduler"),
+            format!("pod w-0 owner={owner}/w scheduling.k8s.io/group-name=mine"),
+        ] {
+            check("w", &format!("{workload} w\n {pod}"), expect![[""]]);
+        }
+    }
 }
 
 #[test]
@@ -262,4 +354,15 @@ fn a_pod_is_looked_at_until_it_has_its_podgroup() {
     assert_eq!(keys("a"), [Key::new("ns", "podgroup-uid-r")]);
     assert_eq!(keys("b"), [Key::new("ns", "podgroup-uid-b")]);
     assert_eq!(keys("c"), []);
+}
+
+#[test]
+fn a_job_concerns_its_podgroup_once_there_is_one() {
+    let keys = |text: &str| {
+        let objects = parse(text);
+        let job = objects.get(Kind::Job, &Key::new("ns", "j")).unwrap();
+        PodGroupController::default().keys(job, &objects)
+    };
+    assert_eq!(keys("job j"), []);
+    assert_eq!(keys("job j\n group podgroup-uid-j owner=Job/j"), [Key::new("ns", "podgroup-uid-j")]);
 }
