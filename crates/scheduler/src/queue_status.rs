@@ -76,15 +76,18 @@ fn creation(queue: &Queue<'_>) -> Option<Step> {
     Some(Step::Create { kind: Kind::Queue, object })
 }
 
-/// The write that brings a queue's status up to date, if it is not. `root` has the whole cluster, which is no news.
+/// The write that brings a queue's status up to date, if it is not. A counter that nobody has written is not known to be zero: it
+/// is written too, so that a new queue shows zeros and not blanks. What `root` has in use is the whole cluster, which is no news.
 fn status_patch(queue: &Queue<'_>, names: &Names, gangs: &Counts) -> Option<Step> {
-    let object = queue.object.filter(|_| queue.name != ROOT)?;
+    let object = queue.object?;
     let observed = &object.as_queue()?.status;
-    let allocated = difference(&observed.allocated, &names.list(&queue.allocated));
+    let is_root = queue.name == ROOT;
+    let allocated =
+        if is_root { None } else { difference(&observed.allocated, &names.list(&queue.allocated)) };
     let mut patch: Map<String, Value> =
         allocated.map(|allocated| ("allocated".to_owned(), allocated.into())).into_iter().collect();
     let counted = COUNTERS.into_iter().zip(gangs).zip(observed_counts(observed));
-    let changed = counted.filter(|((_, count), observed)| **count != *observed);
+    let changed = counted.filter(|((_, count), observed)| Some(**count) != *observed);
     patch.extend(changed.map(|((field, count), _)| (field.to_owned(), json!(count))));
     let Object { kind, meta, .. } = object;
     (!patch.is_empty()).then(|| Step::Patch {
@@ -97,7 +100,7 @@ fn status_patch(queue: &Queue<'_>, names: &Names, gangs: &Counts) -> Option<Step
     })
 }
 
-fn observed_counts(status: &QueueStatus) -> Counts {
+fn observed_counts(status: &QueueStatus) -> [Option<i32>; COUNTERS.len()] {
     [status.pending, status.inqueue, status.running, status.unknown, status.completed]
 }
 

@@ -123,25 +123,25 @@ pub struct QueueStatus {
     #[serde(skip_serializing_if = "QueueState::is_unset")]
     pub state: QueueState,
     /// How many gangs are half placed.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
-    pub unknown: i32,
+    pub unknown: Option<i32>,
     /// How many gangs wait.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
-    pub pending: i32,
+    pub pending: Option<i32>,
     /// How many gangs run.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
-    pub running: i32,
+    pub running: Option<i32>,
     /// How many gangs have room and wait for their pods.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
-    pub inqueue: i32,
+    pub inqueue: Option<i32>,
     /// How many gangs ended.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
-    pub completed: i32,
+    pub completed: Option<i32>,
     /// What its pods use.
     #[serde(skip_serializing_if = "ResourceList::is_empty", deserialize_with = "null_as_default")]
     pub allocated: ResourceList,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   node <name> [cpu=4] [memory=8Gi] [pods=10] [<resource>=<n>] [label:<key>=<value>] [taint=<key>] [cordoned] [down]
-//!   queue <name> [weight=1] [parent=root] [priority=0] [fifo] [keeps] [state=Open] [cap:|guarantee:|deserved:|used:<resource>=<n>]
+//!   queue <name> [weight=1] [parent=root] [priority=0] [fifo] [keeps] [state=Open] [uncounted] [cap:|guarantee:|deserved:|used:<resource>=<n>]
 //!         [pending=<n>] [running=<n>]
 //!   class <name> value=<n>
 //!   podgroup <name> [min=1] [phase=Inqueue] [queue=default] [priority=<class>] [task:<name>=<n>] [needs:<resource>=<n>]
@@ -176,11 +176,18 @@ fn queue(line: &Line<'_>) -> Value {
             "reclaimable": !line.has("keeps"),
             "dequeueStrategy": if line.has("fifo") { "fifo" } else { "traverse" },
         },
-        "status": {
-            "state": line.text("state", "Open"), "allocated": line.map("used:"),
-            "pending": line.number("pending", 0), "running": line.number("running", 0),
-        },
+        "status": queue_status(line),
     })
+}
+
+fn queue_status(line: &Line<'_>) -> Value {
+    let mut status = json!({ "state": line.text("state", "Open"), "allocated": line.map("used:") });
+    if !line.has("uncounted") {
+        for counter in ["pending", "inqueue", "running", "unknown", "completed"] {
+            status[counter] = line.number(counter, 0);
+        }
+    }
+    status
 }
 
 fn podgroup(line: &Line<'_>) -> Value {

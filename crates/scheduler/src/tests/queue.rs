@@ -51,6 +51,17 @@ fn a_queue_says_how_its_gangs_are_doing() {
 }
 
 #[test]
+fn a_new_queue_shows_zeros_and_is_then_left_alone() {
+    check_queues(
+        "node one cpu=8\n queue fresh uncounted",
+        &expect![[r#"
+            patch queue status fresh {"status":{"completed":0,"inqueue":0,"pending":0,"running":0,"unknown":0}}
+        "#]],
+    );
+    check_queues("node one cpu=8\n queue fresh", &expect![[""]]);
+}
+
+#[test]
 fn a_queue_never_uses_more_than_its_capability() {
     check(
         "node one cpu=8
