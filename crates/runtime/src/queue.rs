@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_waits_once_and_in_order() {
+    fn volcano_14_and_18_a_root_waits_once_and_keeps_no_other_from_being_worked_on() {
         let mut queue = Queue::new();
         for key in ["a", "b", "a"] {
             queue.push(key);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_back_off_to_a_minute_and_a_success_starts_anew() {
+    fn volcano_17_30_and_32_failures_back_off_to_a_minute_and_a_success_starts_anew() {
         let mut queue = Queue::new();
         let delays: Vec<_> = (0..20).map(|_| queue.back_off(&"a", at(0)).since(at(0)).as_millis()).collect();
         assert_eq!(delays[..4], [5, 10, 20, 40]);

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::{Kind, Time};
+use krafla_plan::Controller;
+use krafla_plan::jobflow::JobFlowController;
 use krafla_plan::vcjob::JobController;
-use krafla_runtime::apply::Applied;
+use krafla_runtime::apply::{Applied, Failure};
 use krafla_runtime::metrics::Metrics;
-use krafla_runtime::{Engine, Event, EventType, Expectation, Listed, Outcome};
+use krafla_runtime::{ClientError, Engine, Event, EventType, Expectation, Listed, Outcome};
 use serde_json::json;
 
 fn job(uid: &str, phase: &str, revision: u64) -> bytes::Bytes {
@@ -56,6 +58,48 @@ fn volcano_b37_an_end_is_counted_once_however_it_is_seen() {
     assert_eq!(lines(&metrics, COMPLETED), counted);
     observe(&mut engine, EventType::Deleted, 7, job("two", "Completed", 7));
     assert!(lines(&metrics, COMPLETED).is_empty(), "what is gone is forgotten");
+}
+
+/// A flow whose only job has completed.
+fn flow(phase: &str, revision: u64) -> bytes::Bytes {
+    let completed = json!([{ "name": "f-x", "state": "Completed" }]);
+    let flow = json!({
+        "metadata": { "namespace": "n", "name": "f", "uid": "f1", "resourceVersion": revision.to_string() },
+        "spec": { "flows": [{ "name": "x" }] },
+        "status": { "state": { "phase": phase }, "jobStatusList": completed, "completedJobs": ["f-x"] },
+    });
+    flow.to_string().into()
+}
+
+#[test]
+fn volcano_6_and_7_a_success_that_could_not_be_stored_is_neither_believed_nor_counted() {
+    const SUCCEEDED: &str = "volcano_jobflow_succeed_phase_count";
+    let metrics = Arc::<Metrics>::default();
+    let mut engine = Engine::new(vec![Box::new(JobFlowController)]).counting_in(metrics.clone(), "test");
+    let listed = Listed { revision: 1, items: vec![flow("Running", 1)] };
+    engine.listed(Kind::JobFlow, &listed, now()).unwrap();
+    for kind in JobFlowController.watches() {
+        engine.listed(*kind, &Listed { revision: 1, items: Vec::new() }, now()).unwrap();
+    }
+    let mut decided = Vec::new();
+    for minutes in 0..3 {
+        let at = now().after(Duration::from_secs(60 * minutes));
+        let work = engine.next(at).expect("the success is to be stored");
+        decided.push(work.plan.to_string());
+        let error = ClientError::Unknown("no answer".to_owned());
+        let failure = Failure { step: String::new(), refusal_reason: "FailedUpdate", error };
+        let applied = Applied { expectations: Vec::new(), writes: 1, failure: Some(failure) };
+        engine.finished(work, Outcome::Applied(applied), at);
+        assert!(lines(&metrics, SUCCEEDED).is_empty(), "nothing has been stored");
+    }
+    assert!(decided.iter().all(|plan| plan == &decided[0] && plan.contains("Succeed")), "{decided:?}");
+    let (event_type, revision) = (EventType::Modified, 2);
+    for _ in 0..2 {
+        let event = Event { event_type, revision, object: flow("Succeed", revision) };
+        engine.observed(Kind::JobFlow, &event, now());
+        let counted = [r#"volcano_jobflow_succeed_phase_count{jobflow_namespace="n"} 1"#];
+        assert_eq!(lines(&metrics, SUCCEEDED), counted);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod defaults;
+mod fields;
 mod jobs;
 mod places;
 mod recorded;

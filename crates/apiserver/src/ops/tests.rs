@@ -7,6 +7,7 @@ mod events;
 mod hostile;
 mod policies;
 mod services;
+mod volcano;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

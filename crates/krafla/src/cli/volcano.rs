@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_is_said() {
+    fn volcano_42_what_has_no_effect_is_said() {
         check(
             "krafla controller-manager --max-requeue-num 15 --feature-gates=WorkLoadSupport=true --log_dir /var/log \
              --alsologtostderr --worker_threads=3 --kubeconfig a_b",

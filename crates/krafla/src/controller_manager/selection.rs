@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn leaving_out_means_all_others() {
+    fn volcano_48_leaving_out_means_all_others() {
         check(
             "*, -job-controller,-sharding-controller",
             expect![
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_meant_is_refused() {
+    fn volcano_48_what_can_not_be_meant_is_refused() {
         check(
             "*,job-controler",
             expect![[

@@ -19,6 +19,7 @@ mod files;
 mod kubectl;
 mod kubernetes;
 mod metrics;
+mod mistakes;
 mod run;
 mod simulate;
 mod support;

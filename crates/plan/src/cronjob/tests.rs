@@ -1,5 +1,7 @@
 //! Decision tables: a CronJob and its jobs in a few words, and the plan that follows.
 
+mod upstream;
+
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
@@ -167,7 +169,7 @@ fn a_job_carries_its_owner_its_due_time_and_the_template() {
 }
 
 #[test]
-fn a_job_that_was_made_is_put_on_record_and_none_is_made_twice() {
+fn volcano_34_and_36_a_job_that_was_made_is_put_on_record_and_none_is_made_twice() {
     check(
         5,
         "cron\n job c-29028125 Pending due=5",
@@ -283,7 +285,7 @@ fn only_the_latest_of_several_missed_runs_is_started() {
 }
 
 #[test]
-fn a_run_that_missed_its_deadline_is_left_out_and_said_so() {
+fn volcano_43_a_run_that_missed_its_deadline_is_left_out_and_said_so() {
     check(
         7,
         "cron deadline=180",

@@ -4,6 +4,7 @@ mod fixture;
 mod laws;
 mod life;
 mod ready;
+mod upstream;
 mod volcano;
 
 use expect_test::Expect;
