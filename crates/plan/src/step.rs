@@ -19,6 +19,9 @@ pub struct Plan {
     pub status_may_wait: bool,
     /// The writes, in order. The first that fails ends the plan; the next plan starts from what is then true.
     pub steps: Vec<Step>,
+    /// Whether the objects that it creates are all alike. A server that refuses one of them would refuse the others too, so
+    /// it is asked for few at first, and for no more once it has refused one.
+    pub creates_alike: bool,
     /// When to look again even if nothing changes.
     pub wake_at: Option<Time>,
     /// Questions to pods that this decision hangs on. Those without a good answer are asked, and the answer leads to

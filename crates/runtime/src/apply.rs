@@ -47,7 +47,8 @@ pub struct Premise {
 }
 
 /// Makes the writes of a plan: the status first, then the steps in order. Neighbouring steps of one sort and kind do not
-/// depend on each other and are made side by side. The first failure ends the plan after its group.
+/// depend on each other and are made side by side, in one wave or in several that grow ([`waves`]). The first failure ends
+/// the plan after its wave.
 ///
 /// A plan with a premise is carried out if the server says that it holds.
 pub async fn apply(client: &dyn Client, premise: Option<&Premise>, plan: &Plan) -> Applied {
@@ -63,13 +64,27 @@ pub async fn apply(client: &dyn Client, premise: Option<&Premise>, plan: &Plan) 
     if let [Expectation::Gone { .. }] = applied.expectations.as_slice() {
         return applied;
     }
-    for group in plan.steps.chunk_by(may_run_beside) {
+    for wave in plan.steps.chunk_by(may_run_beside).flat_map(|group| waves(plan, group)) {
         if applied.failure.is_some() {
             break;
         }
-        make(client, group, &mut applied).await;
+        make(client, wave, &mut applied).await;
     }
     applied
+}
+
+/// The parts of a group that are made one after the other: all at once, or, of things that are created and are all alike, one at
+/// first and then twice as many each time. So a server that takes them is soon asked for as many at once as may be, and one that
+/// refuses them is asked for little more than twice as many as it takes.
+fn waves<'a>(plan: &Plan, group: &'a [Step]) -> impl Iterator<Item = &'a [Step]> + use<'a> {
+    let starts_slowly = plan.creates_alike && group.iter().all(Step::creates);
+    let mut n_next = if starts_slowly { 1 } else { group.len() };
+    let mut rest = group;
+    std::iter::from_fn(move || {
+        let (wave, later) = rest.split_at_checked(n_next.min(rest.len()))?;
+        (rest, n_next) = (later, n_next.saturating_mul(2));
+        (!wave.is_empty()).then_some(wave)
+    })
 }
 
 /// Makes writes that do not depend on each other.

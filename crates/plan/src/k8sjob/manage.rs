@@ -35,12 +35,6 @@ impl<'a> Change<'a> {
     pub(super) fn stop(pods: &'a [JobPod<'a>]) -> Change<'a> {
         Change { delete: pods.iter().filter(|pod| pod.is_active()).collect(), ..Change::default() }
     }
-
-    /// The same with one new pod at most: a server that has refused one would refuse the others as well, since all are alike.
-    pub(super) fn one_by_one(mut self) -> Change<'a> {
-        self.create.truncate(1);
-        self
-    }
 }
 
 /// What should be done. Pods are removed or created, never both: what is removed may make room for other indexes.

@@ -130,10 +130,9 @@ pub fn plan(managed: &Managed, snapshot: &Snapshot<'_>) -> Plan {
     let change = match &decided {
         Some(_) => Change::stop(&pods),
         None if job.meta.is_deleting() => Change::default(),
-        None if snapshot.was_refused => manage::change(&job, &pods, &tally).one_by_one(),
         None => manage::change(&job, &pods, &tally),
     };
-    let mut plan = Plan { wake_at: change.wake_at, ..Plan::nothing() };
+    let mut plan = Plan { wake_at: change.wake_at, creates_alike: true, ..Plan::nothing() };
     let retained = tally.retained.clone();
     let tally = tally.after(&change, !snapshot.was_refused);
     let outcome = decided.or_else(|| outcome::completions_reached(&job, &tally));

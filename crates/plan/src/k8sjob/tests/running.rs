@@ -381,7 +381,7 @@ fn no_pod_is_made_twice() {
 
 #[test]
 fn pods_that_the_server_refuses_are_not_active() {
-    // They are tried again one by one, and what the status said before that is taken back.
+    // They are tried again, and what the status said before that is taken back.
     check(
         "job parallelism=3 completions=3
          status active=3 started=5
@@ -389,6 +389,7 @@ fn pods_that_the_server_refuses_are_not_active() {
          pod a Running",
         &expect![[r#"
             status when convenient {"active":1}
+            create a-?
             create a-?
         "#]],
     );
