@@ -75,12 +75,23 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     history::remove(&cron_job, &jobs, &mut plan);
     if !cron_job.meta.is_deleting() && cron_job.spec.suspend != Some(true) {
         match Timetable::new(&cron_job.spec.schedule, cron_job.spec.time_zone.as_deref()) {
-            Ok(timetable) => run::make(&cron_job, &timetable, &status, &jobs, snapshot.objects, &mut plan),
+            Ok(timetable) => {
+                plan.notes.extend(zone_in_schedule(&cron_job));
+                run::make(&cron_job, &timetable, &status, &jobs, snapshot.objects, &mut plan);
+            }
             Err(why) => plan.notes.push(no_timetable(&cron_job, &why)),
         }
     }
     status::write(&cron_job, &status, &mut plan);
     plan
+}
+
+/// A schedule that was stored with its zone inside is kept, though it should not be so.
+fn zone_in_schedule(cron_job: &CronJob<'_>) -> Option<Note> {
+    let schedule = &cron_job.spec.schedule;
+    let message = format!("the schedule {schedule:?} names a time zone; move it to spec.timeZone");
+    let note = Note { severity: Severity::Warning, reason: "UnsupportedSchedule", message };
+    schedule.contains("TZ").then_some(note)
 }
 
 fn no_timetable(cron_job: &CronJob<'_>, why: &Problem) -> Note {

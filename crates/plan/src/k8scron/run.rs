@@ -42,7 +42,10 @@ pub(super) fn make(
         let message = format!("Missed scheduled time to start a job: {}", timetable.on_the_wall(run));
         return warn("MissSchedule", message, plan);
     }
-    if due.n_missed > MISSED_MAX && allowed.is_none() {
+    // What was due before the deadline began is forgiven.
+    let forgiven = allowed.map_or(Duration::ZERO, |allowed| now.since(earliest).saturating_sub(allowed));
+    let counted = timetable.due(earliest.after(forgiven), now);
+    if counted.is_some_and(|counted| counted.n_missed > MISSED_MAX) {
         let message =
             "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
         warn("TooManyMissedTimes", message.to_owned(), plan);

@@ -266,6 +266,33 @@ fn very_many_missed_runs_are_worth_a_warning_and_one_job() {
 }
 
 #[test]
+fn runs_from_before_the_deadline_are_forgiven() {
+    let status = json!({ "lastScheduleTime": "2026-06-01T10:00:00Z" });
+    let warned = |deadline: u32| {
+        let plan = plan(&json!({ "startingDeadlineSeconds": deadline }), &status, &[], &[]);
+        plan.notes.iter().any(|note| note.reason == "TooManyMissedTimes")
+    };
+    let hour = 60 * 60;
+    assert!(!warned(99 * hour), "a hundred runs at most");
+    assert!(warned(102 * hour));
+}
+
+#[test]
+fn a_zone_inside_a_schedule_is_kept_and_warned_of() {
+    check(
+        &json!({ "schedule": "TZ=Asia/Tokyo 0 18 * * *" }),
+        &json!({}),
+        &[],
+        &expect![[r#"
+            create job c-29726460
+            wake at 2026-07-10T09:00:00Z
+            note Warning UnsupportedSchedule: the schedule "TZ=Asia/Tokyo 0 18 * * *" names a time zone; move it to spec.timeZone
+            note Normal SuccessfulCreate: Created job c-29726460
+        "#]],
+    );
+}
+
+#[test]
 fn finished_jobs_beyond_the_limits_go_oldest_first() {
     let jobs = [
         job("c-1", 1, Some("Complete")),

@@ -104,3 +104,29 @@ fn jobs_without_a_start_go_last_and_the_older_name_first() {
         .collect();
     assert_eq!(deleted, ["delete job c-1", "delete job c-2", "delete job c-3"]);
 }
+
+#[test]
+fn a_success_is_on_record_however_few_jobs_are_kept() {
+    let status = json!({ "lastScheduleTime": "2026-07-09T10:00:00Z", "active": listed(&["c-1"]) });
+    let jobs = [job("c-1", 10, Some("Complete"))];
+    for (limit, n_deleted) in [(json!(0), 1), (json!(10), 0), (Value::Null, 0)] {
+        let plan = plan(&json!({ "successfulJobsHistoryLimit": limit }), &status, &jobs, &[]);
+        let Some(Step::Patch { patch, .. }) = &plan.status else { panic!("no status: {plan}") };
+        assert_eq!(patch["status"]["lastSuccessfulTime"], "2026-07-09T10:00:07Z", "{limit}");
+        let deletes = plan.steps.iter().filter(|step| matches!(step, Step::Delete { .. }));
+        assert_eq!(deletes.count(), n_deleted, "{limit}");
+    }
+}
+
+#[test]
+fn a_schedule_by_distance_goes_on_from_its_last_run_after_a_week() {
+    let status = json!({ "lastScheduleTime": "2026-07-02T09:30:00Z" });
+    let plan = plan(&json!({ "schedule": "@every 1h" }), &status, &[], &[]);
+    expect![[r#"
+        create job c-29726490
+        wake at 2026-07-09T10:30:00Z
+        note Warning TooManyMissedTimes: too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew
+        note Normal SuccessfulCreate: Created job c-29726490
+    "#]]
+    .assert_eq(&plan.to_string());
+}
