@@ -173,6 +173,10 @@ fn end(job: &Job<'_>, outcome: &Outcome, nothing_to_count: bool, status: &mut Jo
         return;
     }
     condition::set(status, (ended, true), why, job.now);
+    // A Job may end while it is suspended and has no start. The server takes no such end, unless there was nothing to do.
+    if job.completions() != Some(0) {
+        status.start_time.get_or_insert(job.now.whole_seconds());
+    }
     if !outcome.is_success {
         let reason = failure_reason(&outcome.reason);
         return plan.notes.push(Note {

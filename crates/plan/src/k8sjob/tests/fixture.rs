@@ -117,7 +117,7 @@ impl World {
         &job["status"]
     }
 
-    /// Carries out a write as a server would.
+    /// Carries out a write as a server would, which takes no status that contradicts itself or what was reported before.
     fn apply(&mut self, step: &Step) {
         match step {
             Step::Create { object, .. } => {
@@ -128,10 +128,15 @@ impl World {
                 pod["metadata"]["creationTimestamp"] = json!(now());
                 self.objects.push((Kind::Pod, pod));
             }
-            Step::Patch { uid, patch, .. } => {
+            Step::Patch { uid, patch, of_status, .. } => {
                 let (_, object) =
                     self.objects.iter_mut().find(|(_, object)| object["metadata"]["uid"] == *uid.0).unwrap();
+                let before = object.clone();
                 merge(object, patch);
+                if *of_status {
+                    let wrong = krafla_admission::batch::validate_job_status(object, &before);
+                    assert!(wrong.is_empty(), "{wrong:?}\n{before}\n{patch}");
+                }
             }
             Step::Delete { uid, .. } => {
                 let (_, object) =

@@ -7,5 +7,6 @@ mod ending;
 mod fixture;
 mod indexed;
 mod release;
+mod reports;
 mod running;
 mod upstream;
