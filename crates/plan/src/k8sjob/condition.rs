@@ -46,3 +46,36 @@ pub(super) fn set(
         None => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_comes_once_and_changes_in_place() {
+        let mut status = JobStatus::default();
+        let mut say = |name: &str, holds: bool, reason: &str, second: i64| {
+            let changed = set(&mut status, (name, holds), (reason, ""), Time::from_seconds(second));
+            let said = |it: &JobCondition| {
+                let since = it.last_transition_time.map_or(0, |at| at.0.as_second());
+                assert_eq!(it.last_probe_time, it.last_transition_time);
+                format!("{}={} {} since {since}", it.condition_type, it.status, it.reason)
+            };
+            (changed, status.conditions.iter().map(said).collect::<Vec<_>>().join(", "))
+        };
+        let held = "Suspended=True JobSuspended since 2".to_owned();
+        assert_eq!(say(SUSPENDED, false, "JobResumed", 1), (false, String::new()), "it never held");
+        assert_eq!(say(SUSPENDED, true, "JobSuspended", 2), (true, held.clone()));
+        assert_eq!(say(SUSPENDED, true, "JobSuspended", 3), (false, held), "that is known");
+        let ended = "Suspended=False JobResumed since 4".to_owned();
+        assert_eq!(say(SUSPENDED, false, "JobResumed", 4), (true, ended.clone()));
+        assert_eq!(
+            say(FAILURE_TARGET, true, "A", 5),
+            (true, format!("{ended}, FailureTarget=True A since 5"))
+        );
+        assert_eq!(
+            say(FAILURE_TARGET, true, "B", 6),
+            (true, format!("{ended}, FailureTarget=True B since 6"))
+        );
+    }
+}

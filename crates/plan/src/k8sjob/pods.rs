@@ -116,7 +116,7 @@ fn patch(pod: &Object, metadata: serde_json::Value) -> Step {
 }
 
 impl<'a> JobPod<'a> {
-    fn observe(job: &Job<'_>, object: &'a Arc<Object>) -> Option<JobPod<'a>> {
+    pub(super) fn observe(job: &Job<'_>, object: &'a Arc<Object>) -> Option<JobPod<'a>> {
         let (meta, pod) = (&object.meta, object.as_pod()?);
         let state = match pod.status.phase {
             PodPhase::Succeeded => State::Succeeded,

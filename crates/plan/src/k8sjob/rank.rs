@@ -42,3 +42,85 @@ fn restarts(pod: &JobPod<'_>) -> [i32; 2] {
         .collect();
     [most(&pod.pod.status.container_statuses), most(&sidecars)]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use krafla_api::batch::{JobSpec, JobStatus};
+    use krafla_api::{Kind, Time};
+    use serde_json::{Value, json};
+
+    use super::super::Job;
+    use super::*;
+    use crate::Object;
+
+    /// Which of two pods goes first. Each is one that runs on a node and is ready, with other values in some places.
+    fn first(one: &[(&str, Value)], other: &[(&str, Value)]) -> &'static str {
+        let object = |name: &str, changes: &[(&str, Value)]| {
+            let ready =
+                json!({ "type": "Ready", "status": "True", "lastTransitionTime": "2027-01-15T08:00:20Z" });
+            let mut pod = json!({
+                "metadata": { "name": name, "uid": name, "creationTimestamp": "2027-01-15T08:00:10Z" },
+                "spec": { "nodeName": "n", "initContainers": [{ "name": "side", "restartPolicy": "Always" }] },
+                "status": {
+                    "phase": "Running", "conditions": [ready],
+                    "containerStatuses": [{ "name": "c", "restartCount": 1 }, { "name": "d", "restartCount": 0 }],
+                    "initContainerStatuses": [{ "name": "side", "restartCount": 1 }, { "name": "setup", "restartCount": 9 }],
+                },
+            });
+            for (place, value) in changes {
+                *pod.pointer_mut(place).unwrap() = value.clone();
+            }
+            Arc::new(Object::decode(Kind::Pod, pod.to_string().as_bytes()))
+        };
+        let (one, other) = (object("one", one), object("other", other));
+        let (spec, status) = (JobSpec::default(), JobStatus::default());
+        let job = Job { meta: &one.meta, spec: &spec, status: &status, now: Time::from_seconds(0) };
+        let [a, b] = [&one, &other].map(|pod| JobPod::observe(&job, pod).unwrap());
+        assert_eq!(compare(&a, &b), compare(&b, &a).reverse());
+        match compare(&a, &b) {
+            Ordering::Less => "one",
+            Ordering::Equal => "neither",
+            Ordering::Greater => "other",
+        }
+    }
+
+    #[test]
+    fn the_pod_of_which_less_is_lost_goes_first() {
+        const NODE: &str = "/spec/nodeName";
+        const PHASE: &str = "/status/phase";
+        const READY: &str = "/status/conditions/0/status";
+        const READY_AT: &str = "/status/conditions/0/lastTransitionTime";
+        const RESTARTS: &str = "/status/containerStatuses/1/restartCount";
+        const SIDECAR: &str = "/status/initContainerStatuses/0/restartCount";
+        const SETUP: &str = "/status/initContainerStatuses/1/restartCount";
+        const CREATED: &str = "/metadata/creationTimestamp";
+        let (later, earlier) = (json!("2027-01-15T08:00:50Z"), json!("2027-01-15T08:00:05Z"));
+        // Each row is stronger than those after it: the other pod has all that would speak against it there.
+        let rows: [(&str, Value, (&str, Value)); 8] = [
+            (NODE, json!(""), (PHASE, json!("Pending"))),
+            (PHASE, json!("Pending"), (PHASE, json!("Unknown"))),
+            (PHASE, json!("Unknown"), (READY, json!("False"))),
+            (READY, json!("False"), (READY_AT, later.clone())),
+            (READY_AT, later.clone(), (RESTARTS, json!(7))),
+            (RESTARTS, json!(2), (SIDECAR, json!(7))),
+            (SIDECAR, json!(2), (CREATED, later.clone())),
+            (CREATED, later, (CREATED, earlier)),
+        ];
+        for (place, value, other) in &rows {
+            assert_eq!(
+                first(&[(*place, value.clone())], std::slice::from_ref(other)),
+                "one",
+                "{place} {value}"
+            );
+        }
+        assert_eq!(first(&[(READY_AT, json!(null))], &[]), "one", "nobody knows since when it is ready");
+        assert_eq!(first(&[(CREATED, json!(null))], &[]), "one", "nobody knows since when it is there");
+        assert_eq!(
+            first(&[(SETUP, json!(0))], &[]),
+            "one",
+            "what ran before it does not count: the name decides"
+        );
+    }
+}

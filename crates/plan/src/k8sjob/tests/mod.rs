@@ -6,6 +6,7 @@ mod counting;
 mod ending;
 mod fixture;
 mod indexed;
+mod limits;
 mod release;
 mod reports;
 mod running;
