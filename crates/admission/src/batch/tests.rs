@@ -1,5 +1,9 @@
 //! What is wrong with Jobs and CronJobs, one change at a time: a path, a value, and what is said about it.
 
+mod changes;
+mod reports;
+mod specs;
+
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 

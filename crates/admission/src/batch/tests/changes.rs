@@ -1,0 +1,201 @@
+//! What of a Job may change, field by field.
+
+use super::specs::told;
+use super::*;
+
+/// Values at places of a Job.
+type Fields<'a> = &'a [(&'a str, Value)];
+
+/// What is said about changes of a Job, a row for each: how it was, and what of it changes.
+fn table(rows: &[(&str, Fields<'_>, Fields<'_>)]) -> String {
+    let row = |(name, old, changes): &(&str, Fields<'_>, Fields<'_>)| {
+        let old = with(job(), old);
+        let findings = validate_job_update(&with(old.clone(), changes), &old);
+        // What is quoted is long, and shown elsewhere.
+        let said = told(name, &findings);
+        let (path, rest) = said.split_once(": Invalid value: ").unwrap_or((said.trim_end(), ""));
+        match rest.rsplit_once(": ") {
+            Some((_, rule)) => format!("{path}: {rule}"),
+            None => format!("{path}\n"),
+        }
+    };
+    rows.iter().map(row).collect()
+}
+
+#[test]
+fn some_fields_change_and_others_stay() {
+    let indexed = [
+        ("spec.completionMode", json!("Indexed")),
+        ("spec.completions", json!(3)),
+        ("spec.backoffLimitPerIndex", json!(1)),
+    ];
+    let finished = [("status", json!({ "conditions": conditions(&["SuccessCriteriaMet", "Complete"]) }))];
+    let managed = [("spec.managedBy", json!("acme.io/jobs"))];
+    let rules =
+        json!({ "rules": [{ "action": "Ignore", "onExitCodes": { "operator": "In", "values": [7] } }] });
+    let policed = [("spec.podFailurePolicy", rules.clone()), ("spec.podReplacementPolicy", json!("Failed"))];
+    let lucky =
+        [&indexed[..], &[("spec.successPolicy", json!({ "rules": [{ "succeededCount": 1 }] }))]].concat();
+    expect![[r#"
+        parallelism: fine
+        activeDeadlineSeconds: fine
+        backoffLimit: fine
+        suspend: fine
+        podReplacementPolicy: fine
+        ttlSecondsAfterFinished of a Job that has ended: fine
+        maxFailedIndexes: fine
+        completions: spec.completions: field is immutable
+        completionMode: spec.completionMode: field is immutable
+        selector: spec.selector: field is immutable
+        backoffLimitPerIndex: spec.backoffLimitPerIndex: field is immutable
+        backoffLimitPerIndex goes: spec.backoffLimitPerIndex: field is immutable
+        podFailurePolicy comes: spec.podFailurePolicy: field is immutable
+        podFailurePolicy goes: spec.podFailurePolicy: field is immutable
+        successPolicy comes: spec.successPolicy: field is immutable
+        successPolicy changes: spec.successPolicy: field is immutable
+        successPolicy goes: spec.successPolicy: field is immutable
+        managedBy comes: spec.managedBy: field is immutable
+        managedBy changes: spec.managedBy: field is immutable
+        managedBy goes: spec.managedBy: field is immutable
+    "#]]
+    .assert_eq(&table(&[
+        ("parallelism", &[], &[("spec.parallelism", json!(0))]),
+        ("activeDeadlineSeconds", &[], &[("spec.activeDeadlineSeconds", json!(5))]),
+        ("backoffLimit", &[], &[("spec.backoffLimit", json!(0))]),
+        ("suspend", &[], &[("spec.suspend", json!(true))]),
+        ("podReplacementPolicy", &[], &[("spec.podReplacementPolicy", json!("Failed"))]),
+        (
+            "ttlSecondsAfterFinished of a Job that has ended",
+            &finished,
+            &[("spec.ttlSecondsAfterFinished", json!(5))],
+        ),
+        ("maxFailedIndexes", &indexed, &[("spec.maxFailedIndexes", json!(2))]),
+        ("completions", &[], &[("spec.completions", json!(2)), ("spec.parallelism", json!(2))]),
+        ("completionMode", &indexed[..2], &[("spec.completionMode", json!("NonIndexed"))]),
+        ("selector", &[], &[("spec.selector.matchLabels.job-name", json!("j"))]),
+        ("backoffLimitPerIndex", &indexed, &[("spec.backoffLimitPerIndex", json!(2))]),
+        ("backoffLimitPerIndex goes", &indexed, &[("spec.backoffLimitPerIndex", Value::Null)]),
+        ("podFailurePolicy comes", &policed[1..], &policed[..1]),
+        ("podFailurePolicy goes", &policed, &[("spec.podFailurePolicy", Value::Null)]),
+        ("successPolicy comes", &indexed, &lucky[3..]),
+        (
+            "successPolicy changes",
+            &lucky,
+            &[("spec.successPolicy", json!({ "rules": [{ "succeededCount": 2 }] }))],
+        ),
+        ("successPolicy goes", &lucky, &[("spec.successPolicy", Value::Null)]),
+        ("managedBy comes", &[], &managed),
+        ("managedBy changes", &managed, &[("spec.managedBy", json!("kubernetes.io/job-controller"))]),
+        ("managedBy goes", &managed, &[("spec.managedBy", Value::Null)]),
+    ]));
+}
+
+#[test]
+fn an_elastic_job_grows_and_shrinks_as_a_whole() {
+    let of = |completions: i64, parallelism: i64| {
+        [
+            ("spec.completionMode", json!("Indexed")),
+            ("spec.completions", json!(completions)),
+            ("spec.parallelism", json!(parallelism)),
+        ]
+    };
+    expect![[r#"
+        both grow: fine
+        both shrink: fine
+        to nothing: fine
+        they were not alike before: fine
+        parallelism alone: fine
+        completions alone: spec.completions: can only be modified in tandem with spec.parallelism
+        both, and not alike: spec.completions: can only be modified in tandem with spec.parallelism
+    "#]]
+    .assert_eq(&table(&[
+        ("both grow", &of(2, 2), &of(4, 4)),
+        ("both shrink", &of(4, 4), &of(2, 2)),
+        ("to nothing", &of(4, 4), &of(0, 0)),
+        ("they were not alike before", &of(4, 2), &of(3, 3)),
+        ("parallelism alone", &of(4, 4), &of(4, 1)),
+        ("completions alone", &of(4, 4), &of(5, 4)),
+        ("both, and not alike", &of(4, 4), &of(5, 6)),
+    ]));
+}
+
+#[test]
+fn the_template_changes_only_where_pods_run_and_while_none_does() {
+    let suspended = |status: Value| [("spec.suspend", json!(true)), ("status", status)];
+    let told = conditions(&["Suspended"]);
+    let (idle, new) = (suspended(json!({ "conditions": told })), suspended(json!({})));
+    let elsewhere = [("spec.template.spec.nodeSelector", json!({ "disk": "ssd" }))];
+    let resources = |name: &str| {
+        let container = json!({
+            "name": name, "image": "i", "imagePullPolicy": "Always", "terminationMessagePolicy": "File",
+            "resources": { "requests": { "cpu": "2" } },
+        });
+        container
+    };
+    let containers = |list: Value| [("spec.template.spec.containers", list)];
+    let node_affinity = json!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "k", "operator": "Exists" }] }],
+    } } });
+    let pod_affinity = json!({ "podAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [
+        { "topologyKey": "k", "labelSelector": { "matchLabels": { "a": "b" } } },
+    ] } });
+    let labels = ("spec.template.metadata.labels.team", json!("blue"));
+    let with_pod_affinity = [&idle[..], &[("spec.template.spec.affinity", pod_affinity)]].concat();
+    let with_node_affinity = [&idle[..], &[("spec.template.spec.affinity", node_affinity.clone())]].concat();
+    expect![[r#"
+        nodeSelector: fine
+        nodeSelector of one that never started: fine
+        nodeSelector, and it goes on at once: fine
+        tolerations: fine
+        schedulingGates: fine
+        node affinity: fine
+        labels: fine
+        annotations: fine
+        resources: fine
+        node affinity goes: fine
+        pod affinity goes: spec.template.spec: field is immutable
+        image: spec.template.spec: field is immutable
+        a container of another name: spec.template.spec: field is immutable
+        one container more: spec.template.spec: field is immutable
+        while it runs: spec.template: field is immutable
+        while some of it still runs: spec.template: field is immutable
+        while it is about to be told: spec.template: field is immutable
+        while it goes on: spec.template: field is immutable
+    "#]]
+    .assert_eq(&table(&[
+        ("nodeSelector", &idle, &elsewhere),
+        ("nodeSelector of one that never started", &new, &elsewhere),
+        (
+            "nodeSelector, and it goes on at once",
+            &idle,
+            &[elsewhere[0].clone(), ("spec.suspend", json!(false))],
+        ),
+        (
+            "tolerations",
+            &idle,
+            &[("spec.template.spec.tolerations", json!([{ "key": "k", "operator": "Exists" }]))],
+        ),
+        (
+            "schedulingGates",
+            &idle,
+            &[("spec.template.spec.schedulingGates", json!([{ "name": "a.io/gate" }]))],
+        ),
+        ("node affinity", &idle, &[("spec.template.spec.affinity", node_affinity)]),
+        ("labels", &idle, std::slice::from_ref(&labels)),
+        ("annotations", &idle, &[("spec.template.metadata.annotations", json!({ "a": "b" }))]),
+        ("resources", &idle, &containers(json!([resources("c")]))),
+        ("node affinity goes", &with_node_affinity, &[("spec.template.spec.affinity", Value::Null)]),
+        ("pod affinity goes", &with_pod_affinity, &[("spec.template.spec.affinity", Value::Null)]),
+        ("image", &idle, &containers(json!([with(resources("c"), &[("image", json!("other"))])]))),
+        ("a container of another name", &idle, &containers(json!([resources("d")]))),
+        ("one container more", &idle, &containers(json!([resources("c"), resources("d")]))),
+        ("while it runs", &[], &elsewhere),
+        ("while some of it still runs", &suspended(json!({ "conditions": told, "active": 1 })), &elsewhere),
+        (
+            "while it is about to be told",
+            &suspended(json!({ "startTime": "2026-01-01T00:00:00Z" })),
+            &elsewhere,
+        ),
+        ("while it goes on", &[("status", json!({ "conditions": told }))], &elsewhere),
+    ]));
+}
