@@ -75,6 +75,7 @@ impl Rules for CronJob {
         default_to(spec, "failedJobsHistoryLimit", 1);
         let template = object::fields(spec.entry("jobTemplate").or_insert(Value::Null));
         let job = object::fields(template.entry("spec").or_insert(Value::Null));
+        default_failure_policy(job);
         default_template(object::fields(job.entry("template").or_insert(Value::Null)));
     }
 
@@ -106,9 +107,7 @@ fn default_job_spec(spec: &mut Map<String, Value>) {
         "podReplacementPolicy",
         if has_failure_policy { "Failed" } else { "TerminatingOrFailed" },
     );
-    if let Some(rules) = spec.get_mut("podFailurePolicy").and_then(|policy| policy.get_mut("rules")) {
-        default_failure_rules(rules);
-    }
+    default_failure_policy(spec);
     default_template(object::fields(spec.entry("template").or_insert(Value::Null)));
 }
 
@@ -125,7 +124,10 @@ fn is_empty(map: &Value) -> bool {
     map.as_object().is_none_or(Map::is_empty)
 }
 
-fn default_failure_rules(rules: &mut Value) {
+/// A condition that a rule names without a status is meant to hold.
+fn default_failure_policy(job_spec: &mut Map<String, Value>) {
+    let policy = job_spec.get_mut("podFailurePolicy");
+    let Some(rules) = policy.and_then(|policy| policy.get_mut("rules")) else { return };
     // An empty list does not outlast upstream's storage.
     if rules.as_array().is_some_and(Vec::is_empty) {
         *rules = Value::Null;

@@ -5,6 +5,7 @@ mod autoscalers;
 mod definitions;
 mod events;
 mod hostile;
+mod jobs;
 mod policies;
 mod services;
 mod volcano;
