@@ -173,27 +173,39 @@ impl Engine {
     fn concern(&mut self, change: &Change, now: Time) {
         self.measure(change);
         let object = &change.object;
-        for index in self.watchers.get(&object.kind).into_iter().flatten() {
-            let Some(controller) = self.controllers.get(*index) else { continue };
-            for key in controller.keys(object, self.cache.objects()) {
-                let root = Root { controller: *index, kind: controller.root(), key };
-                if change.is_gone && controller.root() == object.kind {
-                    self.bereaved.remove(&root);
-                    self.looked_at.remove(&root);
-                    self.refused.remove(&root);
-                    self.counters.forget(&root);
-                    self.rests.forget(&root);
-                    self.last_notes.remove(&root);
-                    self.barrier.drop_root(&root);
-                    self.inquiries.forget(&root);
-                }
-                self.queue.push(root);
+        for root in self.concerned(change) {
+            if change.is_gone && root.kind == object.kind {
+                self.bereaved.remove(&root);
+                self.looked_at.remove(&root);
+                self.refused.remove(&root);
+                self.counters.forget(&root);
+                self.rests.forget(&root);
+                self.last_notes.remove(&root);
+                self.barrier.drop_root(&root);
+                self.inquiries.forget(&root);
             }
+            self.queue.push(root);
         }
         if change.is_gone {
             self.departed.remove(&object.meta.uid);
             self.remember_departed(object, now);
         }
+    }
+
+    /// Whom a change concerns: those who look at the object as it is, and where it has changed hands those who had it before.
+    fn concerned(&self, change: &Change) -> Vec<Root> {
+        let object = &change.object;
+        let lost = change.before.as_ref().filter(|before| before.meta.owners != object.meta.owners);
+        let mut roots = Vec::new();
+        for index in self.watchers.get(&object.kind).into_iter().flatten() {
+            let Some(controller) = self.controllers.get(*index) else { continue };
+            for object in lost.into_iter().chain([object]) {
+                let keys = controller.keys(object, self.cache.objects());
+                let root = |key| Root { controller: *index, kind: controller.root(), key };
+                roots.extend(keys.into_iter().map(root));
+            }
+        }
+        roots
     }
 
     /// Lets those who look at a kind count what happened to an object of it.
