@@ -95,6 +95,12 @@ fn the_wait_follows_from_the_failures_since_the_last_success() {
 }
 
 #[test]
+fn a_job_that_is_made_anew_does_not_wait_for_its_namesake() {
+    let job = "job new parallelism=1 completions=1\npod old Failed ended=1 owner=before";
+    assert_eq!(decided(job), "a");
+}
+
+#[test]
 fn a_failure_that_a_rule_ignores_delays_the_next_pod_all_the_same() {
     let job = "job parallelism=1 completions=1\nrule Ignore exit=7\npod a Failed exit=7 ended=3";
     assert_eq!(decided(job), "in 7 s");

@@ -10,4 +10,5 @@ mod limits;
 mod release;
 mod reports;
 mod running;
+mod said;
 mod upstream;
