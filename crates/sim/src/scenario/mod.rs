@@ -136,6 +136,7 @@ pub static ALL: &[&Scenario] = &[
     &batch::plain::SCENARIO,
     &batch::parallel::SCENARIO,
     &batch::indexed::SCENARIO,
+    &batch::elastic::SCENARIO,
     &batch::failure_policy::SCENARIO,
     &batch::success_policy::SCENARIO,
     &batch::suspended::SCENARIO,

@@ -8,6 +8,7 @@ pub(super) mod cron_missed;
 pub(super) mod cron_replace;
 pub(super) mod deadline;
 pub(super) mod deleted;
+pub(super) mod elastic;
 pub(super) mod expired;
 pub(super) mod failure_policy;
 pub(super) mod indexed;
