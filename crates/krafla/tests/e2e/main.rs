@@ -9,6 +9,7 @@
 
 mod accounts;
 mod batch;
+mod batch_conformance;
 mod changes;
 mod clients;
 mod controller_manager;

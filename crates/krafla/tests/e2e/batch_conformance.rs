@@ -1,0 +1,166 @@
+//! What Kubernetes' own end-to-end tests ask of Jobs (batch/v1), where a real server and real processes show more than a decision
+//! table does.
+
+use std::time::{Duration, Instant};
+
+use crate::support::Up;
+
+/// A Job whose pods run a shell command; `spec` is further lines of its spec.
+fn job(name: &str, spec: &str, script: &str) -> String {
+    format!(
+        r#"
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: {name}}}
+spec:
+{spec}
+  template:
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 1
+      containers: [{{name: main, image: any, command: [sh, -c, '{script}']}}]
+"#
+    )
+}
+
+fn wait_for_condition(up: &Up, name: &str, condition: &str) {
+    let job = format!("job/{name}");
+    up.kubectl_ok(&["wait", &job, &format!("--for=condition={condition}"), "--timeout=60s"]);
+}
+
+/// Waits until something is so.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+    }
+}
+
+/// What the conditions of a Job say, in order.
+fn reasons(up: &Up, name: &str) -> String {
+    up.field(&format!("job/{name}"), "{range .status.conditions[*]}{.type} {.reason},{end}")
+}
+
+#[test]
+fn every_index_runs_although_some_fail() {
+    let up = Up::start();
+    let spec = "  completionMode: Indexed\n  completions: 4\n  parallelism: 4\n  backoffLimitPerIndex: 0";
+    up.apply(&job("mixed", spec, "exit $((JOB_COMPLETION_INDEX % 2))"));
+    wait_for_condition(&up, "mixed", "Failed");
+    assert_eq!(reasons(&up, "mixed"), "FailureTarget FailedIndexes,Failed FailedIndexes,");
+    let counted = "{.status.completedIndexes} {.status.failedIndexes} {.status.succeeded} {.status.failed}";
+    assert_eq!(up.field("job/mixed", counted), "0,2 1,3 2 2");
+    let count = r"{.items[*].metadata.annotations.batch\.kubernetes\.io/job-index-failure-count}";
+    assert_eq!(up.field("pods", count), "0 0 0 0", "nobody was tried again");
+}
+
+#[test]
+fn one_failed_index_more_than_allowed_ends_the_job() {
+    let up = Up::start();
+    let spec = "  completionMode: Indexed\n  completions: 3\n  parallelism: 1\n  backoffLimitPerIndex: 0\n  maxFailedIndexes: 0";
+    up.apply(&job("strict", spec, "exit 1"));
+    wait_for_condition(&up, "strict", "Failed");
+    assert_eq!(
+        reasons(&up, "strict"),
+        "FailureTarget MaxFailedIndexesExceeded,Failed MaxFailedIndexesExceeded,"
+    );
+    assert_eq!(up.field("job/strict", "{.status.failedIndexes} {.status.failed}"), "0 1");
+}
+
+#[test]
+fn a_pod_knows_its_index_by_variable_host_name_label_and_annotation() {
+    let up = Up::start();
+    let spec = "  completionMode: Indexed\n  completions: 2\n  parallelism: 2";
+    up.apply(&job("named", spec, "echo $JOB_COMPLETION_INDEX"));
+    wait_for_condition(&up, "named", "Complete");
+    let label = "batch.kubernetes.io/job-completion-index";
+    for index in ["0", "1"] {
+        let selector = format!("{label}={index}");
+        assert_eq!(up.kubectl_ok(&["logs", "-l", &selector]), format!("{index}\n"));
+        let path = r"jsonpath={.items[*].spec.hostname} {.items[*].metadata.annotations.batch\.kubernetes\.io/job-completion-index}";
+        assert_eq!(
+            up.kubectl_ok(&["get", "pods", "-l", &selector, "-o", path]),
+            format!("named-{index} {index}")
+        );
+    }
+}
+
+#[test]
+fn an_evicted_pod_is_forgiven_where_a_rule_says_so() {
+    let up = Up::start();
+    let rule = "  backoffLimit: 0\n  podFailurePolicy:\n    rules:\n    - action: Ignore\n      onPodConditions: [{type: DisruptionTarget}]";
+    up.apply(&job("spared", rule, "exec sleep 1000"));
+    up.wait_for("job/spared", "{.status.ready}", "1");
+    let pod = up.field("pods", "{.items[0].metadata.name}");
+    let uid = up.field("pods", "{.items[0].metadata.uid}");
+    let eviction = format!(r#"{{"apiVersion":"policy/v1","kind":"Eviction","metadata":{{"name":"{pod}"}}}}"#);
+    let path = format!("/api/v1/namespaces/default/pods/{pod}/eviction");
+    let output = up.kubectl_with_input(&["create", "--raw", &path, "-f", "-"], &eviction);
+    assert!(output.status.success(), "{output:?}");
+    wait_until("it has a successor", || {
+        let uids = up.field("pods", "{.items[*].metadata.uid}");
+        uids.split(' ').any(|other| !other.is_empty() && other != uid)
+    });
+    assert_eq!(up.field("job/spared", "{.status.failed}{.status.conditions}"), "");
+}
+
+#[test]
+fn a_job_that_takes_too_long_fails_and_leaves_nothing_running() {
+    let up = Up::start();
+    up.apply(&job("late", "  activeDeadlineSeconds: 1", "exec sleep 1000"));
+    wait_for_condition(&up, "late", "Failed");
+    assert_eq!(reasons(&up, "late"), "FailureTarget DeadlineExceeded,Failed DeadlineExceeded,");
+    assert_eq!(up.field("job/late", "{.status.active}{.status.ready}{.status.terminating}"), "00");
+}
+
+#[test]
+fn a_pod_without_an_owner_is_taken_in_and_one_that_no_longer_matches_is_let_go() {
+    let up = Up::start();
+    up.apply(&job("parent", "  parallelism: 1", "exec sleep 1000"));
+    up.wait_for("job/parent", "{.status.ready}", "1");
+    let pod = format!("pod/{}", up.field("pods", "{.items[0].metadata.name}"));
+    up.kubectl_ok(&["patch", &pod, "--type=merge", "-p", r#"{"metadata":{"ownerReferences":null}}"#]);
+    up.wait_for(&pod, "{.metadata.ownerReferences[0].name}", "parent");
+    up.kubectl_ok(&["label", &pod, "batch.kubernetes.io/controller-uid-", "controller-uid-"]);
+    wait_until("it is let go", || up.field(&pod, "{.metadata.ownerReferences}").is_empty());
+    let successors = ["get", "pods", "-l", "batch.kubernetes.io/controller-uid", "-o", "name"];
+    wait_until("it has a successor", || !up.kubectl_ok(&successors).is_empty());
+}
+
+#[test]
+fn pods_have_what_a_suspended_job_was_changed_to_ask_for() {
+    let up = Up::start();
+    up.apply(&job("resized", "  suspend: true", "exec sleep 1000"));
+    let patch = r#"[{"op":"add","path":"/spec/template/spec/containers/0/resources","value":{"requests":{"cpu":"7m"}}},
+        {"op":"replace","path":"/spec/suspend","value":false}]"#;
+    up.kubectl_ok(&["patch", "job/resized", "--type=json", "-p", patch]);
+    up.wait_for("job/resized", "{.status.ready}", "1");
+    assert_eq!(up.field("pods", "{.items[*].spec.containers[*].resources.requests.cpu}"), "7m");
+}
+
+#[test]
+fn a_job_of_another_manager_is_left_to_it() {
+    let up = Up::start();
+    up.apply(&job("foreign", "  managedBy: acme.io/jobs", "true"));
+    up.apply(&job("own", "  managedBy: kubernetes.io/job-controller", "true"));
+    wait_for_condition(&up, "own", "Complete");
+    assert_eq!(up.field("job/foreign", "{.status.conditions}{.status.startTime}{.status.ready}"), "");
+    assert_eq!(up.kubectl_ok(&["get", "pods", "-l", "job-name=foreign", "-o", "name"]), "");
+}
+
+#[test]
+fn a_job_beyond_its_quota_runs_what_fits_and_says_why_not_more() {
+    let up = Up::start();
+    up.kubectl_ok(&["create", "quota", "few", "--hard=pods=3"]);
+    up.apply(&job("crowd", "  parallelism: 300\n  completions: 300", "exec sleep 1000"));
+    up.wait_for("job/crowd", "{.status.active}", "3");
+    let why = up.wait_for_event("Job", "crowd", "FailedCreate");
+    assert!(why.starts_with("Error creating: ") && why.contains("exceeded quota: few"), "{why}");
+    let page = up.kubectl_ok(&["get", "--raw", "/metrics"]);
+    let written = r#"krafla_writes_total{controller="kubernetes-job-controller"} "#;
+    let n_written = page.lines().find_map(|line| line.strip_prefix(written)).unwrap();
+    assert!(
+        n_written.parse::<f64>().unwrap() < 100.0,
+        "seven pods at first, and one at every try: {n_written}"
+    );
+}
