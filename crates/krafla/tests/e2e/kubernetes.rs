@@ -125,8 +125,8 @@ fn flows_and_queues_are_looked_after() {
     kubectl.apply(&std::fs::read_to_string(repository_file("examples/pipeline.yaml")).unwrap());
     let steps: [(&str, &[&str]); 3] = [
         ("data-preprocess", &["preprocess-0"]),
-        ("model-training", &["worker-0", "worker-1"]),
-        ("model-evaluation", &["evaluate-0"]),
+        ("model-training", &["trainer-0", "trainer-1"]),
+        ("model-evaluation", &["evaluator-0"]),
     ];
     for (template, pods) in steps {
         let job = format!("ml-pipeline-{template}");
