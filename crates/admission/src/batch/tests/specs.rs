@@ -76,7 +76,7 @@ fn policies_have_known_words() {
         containers that are started again: fine
         pods that are started again for ever: spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"
         pods that do not say: spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"
-        pods that say something else: spec.template.spec.restartPolicy: Unsupported value: "Sometimes": supported values: "OnFailure", "Never"
+        pods that say something else: spec.template.spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"; spec.template.spec.restartPolicy: Unsupported value: "Sometimes": supported values: "OnFailure", "Never"
         replaced when they have failed: fine
         replaced when they go: fine
         replaced some time: spec.podReplacementPolicy: Unsupported value: "Sometimes": supported values: "Failed", "TerminatingOrFailed"
