@@ -97,7 +97,7 @@ fn a_flow_waits_for_a_template_that_comes_later() {
     up.wait_for("jobflow/f", "{.status.state.phase}", "Succeed");
     let events = up.kubectl_ok(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
     assert!(events.contains("JobTemplate late does not exist"), "{events}");
-    assert_eq!(up.field("jobtemplate/late", "{.status.jobDependsOnList[0]}"), "f-late");
+    up.wait_for("jobtemplate/late", "{.status.jobDependsOnList[0]}", "f-late");
 }
 
 #[test]
