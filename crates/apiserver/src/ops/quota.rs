@@ -47,8 +47,9 @@ impl Api {
         }
         let Some(of_quotas) = self.registry().find("", "v1", QUOTAS) else { return Ok(None) };
         let namespace = Some(object::namespace(object));
+        let is_uncounted = |quota: Value| !is_counted(&quota, resource);
         // What nobody has counted yet can not be charged: a crowd right behind a new quota would get past it.
-        if quotas.range(namespace, None).any(|entry| parse(entry).is_ok_and(|quota| !is_counted(&quota))) {
+        if quotas.range(namespace, None).any(|entry| parse(entry).is_ok_and(is_uncounted)) {
             self.count_quotas().await?;
             quotas = self.store().snapshot(&QUOTAS.into());
         }
@@ -159,10 +160,12 @@ impl Api {
     }
 }
 
-/// Whether a quota says how much of everything that it limits now is used.
-fn is_counted(quota: &Value) -> bool {
-    let used = object::at(quota, "/status/used");
-    hard_of(quota).keys().all(|name| used.get(name).is_some())
+/// Whether a quota says how much is used of everything that it limits in a resource.
+fn is_counted(quota: &Value, resource: &Resource) -> bool {
+    let (names, used) = (&resource.names, object::at(quota, "/status/used"));
+    let hard = hard_of(quota);
+    let mut limited = hard.keys().filter(|name| quota::concerns(name, &names.plural, &names.group));
+    limited.all(|name| used.get(name).is_some())
 }
 
 fn hard_of(quota: &Value) -> quota::Amounts {
