@@ -74,24 +74,11 @@ fn outcome(world: &str) -> String {
     outcome
 }
 
-/// Where each phase leads with a Command that asks for nothing, and which Commands lead elsewhere.
-#[test]
-fn every_action_in_every_phase() {
+/// Where each phase leads when nothing is asked for, and which actions lead elsewhere, in the world that is given for both.
+fn table(world: impl Fn(&str, &str) -> String) -> String {
     let mut table = String::new();
     for phase in PHASES {
-        // A restart is under way: the pods of the version before it are yet to go.
-        let stands = if phase == "Restarting" { "version=1 retry=1 reason=RestartJob" } else { "" };
-        let with = |action: &str| {
-            outcome(&format!(
-                "job {} min=1 {stands}
-                 task work replicas=2
-                 group Running
-                 pod work-0 Running
-                 pod work-1 Succeeded
-                 command {action}",
-                in_phase(phase)
-            ))
-        };
+        let with = |action: &str| outcome(&world(phase, action));
         let unmoved = with("SyncJob");
         writeln!(table, "{}: {unmoved}", told(phase)).unwrap();
         for (action, outcome) in ACTIONS.map(|action| (action, with(action))) {
@@ -100,6 +87,25 @@ fn every_action_in_every_phase() {
             }
         }
     }
+    table
+}
+
+/// Where each phase leads with a Command that asks for nothing, and which Commands lead elsewhere.
+#[test]
+fn every_action_in_every_phase() {
+    let table = table(|phase, action| {
+        // A restart is under way: the pods of the version before it are yet to go.
+        let stands = if phase == "Restarting" { "version=1 retry=1 reason=RestartJob" } else { "" };
+        format!(
+            "job {} min=1 {stands}
+             task work replicas=2
+             group Running
+             pod work-0 Running
+             pod work-1 Succeeded
+             command {action}",
+            in_phase(phase)
+        )
+    });
     expect![[r#"
         New: Pending
         New + RestartJob: Restarting, retry 1, version 1, without a-u1, without a-work-0, without a-work-1
@@ -145,34 +151,24 @@ fn every_action_in_every_phase() {
 /// The same for what policies ask for when a pod fails. Only the part of the job that an action is about goes.
 #[test]
 fn every_action_of_a_policy_in_every_phase() {
-    let mut table = String::new();
-    for phase in PHASES {
+    let table = table(|phase, action| {
         // A pod of another task is restarting: this one fails in the try that follows.
         let (stands, retry) = match phase {
             "Restarting" => ("retry=1 max-retry=5 reason=RestartPod", "retry=1"),
             _ => ("", ""),
         };
-        let with = |action: &str| {
-            outcome(&format!(
-                "job {} min=4 {stands} policy=PodFailed:{action}
-                 task lead replicas=1
-                 task work replicas=3
-                 group Running
-                 pod lead-0 Running {retry}
-                 pod work-0 Failed partition=0 {retry}
-                 pod work-1 Running partition=0
-                 pod work-2 Running partition=1",
-                in_phase(phase)
-            ))
-        };
-        let unmoved = with("SyncJob");
-        writeln!(table, "{}: {unmoved}", told(phase)).unwrap();
-        for (action, outcome) in ACTIONS.map(|action| (action, with(action))) {
-            if outcome != unmoved {
-                writeln!(table, "{} + {action}: {outcome}", told(phase)).unwrap();
-            }
-        }
-    }
+        format!(
+            "job {} min=4 {stands} policy=PodFailed:{action}
+             task lead replicas=1
+             task work replicas=3
+             group Running
+             pod lead-0 Running {retry}
+             pod work-0 Failed partition=0 {retry}
+             pod work-1 Running partition=0
+             pod work-2 Running partition=1",
+            in_phase(phase)
+        )
+    });
     expect![[r#"
         New: Pending
         Pending: Running
