@@ -261,10 +261,12 @@ impl Engine {
         next
     }
 
-    /// What a plan that makes something for a root relies on, if there is reason to doubt it. A status write asks for
-    /// itself whether the root is still there.
+    /// What a plan that makes something for a root relies on, if there is reason to doubt it, or if it puts what it makes in
+    /// the place of something else: that would be lost if the new were then not wanted. A status write asks for itself
+    /// whether the root is as it was.
     fn premise(&self, root: &Root, plan: &Plan) -> Option<Premise> {
-        let is_doubtful = plan.status.is_none() && self.bereaved.contains(root);
+        let replaces = plan.steps.iter().any(|step| matches!(step, Step::Delete { .. }));
+        let is_doubtful = plan.status.is_none() && (replaces || self.bereaved.contains(root));
         let object = self.cache.objects().get(root.kind, &root.key)?;
         (is_doubtful && plan.steps.iter().any(Step::creates)).then(|| Premise {
             kind: root.kind,

@@ -1,7 +1,10 @@
 //! Controllers that hear of one kind later than of another.
 
-use krafla_api::Kind;
+use std::time::Duration;
+
+use krafla_api::{Kind, Uid};
 use krafla_plan::Step;
+use serde_json::json;
 
 use crate::followed::Followed;
 
@@ -60,4 +63,44 @@ fn what_somebody_removed_from_a_living_job_is_made_again() {
     }
     world.settle();
     assert_eq!(world.list(Kind::PodGroup).len(), 1);
+}
+
+#[test]
+fn a_suspended_cron_job_keeps_the_run_that_it_has_while_the_news_of_that_are_late() {
+    let pod =
+        json!({ "spec": { "restartPolicy": "Never", "containers": [{ "name": "main", "image": "any" }] } });
+    let volcano = json!({ "queue": "default", "minAvailable": 1, "tasks": [{ "name": "work", "replicas": 1, "template": pod }] });
+    let cases = [
+        (Kind::CronJob, Kind::Job, "batch/v1", json!({ "template": pod })),
+        (Kind::VcCronJob, Kind::VcJob, "batch.volcano.sh/v1alpha1", volcano),
+    ];
+    for (kind, run, api_version, job) in cases {
+        let mut world = Followed::new();
+        let object = json!({
+            "apiVersion": api_version, "kind": "CronJob",
+            "metadata": { "name": "tick", "namespace": "default" },
+            "spec": { "schedule": "* * * * *", "concurrencyPolicy": "Replace", "jobTemplate": { "spec": job } },
+        });
+        world.write(&Step::Create { kind, object });
+        world.settle();
+        let runs =
+            |world: &Followed| world.list(run).into_iter().map(|run| run.meta.uid).collect::<Vec<Uid>>();
+        let running = runs(&world);
+        assert_eq!(running.len(), 1);
+
+        let [cron_job] = &world.list(kind)[..] else { panic!("one CronJob") };
+        world.write(&Step::Patch {
+            kind,
+            key: cron_job.meta.key.clone(),
+            uid: cron_job.meta.uid.clone(),
+            revision: None,
+            of_status: false,
+            patch: json!({ "spec": { "suspend": true } }),
+        });
+        world.now = world.now.after(Duration::from_secs(60));
+        while world.act_once() {}
+        assert_eq!(runs(&world), running, "{kind:?}: the run was ended for one that may not be made");
+        world.settle();
+        assert_eq!(runs(&world), running);
+    }
 }
