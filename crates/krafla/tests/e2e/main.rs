@@ -21,6 +21,8 @@ mod kubectl;
 mod kubernetes;
 mod metrics;
 mod mistakes;
+mod pods;
+mod probes;
 mod run;
 mod simulate;
 mod support;
