@@ -48,6 +48,18 @@ fn jobs_run_on_nodes_that_only_pretend() {
 }
 
 #[test]
+fn a_job_of_ten_thousand_pods_says_in_its_status_that_there_is_no_room_and_holds_up_nobody() {
+    let up = Up::start_with(&["--simulate", "nodes=2,cpu=4,memory=8Gi,duration=10ms"]);
+    up.apply(&job("endless", 10_000, ""));
+    up.wait_for("vcjob/endless", "{.status.state.reason}", "PodGroupPending");
+    let why = up.field("vcjob/endless", "{.status.state.message}");
+    assert!(why.contains("10k cpu"), "{why}");
+    up.apply(&job("sane", 8, ""));
+    up.wait_for("vcjob/sane", "{.status.state.phase}", "Completed");
+    assert_eq!(up.field("vcjob/endless", "{.status.state.phase}"), "Pending");
+}
+
+#[test]
 fn a_pod_whose_annotation_makes_no_sense_fails_and_says_why() {
     let up = Up::start_with(&["--simulate", "nodes=1"]);
     up.apply(&job("odd", 1, "krafla.dev/simulated-duration: soon"));

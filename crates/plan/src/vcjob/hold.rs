@@ -27,8 +27,10 @@ impl Hold {
     const QUEUE_NOT_FOUND: &'static str = "QueueNotFound";
     pub(super) const PVC_ERROR: &'static str = "PVCError";
     pub(super) const PLUGIN_ERROR: &'static str = "PluginError";
+    /// The scheduler has found no room, and says why.
+    pub(super) const PODGROUP_PENDING: &'static str = "PodGroupPending";
     /// All of them: what stands in a job's status may be one that no longer holds.
-    pub(super) const REASONS: [&'static str; 7] = [
+    pub(super) const REASONS: [&'static str; 8] = [
         Hold::UNREADABLE,
         Hold::NO_TASKS,
         Hold::INVALID_SPEC,
@@ -36,7 +38,13 @@ impl Hold {
         Hold::QUEUE_NOT_FOUND,
         Hold::PVC_ERROR,
         Hold::PLUGIN_ERROR,
+        Hold::PODGROUP_PENDING,
     ];
+
+    /// Whether this may stand in a job's status without having any effect: news of it need not be hurried.
+    pub(super) fn is_remark(reason: &str) -> bool {
+        matches!(reason, "" | Hold::PODGROUP_PENDING)
+    }
 }
 
 /// A job that can not be read is told so where people look. Its other fields stay as they are.

@@ -269,7 +269,8 @@ fn provide(
             (next.reason, next.message) = (reason.to_owned(), message);
         }
         Ok(()) if next.reason.is_empty() || Hold::REASONS.contains(&next.reason.as_str()) => {
-            (next.reason, next.message) = plugins::remark(plugins).unwrap_or_default();
+            let remark = plugins::remark(plugins).or_else(|| group.remark(&next.phase));
+            (next.reason, next.message) = remark.unwrap_or_default();
         }
         Ok(()) => {}
     }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use krafla_api::volcano::{NetworkTopologySpec, PodGroupCondition, PodGroupPhase, TaskSpec};
+use krafla_api::volcano::{JobPhase, NetworkTopologySpec, PodGroupCondition, PodGroupPhase, TaskSpec};
 use krafla_api::{Kind, Pairs, Time, labels};
 use serde_json::{Map, Value, json};
 
+use super::hold::Hold;
 use super::{Job, resources};
 use crate::merge_patch::difference;
 use crate::{Note, Object, Plan, Severity, Snapshot, Step};
@@ -46,6 +47,12 @@ impl Group<'_> {
             .filter(|condition| condition.condition_type != "Scheduled")
     }
 
+    /// Why a job that waits does not start, as far as the scheduler says so. It stands in the job's status until it has.
+    pub(super) fn remark(&self, phase: &JobPhase) -> Option<(String, String)> {
+        let complaint = self.complaint().filter(|_| *phase == JobPhase::Pending)?;
+        Some((Hold::PODGROUP_PENDING.to_owned(), complaint.message.clone()))
+    }
+
     /// When the scheduler last said something new about it.
     pub(super) fn changed_at(&self) -> Option<Time> {
         let conditions = &self.0?.as_podgroup()?.status.conditions;
@@ -82,7 +89,7 @@ pub(super) fn warn(job: &Job<'_>, group: &Group<'_>, plan: &mut Plan) {
     let what = condition.condition_type.to_lowercase();
     plan.notes.push(Note {
         severity: Severity::Warning,
-        reason: "PodGroupPending",
+        reason: Hold::PODGROUP_PENDING,
         // Scripts look for these words.
         message: format!("PodGroup {}:{} {what}, reason: {}", job.namespace(), job.name(), condition.message),
     });

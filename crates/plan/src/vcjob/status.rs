@@ -7,6 +7,7 @@ use krafla_api::volcano::{JobCondition, JobPhase, JobStatus};
 use serde_json::json;
 
 use super::Job;
+use super::hold::Hold;
 use super::phase::Next;
 use super::pods::Pods;
 use crate::merge_patch::difference;
@@ -18,9 +19,15 @@ pub(super) fn write(job: &Job<'_>, pods: &Pods<'_>, plugins: &Plugins<'_>, next:
     let before = job.status;
     let after = recount(job, pods, plugins, next);
     let Some(patch) = difference(&json!(before), &json!(after)) else { return };
-    // Counters follow the pods and may be a moment late; what decides does not wait.
+    // Counters follow the pods and may be a moment late, and so may what the scheduler says of a job that may start in the
+    // same moment; what decides does not wait.
     let decides = |status: &JobStatus| {
-        (status.state.clone(), status.version, status.retry_count, status.controlled_resources.clone())
+        let mut state = status.state.clone();
+        if Hold::is_remark(&state.reason) {
+            state.reason.clear();
+            state.message.clear();
+        }
+        (state, status.version, status.retry_count, status.controlled_resources.clone())
     };
     plan.status_may_wait = decides(before) == decides(&after) && !shows_a_kill(before, &after);
     plan.status = Some(Step::Patch {

@@ -500,6 +500,22 @@ fn a_job_that_waits_no_longer_does_not_say_so_any_more() {
 }
 
 #[test]
+fn what_the_scheduler_complains_of_stands_in_the_status_of_a_job_that_waits_and_is_not_hurried() {
+    let waiting = "job phase=Pending min=10000 reason={} \n task work replicas=10000 \n group Pending {}";
+    let planned = |reason: &str, says: &str| {
+        let plan = fixture::plan(&waiting.replacen("{}", reason, 1).replacen("{}", says, 1));
+        let status = plan.status.as_ref().map(ToString::to_string);
+        (status.unwrap_or_default(), plan.status_may_wait)
+    };
+    let said = r#"patch job status a {"status":{"state":{"message":"Insufficient cpu","reason":"PodGroupPending"}}}"#;
+    assert_eq!(planned("", "says=Insufficient+cpu"), (said.to_owned(), true));
+    let taken_back = r#"patch job status a {"status":{"state":{"message":null,"reason":null}}}"#;
+    assert_eq!(planned("PodGroupPending", ""), (taken_back.to_owned(), true));
+    // Why it was restarted says more of its life.
+    assert_eq!(planned("RestartJob", "says=Insufficient+cpu"), (String::new(), false));
+}
+
+#[test]
 fn volcano_b14_a_claim_has_its_name_before_it_exists() {
     check(
         "job phase=Pending min=1

@@ -196,6 +196,7 @@ fn volcano_b26_what_the_scheduler_says_is_passed_on() {
          task work replicas=2
          group Pending says=1/2+tasks+in+gang+unschedulable",
         expect![[r#"
+            patch job status a {"status":{"state":{"message":"1/2 tasks in gang unschedulable","reason":"PodGroupPending"}}}
             note Warning PodGroupPending: PodGroup ns:a unschedulable, reason: 1/2 tasks in gang unschedulable
         "#]],
     );
