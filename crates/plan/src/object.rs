@@ -274,6 +274,25 @@ pub struct PodSpec {
     pub affinity: Option<Box<Affinity>>,
     /// Locks that keep it from being placed.
     pub scheduling_gates: Vec<SchedulingGate>,
+    /// The claims that its volumes are made of.
+    #[serde(rename = "volumes", deserialize_with = "claim_names")]
+    pub claims: Vec<String>,
+}
+
+fn claim_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Volume {
+        persistent_volume_claim: Option<Claim>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    #[derive(Default)]
+    struct Claim {
+        claim_name: String,
+    }
+    let volumes: Vec<Volume> = null_as_default(deserializer)?;
+    Ok(volumes.into_iter().filter_map(|volume| Some(volume.persistent_volume_claim?.claim_name)).collect())
 }
 
 /// The part of a container that decisions read.

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use krafla_api::{Key, Time};
 
-use crate::board::{Board, ShapeId};
+use crate::board::{Board, NoNode, ShapeId};
 use crate::cluster::Cluster;
 use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, State, WhyNot};
 use crate::queue::{Full, QueueId, Queues};
@@ -110,7 +110,7 @@ pub(crate) enum Share {
 }
 
 /// What keeps a pod from getting a node.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stuck {
     /// The queue, or one above it, may not use more of something.
     Limit(Full),
@@ -136,8 +136,8 @@ fn start(cluster: &mut Cluster<'_>, turn: &mut Turn, share: Share) -> bool {
             turn.is_half_placed = false;
             true
         }
-        Err(because) => {
-            gang.why_not = Some(unschedulable(gang, &because));
+        Err(obstacle) => {
+            gang.why_not = Some(obstacle.why_not(gang));
             false
         }
     }
@@ -158,15 +158,15 @@ pub(crate) fn place<'w>(
     gang: usize,
     waiting: impl Iterator<Item = &'w usize> + Clone,
     share: Share,
-) -> Result<Vec<Placement>, String> {
+) -> Result<Vec<Placement>, Obstacle> {
     let Cluster { names, board, queues, gangs, .. } = cluster;
-    let Some(gang) = gangs.get(gang) else { return Err(String::new()) };
+    let Some(gang) = gangs.get(gang) else { return Err(Obstacle::default()) };
     // What could never start cannot take anything from others; let it find out why.
     let mut share = if gang.is_possible { share } else { Share::Ignored };
     let mut shortfall = gang.shortfall();
     let mut is_placed = vec![false; gang.members.len()];
     let mut placements: Vec<Placement> = Vec::new();
-    let mut stuck = None;
+    let mut stuck: BTreeMap<usize, Stuck> = BTreeMap::new();
     board.begin();
     // First the pods without which a task has too few, then any others.
     for only_missing_tasks in [true, false] {
@@ -184,26 +184,27 @@ pub(crate) fn place<'w>(
             match put(queues, board, gang.queue, shape, share) {
                 Ok(host) => {
                     *is_placed = true;
+                    stuck.remove(index);
                     shortfall.fill(member.task);
                     placements.push(Placement { member: *index, shape, host });
                     // A gang is never stopped half-way by its queue's share: it may reach beyond it once.
                     share = Share::Ignored;
                 }
-                Err(reason) => stuck = stuck.or(Some(reason)),
+                Err(reason) => drop(stuck.insert(*index, reason)),
             }
         }
     }
     if shortfall.is_nothing() {
         return Ok(placements);
     }
-    let because = stuck.map(|stuck| stuck.explain(names, board, queues)).unwrap_or_default();
+    let obstacle = Obstacle::of(stuck.values(), names, board, queues);
     board.undo();
     for Placement { shape, .. } in placements {
         if let (Some(queue), Some(needs)) = (gang.queue, board.needs(shape)) {
             queues.give_back(queue, needs);
         }
     }
-    Err(because)
+    Err(obstacle)
 }
 
 /// Places one more pod of a gang that has started. Says whether to go on with it.
@@ -245,32 +246,85 @@ fn put(
 }
 
 impl Stuck {
-    fn explain(self, names: &Names, board: &Board<'_>, queues: &Queues<'_>) -> String {
-        match self {
+    fn explain(self, names: &Names, board: &Board<'_>, queues: &Queues<'_>) -> NoNode {
+        let (lacks, sentence) = match self {
             Stuck::Limit(Full { queue, place }) => {
-                format!("queue {} may not use more {}", queues.name(queue), names.name(place))
+                let (queue, name) = (queues.name(queue), names.name(place));
+                (format!("over queue {queue}'s limit"), format!("queue {queue} may not use more {name}"))
             }
             Stuck::Share(Full { queue, place }) => {
-                format!(
-                    "queue {} has its share of {}, and others wait for it",
-                    queues.name(queue),
-                    names.name(place)
-                )
+                let (queue, name) = (queues.name(queue), names.name(place));
+                let sentence = format!("queue {queue} has its share of {name}, and others wait for it");
+                (format!("over queue {queue}'s share"), sentence)
             }
-            Stuck::Nodes(shape) => board.why_not(shape, names),
-        }
+            Stuck::Nodes(shape) => return board.why_not(shape, names),
+        };
+        NoNode { lacks, sentence }
     }
 }
 
-/// Volcano's sentence, with the cause behind it.
-pub(crate) fn unschedulable(gang: &Gang<'_>, because: &str) -> WhyNot {
-    let (n_waiting, n_members) = (gang.waiting().len(), gang.members.len());
-    let summary = gang.summary();
-    let gang_says =
-        format!("{n_waiting}/{n_members} tasks in gang unschedulable: pod group is not ready, {summary}");
-    let message =
-        if gang.podgroup.is_none() { because.to_owned() } else { format!("{gang_says}; {because}") };
-    WhyNot { reason: NOT_ENOUGH_RESOURCES, message }
+/// How many different answers are looked into: pods of a gang are mostly alike.
+const ANSWERS_MAX: usize = 16;
+
+/// What keeps a gang from starting.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Obstacle {
+    /// How many of its pods lack what.
+    lacks: BTreeMap<String, usize>,
+    /// One sentence about the first of them, or about all.
+    because: String,
+}
+
+impl Obstacle {
+    /// What these pods ran into.
+    fn of<'s>(
+        stuck: impl Iterator<Item = &'s Stuck>,
+        names: &Names,
+        board: &Board<'_>,
+        queues: &Queues<'_>,
+    ) -> Obstacle {
+        let mut answers: Vec<(Stuck, usize)> = Vec::new();
+        for answer in stuck {
+            let n_answers = answers.len();
+            match answers.iter_mut().find(|(known, _)| known == answer) {
+                Some((_, n_pods)) => *n_pods += 1,
+                None if n_answers < ANSWERS_MAX => answers.push((*answer, 1)),
+                None => {}
+            }
+        }
+        let mut obstacle = Obstacle::default();
+        for (answer, n_pods) in answers {
+            let NoNode { lacks, sentence } = answer.explain(names, board, queues);
+            *obstacle.lacks.entry(lacks).or_default() += n_pods;
+            if obstacle.because.is_empty() {
+                obstacle.because = sentence;
+            }
+        }
+        obstacle
+    }
+
+    /// What concerns the gang as a whole.
+    pub(crate) fn whole(because: &str) -> Obstacle {
+        Obstacle { lacks: BTreeMap::new(), because: because.to_owned() }
+    }
+
+    /// Volcano's sentence, which ends in what pods lack and in one reason in full.
+    pub(crate) fn why_not(&self, gang: &Gang<'_>) -> WhyNot {
+        let Obstacle { lacks, because } = self;
+        if gang.podgroup.is_none() {
+            return WhyNot { reason: NOT_ENOUGH_RESOURCES, message: because.clone() };
+        }
+        let (n_waiting, n_members) = (gang.waiting().len(), gang.members.len());
+        let (summary, min_member) = (gang.summary(), gang.min_member);
+        let lacks: Vec<String> = lacks.iter().map(|(what, n_pods)| format!("{n_pods} {what}")).collect();
+        let pending =
+            if lacks.is_empty() { String::new() } else { format!("Pending: {}; ", lacks.join(", ")) };
+        let message = format!(
+            "{n_waiting}/{n_members} tasks in gang unschedulable: pod group is not ready, \
+             {summary}, {min_member} minAvailable; {pending}{because}"
+        );
+        WhyNot { reason: NOT_ENOUGH_RESOURCES, message }
+    }
 }
 
 /// In a queue that is first in, first out, a gang waits for the one before it.
@@ -278,5 +332,5 @@ fn hold_behind(cluster: &mut Cluster<'_>, gang: usize, before: usize) {
     let before = cluster.gangs.get(before).and_then(Gang::object).map(|object| object.meta.key.clone());
     let Some(gang) = cluster.gangs.get_mut(gang) else { return };
     let because = format!("waits behind {} in its first in, first out queue", before.unwrap_or_default());
-    gang.why_not = Some(unschedulable(gang, &because));
+    gang.why_not = Some(Obstacle::whole(&because).why_not(gang));
 }

@@ -26,9 +26,11 @@ struct Shape<'a> {
     needs: Amounts,
     demand: DemandId,
     ties: Ties,
+    /// A claim that its pods name and that does not exist: until it does, no node will do.
+    missing_claim: Option<&'a str>,
     /// The first pod of this shape speaks for all.
     spec: &'a PodSpec,
-    /// Whether there is a node that would do if it were empty.
+    /// Whether there is a node that would do if it were empty. Found out when first asked for.
     is_possible: Option<bool>,
     /// No node has room, and none will have before this decision ends.
     is_hopeless: bool,
@@ -55,7 +57,7 @@ pub(crate) struct Board<'a> {
     emptiest: Option<BTreeSet<(Reverse<u32>, usize)>>,
     demands: Demands<'a>,
     shapes: Vec<Shape<'a>>,
-    known: BTreeMap<(Amounts, DemandId, Ties), ShapeId>,
+    known: BTreeMap<(Amounts, DemandId, Ties, Option<&'a str>), ShapeId>,
     /// The moves since `begin`, and the shapes that lost hope meanwhile.
     moves: Vec<(ShapeId, usize)>,
     lost_hope: Vec<ShapeId>,
@@ -76,12 +78,21 @@ impl<'a> Board<'a> {
     }
 
     /// The shape of a pod.
-    pub(crate) fn shape(&mut self, object: &'a Object, spec: &'a PodSpec, needs: Amounts) -> ShapeId {
+    pub(crate) fn shape(
+        &mut self,
+        object: &'a Object,
+        spec: &'a PodSpec,
+        needs: Amounts,
+        missing_claim: Option<&'a str>,
+    ) -> ShapeId {
         let (demand, ties) = (self.demands.of(spec), self.neighbours.ties(object));
         let next = ShapeId(self.shapes.len());
-        let id = *self.known.entry((needs.clone(), demand, ties.clone())).or_insert(next);
+        let key = (needs.clone(), demand, ties.clone(), missing_claim);
+        let id = *self.known.entry(key).or_insert(next);
         if id == next {
-            self.shapes.push(Shape { needs, demand, ties, spec, is_possible: None, is_hopeless: false });
+            let (is_possible, is_hopeless) = (missing_claim.map(|_| false), false);
+            let shape = Shape { needs, demand, ties, missing_claim, spec, is_possible, is_hopeless };
+            self.shapes.push(shape);
         }
         id
     }
@@ -129,7 +140,8 @@ impl<'a> Board<'a> {
     /// The emptiest node that will do for a pod, if there is one.
     pub(crate) fn find(&mut self, id: ShapeId) -> Option<usize> {
         let Board { hosts, neighbours, emptiest, demands, shapes, .. } = self;
-        let shape = shapes.get_mut(id.0).filter(|shape| !shape.is_hopeless)?;
+        let may_find = |shape: &&mut Shape<'_>| !shape.is_hopeless && shape.missing_claim.is_none();
+        let shape = shapes.get_mut(id.0).filter(may_find)?;
         let suitable = demands.suitable(shape.demand, hosts);
         let will_do = |index: &usize| {
             suitable.get(*index) == Some(&true)
@@ -190,16 +202,27 @@ impl<'a> Board<'a> {
         emptiest.insert(place(hosts));
     }
 
-    /// Why no node will do for a pod of this shape, as `kubectl describe` words it.
-    pub(crate) fn why_not(&self, id: ShapeId, names: &Names) -> String {
+    /// Why no node will do for a pod of this shape.
+    pub(crate) fn why_not(&self, id: ShapeId, names: &Names) -> NoNode {
+        if let Some(claim) = self.shapes.get(id.0).and_then(|shape| shape.missing_claim) {
+            let lacks = format!("persistentvolumeclaim {claim:?} not found");
+            return NoNode { sentence: self.no_node_because(&lacks), lacks };
+        }
         let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
         for host in self.hosts.iter() {
             self.reasons(id, host, |reason| *reasons.entry(reason).or_default() += 1);
         }
+        // Among equals the first: what is short comes before all else.
+        let most = reasons.iter().max_by_key(|(reason, n)| (**n, Reverse(**reason)));
+        let lacks = most.map_or_else(|| "Unschedulable".to_owned(), |(reason, _)| reason.text(names));
         let reasons: Vec<String> =
             reasons.iter().map(|(reason, n)| format!("{n} {}", reason.text(names))).collect();
+        NoNode { lacks, sentence: self.no_node_because(&reasons.join(", ")) }
+    }
+
+    fn no_node_because(&self, reasons: &str) -> String {
         let separator = if reasons.is_empty() { "" } else { ": " };
-        format!("0/{} nodes are available{separator}{}", self.hosts.len(), reasons.join(", "))
+        format!("0/{} nodes are available{separator}{reasons}", self.hosts.len())
     }
 
     fn reasons(&self, id: ShapeId, host: &Host<'a>, mut found: impl FnMut(Reason)) {
@@ -210,6 +233,15 @@ impl<'a> Board<'a> {
             None => shape.needs.shortages(&host.free).for_each(|place| found(Reason::Short(place))),
         }
     }
+}
+
+/// Why no node will do for a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NoNode {
+    /// What most nodes lack, in a few words.
+    pub(crate) lacks: String,
+    /// All of it, as `kubectl describe` words it.
+    pub(crate) sentence: String,
 }
 
 /// Why one node will not do.

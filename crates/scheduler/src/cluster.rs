@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use krafla_api::volcano::PodGroupPhase;
-use krafla_api::{Kind, labels};
+use krafla_api::{Key, Kind, labels};
 use krafla_plan::object::Pod;
 use krafla_plan::{Body, Object, Objects};
 
@@ -23,6 +23,7 @@ const QUEUE_NAME: &str = "scheduling.volcano.sh/queue-name";
 /// Nodes, queues and gangs.
 #[derive(Debug)]
 pub(crate) struct Cluster<'a> {
+    objects: &'a Objects,
     pub(crate) names: Names,
     pub(crate) board: Board<'a>,
     pub(crate) queues: Queues<'a>,
@@ -39,6 +40,7 @@ impl<'a> Cluster<'a> {
     pub(crate) fn observe(objects: &'a Objects, schedulers: &[String]) -> Cluster<'a> {
         let mut names = Names::new();
         let mut cluster = Cluster {
+            objects,
             board: Board::new(Hosts::observe(objects, &mut names), Neighbours::observe(objects)),
             queues: Queues::observe(objects, &mut names),
             names,
@@ -102,9 +104,19 @@ impl<'a> Cluster<'a> {
     fn state(&mut self, object: &'a Object, pod: &'a Pod) -> Option<State> {
         let shape = pod.spec.node_name.is_empty().then(|| {
             let needs = self.names.of_pod(&pod.spec);
-            self.board.shape(object, &pod.spec, needs)
+            let missing_claim = self.missing_claim(object, pod);
+            self.board.shape(object, &pod.spec, needs, missing_claim)
         });
         State::of(object, pod, shape)
+    }
+
+    /// The first claim that a pod's volumes are made of and that does not exist.
+    fn missing_claim(&self, object: &Object, pod: &'a Pod) -> Option<&'a str> {
+        let exists = |name: &str| {
+            let key = Key::new(&object.meta.key.namespace, name);
+            self.objects.get(Kind::PersistentVolumeClaim, &key).is_some()
+        };
+        pod.spec.claims.iter().map(String::as_str).find(|name| !exists(name))
     }
 
     /// What a pod uses. If it has a node and has not ended, it uses room there, whoever put it there.

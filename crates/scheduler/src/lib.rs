@@ -67,7 +67,14 @@ impl Controller for Scheduler {
     }
 
     fn watches(&self) -> &'static [Kind] {
-        &[Kind::Namespace, Kind::Node, Kind::Pod, Kind::PodGroup, Kind::PriorityClass]
+        &[
+            Kind::Namespace,
+            Kind::Node,
+            Kind::PersistentVolumeClaim,
+            Kind::Pod,
+            Kind::PodGroup,
+            Kind::PriorityClass,
+        ]
     }
 
     fn keys(&self, _: &Object, _: &Objects) -> Vec<Key> {

@@ -40,5 +40,8 @@ pub(crate) fn status_patch(gang: &Gang<'_>, now: Time) -> Option<Step> {
 /// How many nodes are short of what changes with every pod that comes or goes anywhere; that alone is no news, or every
 /// waiting pod would be written each time.
 pub(crate) fn without_numbers(message: &str) -> String {
-    message.replace(|character: char| character.is_ascii_digit(), "")
+    // A number in a name, as in `data-1`, is not one that changes.
+    let is_number = |word: &&str| word.chars().all(|letter| letter.is_ascii_digit() || letter == '/');
+    let words: Vec<&str> = message.split(' ').filter(|word| !is_number(word)).collect();
+    words.join(" ")
 }

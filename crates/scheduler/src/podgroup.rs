@@ -119,7 +119,8 @@ fn unsay(conditions: &mut [PodGroupCondition], of_type: &str, now: Time) {
     }
 }
 
-/// Whether a message says something new. What it says of the nodes, behind the semicolon, is compared without numbers.
+/// Whether a message says something new. What it says of pods that lack something and of the nodes, behind the semicolon,
+/// is compared without numbers: those change with every pod that comes or goes anywhere.
 fn is_news(old: &str, new: &str) -> bool {
     let parts = |message: &str| {
         let (gang, nodes) = message.split_once("; ").unwrap_or((message, ""));

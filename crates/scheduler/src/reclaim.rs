@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use krafla_api::{Key, Time};
 use krafla_plan::{Object, Step};
 
-use crate::allocate::{self, Placement, Share};
+use crate::allocate::{self, Obstacle, Placement, Share};
 use crate::cluster::Cluster;
 use crate::gang::{Gang, NOT_ENOUGH_RESOURCES};
 use crate::queue::QueueId;
@@ -50,7 +50,7 @@ pub(crate) fn reclaim<'a>(cluster: &mut Cluster<'a>) -> Vec<Tenant<'a>> {
             None => make_room(cluster, gang, &mut spare),
         };
         if let (Some(tenants), Some(gang)) = (tenants, cluster.gangs.get_mut(gang)) {
-            gang.why_not = Some(allocate::unschedulable(gang, "waits for pods that are leaving"));
+            gang.why_not = Some(Obstacle::whole("waits for pods that are leaving").why_not(gang));
             victims.extend(tenants);
         }
     }

@@ -105,6 +105,23 @@ fn a_pod_is_told_of_itself_and_its_claim_outlives_it() {
     assert_eq!(up.kubectl_ok(&["logs", "heir"]), "kept\n");
 }
 
+#[test]
+fn a_pod_waits_for_its_claim_and_runs_once_that_is_made() {
+    let up = Up::start();
+    up.apply(HEIR);
+    let scheduled = "{.status.conditions[?(@.type==\"PodScheduled\")].status}";
+    up.wait_for("pod/heir", scheduled, "False");
+    let why = up.field("pod/heir", "{.status.conditions[?(@.type==\"PodScheduled\")].message}");
+    assert!(why.contains("persistentvolumeclaim \"stays\" not found"), "{why}");
+    assert_eq!(up.field("pod/heir", "{.status.phase}"), "Pending");
+    let claim = TOLD.split("---").find(|document| document.contains("PersistentVolumeClaim")).unwrap();
+    up.apply(claim);
+    // There is no file in the claim yet, and nobody else's either.
+    up.wait_for("pod/heir", "{.status.phase}", "Failed");
+    let said = up.kubectl_ok(&["logs", "heir"]);
+    assert!(said.contains("No such file"), "{said}");
+}
+
 /// A pod of one container, with further fields of its spec.
 fn pod(name: &str, command: &str, more: &str) -> String {
     format!(

@@ -5,11 +5,12 @@
 //!   queue <name> [weight=1] [parent=root] [priority=0] [fifo] [keeps] [state=Open] [uncounted] [cap:|guarantee:|deserved:|used:<resource>=<n>]
 //!         [pending=<n>] [running=<n>]
 //!   class <name> value=<n>
+//!   claim <name>
 //!   podgroup <name> [min=1] [phase=Inqueue] [queue=default] [priority=<class>] [task:<name>=<n>] [needs:<resource>=<n>]
 //!            [running=<n>] [succeeded=<n>] [failed=<n>] [unschedulable=<message>] [scheduled] [was=<condition>]
 //!   pod <name> [of=<podgroup>] [task=<name>] [cpu=1] [<resource>=<n>] [on=<node>] [phase=Running] [priority=<class>]
 //!       [deleting] [protected] [gated] [unschedulable=<message>] [scheduler=volcano] [label:<key>=<value>] [node:<label>=<value>] [tolerates=<key>]
-//!       [near=<label>:<value>@<topology>] [away=<label>:<value>@<topology>]
+//!       [near=<label>:<value>@<topology>] [away=<label>:<value>@<topology>] [claim=<claim>]
 //! ```
 //!
 //! In values, `_` stands for a blank. Objects are as old as their lines are early. The queues `root` and `default` exist
@@ -133,6 +134,7 @@ fn manifest(n_line: usize, text: &str) -> Value {
         "node" => (Kind::Node, node(&line)),
         "queue" => (Kind::Queue, queue(&line)),
         "class" => (Kind::PriorityClass, json!({ "metadata": {}, "value": line.number("value", 0) })),
+        "claim" => (Kind::PersistentVolumeClaim, json!({ "metadata": {} })),
         "podgroup" => (Kind::PodGroup, podgroup(&line)),
         "pod" => (Kind::Pod, pod(&line)),
         other => panic!("no such kind: {other}"),
@@ -144,7 +146,7 @@ fn manifest(n_line: usize, text: &str) -> Value {
     manifest["metadata"]["uid"] = format!("uid-{name}").into();
     manifest["metadata"]["creationTimestamp"] =
         json!(if line.has("young") { Time::from_seconds(NOW - 10) } else { created_at });
-    if matches!(kind, Kind::Pod | Kind::PodGroup) {
+    if matches!(kind, Kind::Pod | Kind::PodGroup | Kind::PersistentVolumeClaim) {
         manifest["metadata"]["namespace"] = "default".into();
     }
     manifest
@@ -244,9 +246,12 @@ fn pod(line: &Line<'_>) -> Value {
     let gates: Vec<Value> = line.get("gated").map(|_| json!({ "name": "wait" })).into_iter().collect();
     let tolerations: Vec<Value> =
         line.get("tolerates").map(|key| json!({ "key": key, "operator": "Exists" })).into_iter().collect();
+    let claims = line.get("claim").map(|name| json!({ "persistentVolumeClaim": { "claimName": name } }));
+    let volumes: Vec<Value> = [json!({ "emptyDir": {} })].into_iter().chain(claims).collect();
     json!({
         "metadata": metadata,
         "spec": {
+            "volumes": volumes,
             "schedulerName": line.text("scheduler", "volcano"),
             "nodeName": line.text("on", ""),
             "priorityClassName": line.text("priority", ""),

@@ -30,7 +30,7 @@ fn a_gang_that_does_not_fit_gets_no_node_at_all() {
          pod g-1 of=g
          pod g-2 of=g",
         &expect![[r#"
-            podgroup g: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            podgroup g: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
 }
@@ -47,7 +47,7 @@ fn a_gang_that_does_not_fit_leaves_its_room_to_the_next() {
          pod small-0 of=small
          pod small-1 of=small",
         &expect![[r#"
-            podgroup large: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            podgroup large: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod small-0 to one
             bind pod small-1 to one
             podgroup small: Scheduled, phase=Running
@@ -148,7 +148,7 @@ fn a_failed_pod_fills_no_place_that_another_can_fill() {
          pod g-0 of=g
          pod g-1 of=g",
         &expect![[r#"
-            podgroup g: Unschedulable(NotEnoughResources: 2/3 tasks in gang unschedulable: pod group is not ready, 1 Failed, 2 Pending; 0/1 nodes are available: 1 Insufficient cpu), failed=1
+            podgroup g: Unschedulable(NotEnoughResources: 2/3 tasks in gang unschedulable: pod group is not ready, 1 Failed, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu), failed=1
         "#]],
     );
 }
@@ -178,7 +178,7 @@ fn a_gang_whose_task_finds_no_room_does_not_start_with_others_instead() {
          pod g-worker-0 of=g task=worker
          pod g-worker-1 of=g task=worker",
         &expect![[r#"
-            podgroup g: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            podgroup g: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
 }
@@ -212,7 +212,7 @@ fn the_higher_priority_goes_first_and_then_the_older() {
          pod older-but-poor-0 of=older-but-poor
          pod young-and-urgent-0 of=young-and-urgent",
         &expect![[r#"
-            podgroup older-but-poor: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            podgroup older-but-poor: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod old-0 to one
             bind pod young-and-urgent-0 to one
             podgroup old: Scheduled, phase=Running
@@ -233,7 +233,7 @@ fn a_gang_that_was_bound_in_part_is_completed_before_all_others() {
          pod urgent-0 of=urgent
          pod urgent-1 of=urgent",
         &expect![[r#"
-            podgroup urgent: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            podgroup urgent: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod begun-1 to one
             podgroup begun: Scheduled, phase=Running
         "#]],
@@ -384,6 +384,82 @@ fn a_lone_pod_says_why_it_waits_and_does_not_repeat_itself() {
         &expect![[r#"
             pod told-otherwise: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
             pod untold: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
+        "#]],
+    );
+}
+
+#[test]
+fn what_pods_of_a_gang_lack_is_counted() {
+    check(
+        "node one cpu=2
+         podgroup g min=4 phase=Running
+         pod g-0 of=g on=one phase=Running
+         pod g-1 of=g
+         pod g-2 of=g
+         pod g-3 of=g
+         podgroup mixed min=3 phase=Inqueue
+         pod mixed-0 of=mixed cpu=3
+         pod mixed-1 of=mixed cpu=4
+         pod mixed-2 of=mixed node:disk=fast",
+        &expect![[r#"
+            podgroup g: Unschedulable(NotEnoughResources: 3/4 tasks in gang unschedulable: pod group is not ready, 3 Pending, 1 Running, 4 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu), phase=Unknown, running=1
+            podgroup mixed: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 2 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector; 0/1 nodes are available: 1 Insufficient cpu)
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_waits_for_the_claim_that_it_names() {
+    check(
+        "node one
+         claim there
+         pod a claim=there
+         pod b claim=missing
+         podgroup g min=2 phase=Inqueue
+         pod g-0 of=g claim=there
+         pod g-1 of=g claim=missing
+         pod elsewhere",
+        &expect![[r#"
+            podgroup g: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 persistentvolumeclaim "missing" not found; 0/1 nodes are available: persistentvolumeclaim "missing" not found)
+            pod b: not PodScheduled(Unschedulable: 0/1 nodes are available: persistentvolumeclaim "missing" not found)
+            bind pod a to one
+            bind pod elsewhere to one
+        "#]],
+    );
+    check(
+        "node one
+         claim late
+         pod b claim=late unschedulable=0/1_nodes_are_available:_persistentvolumeclaim_\"late\"_not_found",
+        &expect![[r#"
+            bind pod b to one
+        "#]],
+    );
+    check(
+        "node one
+         pod b claim=part-2 unschedulable=0/1_nodes_are_available:_persistentvolumeclaim_\"part-1\"_not_found",
+        &expect![[r#"
+            pod b: not PodScheduled(Unschedulable: 0/1 nodes are available: persistentvolumeclaim "part-2" not found)
+        "#]],
+    );
+}
+
+#[test]
+fn what_waits_for_a_claim_takes_nothing_from_others() {
+    check(
+        "node one cpu=2
+         queue a
+         queue b
+         podgroup waits min=2 phase=Inqueue queue=a
+         pod waits-0 of=waits claim=missing
+         pod waits-1 of=waits claim=missing
+         podgroup runs min=2 phase=Inqueue queue=b
+         pod runs-0 of=runs
+         pod runs-1 of=runs",
+        &expect![[r#"
+            podgroup waits: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 persistentvolumeclaim "missing" not found; 0/1 nodes are available: persistentvolumeclaim "missing" not found)
+            bind pod runs-0 to one
+            bind pod runs-1 to one
+            podgroup runs: Scheduled, phase=Running
         "#]],
     );
 }

@@ -85,7 +85,7 @@ fn a_gang_of_which_a_part_runs_and_the_rest_finds_no_room_is_unknown() {
          pod g-1 of=g on=one phase=Running
          pod g-2 of=g",
         &expect![[r#"
-            podgroup g: not Scheduled, Unschedulable(NotEnoughResources: 1/3 tasks in gang unschedulable: pod group is not ready, 1 Pending, 2 Running; 0/1 nodes are available: 1 Insufficient cpu), phase=Unknown, running=2
+            podgroup g: not Scheduled, Unschedulable(NotEnoughResources: 1/3 tasks in gang unschedulable: pod group is not ready, 1 Pending, 2 Running, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu), phase=Unknown, running=2
         "#]],
     );
 }
@@ -160,21 +160,21 @@ fn how_many_nodes_are_full_is_no_news() {
              pod g-0 of=g cpu=2"
         )
     };
-    let told = "1/1_tasks_in_gang_unschedulable:_pod_group_is_not_ready,_1_Pending;_0/7_nodes_are_available:_7_Insufficient_cpu";
+    let told = "1/1_tasks_in_gang_unschedulable:_pod_group_is_not_ready,_1_Pending,_1_minAvailable;_Pending:_9_Insufficient_cpu;_0/7_nodes_are_available:_7_Insufficient_cpu";
     check(&cluster(told), &expect![""]);
     let told = told.replace("1_Pending", "2_Pending");
     check(
         &cluster(&told),
         &expect![[r#"
-        podgroup g: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/2 nodes are available: 2 Insufficient cpu)
-    "#]],
+            podgroup g: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 2 Insufficient cpu)
+        "#]],
     );
     let told = told.replace("cpu", "memory");
     check(
         &cluster(&told),
         &expect![[r#"
-        podgroup g: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/2 nodes are available: 2 Insufficient cpu)
-    "#]],
+            podgroup g: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 2 Insufficient cpu)
+        "#]],
     );
 }
 
@@ -186,7 +186,7 @@ fn a_condition_keeps_its_time_while_it_stays_true() {
          pod g-0 of=g cpu=2",
     );
     expect![[r#"
-        patch podgroup g {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T07:50:00Z","message":"1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu","reason":"NotEnoughResources","status":"True","type":"Unschedulable"}]}}
+        patch podgroup g {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T07:50:00Z","message":"1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu","reason":"NotEnoughResources","status":"True","type":"Unschedulable"}]}}
         patch queue status default {"status":{"inqueue":1}}
     "#]].assert_eq(&plan(&objects).to_string());
 }
@@ -199,7 +199,7 @@ fn a_condition_gets_a_new_time_when_it_turns() {
          pod g-0 of=g cpu=2",
     );
     expect![[r#"
-        patch podgroup g {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:00:00Z","message":"1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu","reason":"NotEnoughResources","status":"True","type":"Unschedulable"},{"lastTransitionTime":"2027-01-15T08:00:00Z","status":"False","type":"Scheduled"}]}}
+        patch podgroup g {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:00:00Z","message":"1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu","reason":"NotEnoughResources","status":"True","type":"Unschedulable"},{"lastTransitionTime":"2027-01-15T08:00:00Z","status":"False","type":"Scheduled"}]}}
         patch queue status default {"status":{"inqueue":1}}
     "#]].assert_eq(&plan(&objects).to_string());
 }

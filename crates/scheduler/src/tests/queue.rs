@@ -77,7 +77,7 @@ fn a_queue_never_uses_more_than_its_capability() {
          pod fits-2 of=fits",
         &expect![[r#"
             podgroup pending: Unschedulable(NotEnoughResources: not admitted: it needs 3 cpu, and not enough is left of queue small's 2), phase=Pending
-            podgroup too-large: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending; queue small may not use more cpu)
+            podgroup too-large: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 over queue small's limit; queue small may not use more cpu)
             bind pod fits-0 to one
             bind pod fits-1 to one
             podgroup fits: Scheduled, phase=Running
@@ -99,7 +99,7 @@ fn the_capability_of_a_parent_binds_its_children_together() {
          pod b-0 of=b
          pod b-1 of=b",
         &expect![[r#"
-            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; queue parent may not use more cpu)
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 over queue parent's limit; queue parent may not use more cpu)
             bind pod a-0 to one
             bind pod a-1 to one
             podgroup a: Scheduled, phase=Running
@@ -186,8 +186,8 @@ fn a_queue_beyond_its_share_waits_for_the_large_gang_of_another() {
          pod b-1 of=b
          pod b-2 of=b",
         &expect![[r#"
-            podgroup a2: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; queue greedy has its share of cpu, and others wait for it)
-            podgroup b: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            podgroup a2: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 over queue greedy's share; queue greedy has its share of cpu, and others wait for it)
+            podgroup b: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
 }
@@ -213,8 +213,8 @@ fn a_gang_that_can_never_run_keeps_nothing_from_the_others() {
          podgroup a queue=worker phase=Inqueue
          pod a-0 of=a cpu=4",
         &expect![[r#"
-            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu)
-            podgroup c: Unschedulable(NotEnoughResources: 9/9 tasks in gang unschedulable: pod group is not ready, 9 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            podgroup c: Unschedulable(NotEnoughResources: 9/9 tasks in gang unschedulable: pod group is not ready, 9 Pending, 9 minAvailable; Pending: 5 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod a-0 to one
             podgroup a: Scheduled, phase=Running
         "#]],
@@ -252,7 +252,7 @@ fn the_queue_with_the_higher_priority_goes_first() {
          podgroup b queue=b phase=Inqueue
          pod b-0 of=b",
         &expect![[r#"
-            podgroup a: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            podgroup a: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod b-0 to one
             podgroup b: Scheduled, phase=Running
         "#]],
@@ -269,8 +269,8 @@ fn in_a_fifo_queue_nobody_overtakes() {
          pod first-0 of=first cpu=3
          pod second-0 of=second",
         &expect![[r#"
-            podgroup first: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu)
-            podgroup second: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; waits behind default/first in its first in, first out queue)
+            podgroup first: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            podgroup second: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits behind default/first in its first in, first out queue)
         "#]],
     );
 }
@@ -301,7 +301,7 @@ fn a_gang_larger_than_its_queues_share_can_start_all_the_same() {
          podgroup b queue=b phase=Inqueue
          pod b-0 of=b cpu=6",
         &expect![[r#"
-            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; 0/1 nodes are available: 1 Insufficient cpu)
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod a-0 to one
             podgroup a: Scheduled, phase=Running
         "#]],

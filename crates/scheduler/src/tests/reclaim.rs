@@ -23,10 +23,10 @@ fn a_queue_gives_back_what_is_beyond_its_share_the_youngest_first() {
     check_reclaiming(
         GREEDY,
         &expect![[r#"
-        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; waits for pods that are leaving)
-        delete pod a-3
-        delete pod a-2
-    "#]],
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            delete pod a-3
+            delete pod a-2
+        "#]],
     );
 }
 
@@ -35,8 +35,8 @@ fn without_reclaiming_a_queue_waits() {
     check(
         GREEDY,
         &expect![[r#"
-        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; 0/1 nodes are available: 1 Insufficient cpu)
-    "#]],
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+        "#]],
     );
 }
 
@@ -48,9 +48,9 @@ fn pods_that_are_leaving_are_waited_for() {
     check_reclaiming(
         &leaving,
         &expect![[r#"
-        podgroup a: running=2
-        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; waits for pods that are leaving)
-    "#]],
+            podgroup a: running=2
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+        "#]],
     );
 }
 
@@ -59,10 +59,10 @@ fn one_that_leaves_already_spares_another() {
     check_reclaiming(
         &GREEDY.replace("pod a-1 of=a on=one", "pod a-1 of=a on=one deleting"),
         &expect![[r#"
-        podgroup a: running=3
-        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; waits for pods that are leaving)
-        delete pod a-3
-    "#]],
+            podgroup a: running=3
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            delete pod a-3
+        "#]],
     );
 }
 
@@ -71,8 +71,8 @@ fn no_gang_is_broken_to_start_another() {
     check_reclaiming(
         &GREEDY.replace("podgroup a min=1", "podgroup a min=3"),
         &expect![[r#"
-        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; 0/1 nodes are available: 1 Insufficient cpu)
-    "#]],
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+        "#]],
     );
 }
 
@@ -81,8 +81,8 @@ fn a_queue_that_is_not_reclaimable_keeps_what_it_has() {
     check_reclaiming(
         &GREEDY.replace("queue greedy", "queue greedy keeps"),
         &expect![[r#"
-        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; 0/1 nodes are available: 1 Insufficient cpu)
-    "#]],
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+        "#]],
     );
 }
 
@@ -91,10 +91,10 @@ fn a_protected_pod_stays() {
     check_reclaiming(
         &GREEDY.replace("pod a-3 of=a", "pod a-3 of=a protected"),
         &expect![[r#"
-        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending; waits for pods that are leaving)
-        delete pod a-2
-        delete pod a-1
-    "#]],
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            delete pod a-2
+            delete pod a-1
+        "#]],
     );
 }
 
@@ -104,8 +104,8 @@ fn a_queue_takes_back_no_more_than_its_own_share() {
     check_reclaiming(
         &format!("{wants_more} pod b-2 of=b"),
         &expect![[r#"
-        podgroup b: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending; 0/1 nodes are available: 1 Insufficient cpu)
-    "#]],
+            podgroup b: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 3 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+        "#]],
     );
 }
 
@@ -122,7 +122,7 @@ fn only_pods_whose_room_is_used_must_go() {
          podgroup b min=1 queue=patient phase=Inqueue
          pod b-0 of=b cpu=2",
         &expect![[r#"
-            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; waits for pods that are leaving)
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
             delete pod a-0
         "#]],
     );
@@ -141,7 +141,7 @@ fn a_queue_gives_back_to_its_sibling_though_their_parent_has_no_more() {
          podgroup b min=1 queue=patient phase=Inqueue
          pod b-0 of=b cpu=2",
         &expect![[r#"
-            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending; waits for pods that are leaving)
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
             delete pod a-1
         "#]],
     );
