@@ -95,7 +95,7 @@ pub(crate) fn render(views: &[View], elapsed: Duration, [width, height]: [usize;
         lines.push(format!("{} ({})", view.title, time(view.ended_after.unwrap_or(elapsed))));
         lines.extend(view.tasks.iter().map(|task| task_line(task, name_width.unwrap_or(0), width)));
         lines.extend(steps::lines(&view.steps));
-        lines.extend(view.waits_for.iter().map(|reason| format!("  waiting: {reason}")));
+        lines.extend(view.waits_for.iter().flat_map(|reason| wrapped("  waiting: ", reason, width)));
     }
     // The last line is the cursor's.
     let n_lines_max = height.saturating_sub(1).max(1);
@@ -105,6 +105,19 @@ pub(crate) fn render(views: &[View], elapsed: Duration, [width, height]: [usize;
         lines.push(format!("… and {n_left_out} more lines"));
     }
     lines.into_iter().map(|line| cut(&line, width)).collect()
+}
+
+/// A sentence on as many lines as it needs, below each other: its end, which says what to do, matters most.
+fn wrapped(title: &str, sentence: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![title.trim_end().to_owned()];
+    for word in sentence.split_whitespace() {
+        let fits = |line: &String| line.chars().count().saturating_add(word.chars().count()) < width;
+        match lines.last_mut().filter(|line| fits(line)) {
+            Some(line) => *line += &format!(" {word}"),
+            None => lines.push(format!("{:1$}{word}", "", title.len())),
+        }
+    }
+    lines
 }
 
 /// `  worker  ████████▒▒▒▒░░░░  2 of 4 succeeded, 1 running`
@@ -215,6 +228,25 @@ mod tests {
                   work  ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░  0 of 3 succeeded
                   waiting: there is not enough cpu
             "#]],
+        );
+        let told_at_length = View {
+            title: "greedy: Pending".to_owned(),
+            waits_for: Some(
+                "it needs 4 cpu, and not enough is left of the cluster's 2; to do: ask for less".to_owned(),
+            ),
+            ..View::default()
+        };
+        check(
+            told_at_length,
+            1.0,
+            40,
+            expect![[r#"
+            greedy: Pending (1.0 s)
+              waiting: it needs 4 cpu, and not
+                       enough is left of the
+                       cluster's 2; to do: ask for
+                       less
+        "#]],
         );
     }
 

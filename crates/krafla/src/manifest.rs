@@ -1,6 +1,7 @@
 //! Manifests: what a user wrote, with the place where it stands, so that every complaint can name it.
 
-use std::io::Read;
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -22,7 +23,7 @@ pub(crate) struct Manifest {
 /// Reads all objects of all files, or says what is wrong with the first that can not be used. Nothing is applied before
 /// everything has been read. What names no namespace is meant to be in `namespace`.
 pub(crate) fn read_all(files: &[impl AsRef<Path>], namespace: &str) -> Result<Vec<Manifest>> {
-    let mut manifests = Vec::new();
+    let mut manifests: Vec<Manifest> = Vec::new();
     for file in files.iter().map(|file| expand(file.as_ref())).collect::<Result<Vec<_>>>()?.iter().flatten() {
         let name =
             if is_standard_input(file) { "standard input".to_owned() } else { file.display().to_string() };
@@ -32,7 +33,7 @@ pub(crate) fn read_all(files: &[impl AsRef<Path>], namespace: &str) -> Result<Ve
             let place =
                 if documents.len() == 1 { name.clone() } else { format!("{name}, document {}", index + 1) };
             let object = krafla_apiserver::schema::yaml::parse(document.as_bytes());
-            let object = object.map_err(|error| anyhow!("{place}: {error}"))?;
+            let object = object.map_err(|error| anyhow!("{place}: {}", in_plain_words(&error)))?;
             manifests.push(Manifest::new(place, object.into_value(), namespace)?);
         }
     }
@@ -41,7 +42,35 @@ pub(crate) fn read_all(files: &[impl AsRef<Path>], namespace: &str) -> Result<Ve
         let named = named.join(", ");
         bail!("no objects found in {named}: a manifest needs at least apiVersion, kind and metadata.name");
     }
+    refuse_doubles(&manifests)?;
     Ok(manifests)
+}
+
+/// Of two objects with one name, the second would be taken for a change of the first, and nobody means that.
+fn refuse_doubles(manifests: &[Manifest]) -> Result<()> {
+    let mut places: BTreeMap<(Kind, &str, &str), &str> = BTreeMap::new();
+    for Manifest { place, kind, object } in manifests {
+        let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let (namespace, name) = (field("/metadata/namespace"), field("/metadata/name"));
+        // What has no name yet gets one of its own.
+        let earlier = if name.is_empty() { None } else { places.insert((*kind, namespace, name), place) };
+        if let Some(earlier) = earlier {
+            let kind = kind.info().kind;
+            bail!(
+                "{place}: metadata.name: {kind} {name} is in {earlier} already: give one of them another name"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What the reader of YAML says, as users would.
+fn in_plain_words(error: &str) -> String {
+    if error.contains("budget breached") {
+        return "it is too large for one manifest, or its aliases make it so: divide it into several files"
+            .to_owned();
+    }
+    error.to_owned()
 }
 
 /// A directory stands for the manifests in it, in order of their names.
@@ -56,6 +85,9 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>> {
     };
     let mut files: Vec<PathBuf> =
         entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_manifest).collect();
+    if files.is_empty() {
+        bail!("{}: it holds no manifests: no file in it ends in .yaml, .yml or .json", path.display());
+    }
     files.sort();
     Ok(files)
 }
@@ -88,7 +120,11 @@ fn read_text(file: &Path) -> Result<String> {
     } else {
         Box::new(std::fs::File::open(file)?)
     };
-    let n_bytes = reader.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    let read = reader.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
+    let n_bytes = read.map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => anyhow!("it is not text: a manifest is YAML or JSON in UTF-8"),
+        _ => error.into(),
+    })?;
     if n_bytes as u64 > FILE_BYTES_MAX {
         bail!("larger than {} MiB", FILE_BYTES_MAX >> 20);
     }
@@ -97,6 +133,9 @@ fn read_text(file: &Path) -> Result<String> {
 
 impl Manifest {
     fn new(place: String, mut object: Value, namespace: &str) -> Result<Manifest> {
+        if !object.is_object() {
+            bail!("{place}: it is no manifest: a map with apiVersion, kind, metadata and spec is expected");
+        }
         let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind_name) = (field("apiVersion"), field("kind"));
         if api_version.is_empty() || kind_name.is_empty() {
@@ -131,7 +170,7 @@ impl Manifest {
 /// The kind that was probably meant: misspelt, or of another group.
 fn suggestion(kind_name: &str) -> String {
     let Some(meant) = closest(kind_name, Kind::ALL.into_iter().map(|kind| kind.info().kind)) else {
-        return String::new();
+        return "; `krafla up` with `kubectl api-resources` shows what it serves".to_owned();
     };
     // Where two kinds have one name, it is Volcano's that people run here.
     let mut of_that_name = Kind::ALL.into_iter().map(Kind::info).filter(|info| info.kind == meant);
@@ -192,6 +231,30 @@ mod tests {
             "a: [\n",
             expect![[r#"
             job.yaml: yaml: unclosed bracket '[' at line 1, column 4
+        "#]],
+        );
+        check(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+            expect![[r#"
+                job.yaml, document 2: metadata.name: ConfigMap a is in job.yaml, document 1 already: give one of them another name
+            "#]],
+        );
+        check(
+            "apiVersion: v1\nkind: Sparkle\n",
+            expect![[r#"
+            job.yaml: v1 Sparkle is not a kind that krafla serves; `krafla up` with `kubectl api-resources` shows what it serves
+        "#]],
+        );
+        check(
+            "just some words\n",
+            expect![[r#"
+            job.yaml: it is no manifest: a map with apiVersion, kind, metadata and spec is expected
+        "#]],
+        );
+        check(
+            &"- [1, 2, 3, 4, 5, 6, 7, 8, 9]\n".repeat(100_000),
+            expect![[r#"
+            job.yaml: it is too large for one manifest, or its aliases make it so: divide it into several files
         "#]],
         );
         check(

@@ -7,6 +7,8 @@ use krafla_api::{Key, Kind};
 use serde::Deserialize;
 use tokio::time::Instant;
 
+use crate::doctor::remedy_of_scheduling;
+
 /// How long a reason must last before it is worth telling: every job waits for a moment at its start.
 const TOLD_AFTER: Duration = Duration::from_secs(1);
 
@@ -141,13 +143,24 @@ struct Waiting {
 
 /// What the scheduler says of a gang that finds no place.
 fn of_podgroup(status: &Status) -> Option<String> {
-    let mut conditions = status.conditions.iter();
-    let waiting = conditions.find(|it| it.condition_type == "Unschedulable" && it.status == "True")?;
-    Some(if waiting.message.is_empty() { waiting.reason.clone() } else { waiting.message.clone() })
+    of_scheduler(status, "Unschedulable", "True")
 }
 
-/// What the node says of a container that does not start.
+/// What the scheduler says of a pod in no gang, or the node of a container that does not start.
 fn of_pod(name: &str, status: &Status) -> Option<String> {
+    let unscheduled = of_scheduler(status, "PodScheduled", "False");
+    unscheduled.map(|why| format!("pod {name}: {why}")).or_else(|| of_container(name, status))
+}
+
+/// What a condition of the scheduler says, and what to do about it.
+fn of_scheduler(status: &Status, condition_type: &str, bad: &str) -> Option<String> {
+    let mut conditions = status.conditions.iter();
+    let waiting = conditions.find(|it| it.condition_type == condition_type && it.status == bad)?;
+    let why = if waiting.message.is_empty() { &waiting.reason } else { &waiting.message };
+    Some(format!("{why}; to do: {}", remedy_of_scheduling(why)))
+}
+
+fn of_container(name: &str, status: &Status) -> Option<String> {
     let containers = status.init_container_statuses.iter().chain(&status.container_statuses);
     let mut waiting =
         containers.filter_map(|container| Some((&container.name, container.state.waiting.as_ref()?)));
@@ -185,13 +198,31 @@ mod tests {
             &mut waits,
             start + TOLD_AFTER,
             expect![[r#"
-            a: not enough cpu
-        "#]],
+                a: not enough cpu; to do: ask for less in resources.requests, lower spec.minAvailable, or wait until others have ended
+            "#]],
         );
         waits.observe(Kind::PodGroup, &podgroup, false, start + TOLD_AFTER);
         check(&mut waits, start + 2 * TOLD_AFTER, expect![[""]]);
         waits.observe(Kind::PodGroup, &owned("a-1", json!({})), false, start);
         assert_eq!(waits.reason(&Key::new("default", "a"), start + 3 * TOLD_AFTER), None);
+    }
+
+    #[tokio::test]
+    async fn a_pod_in_no_gang_says_why_it_has_no_node_and_what_to_do() {
+        let (mut waits, start) = (Waits::default(), Instant::now());
+        let why = "0/1 nodes are available: persistentvolumeclaim \"data\" not found";
+        let condition = json!({"type": "PodScheduled", "status": "False", "message": why});
+        waits.observe(Kind::Pod, &owned("a-x7f2k", json!({"conditions": [condition]})), false, start);
+        check(
+            &mut waits,
+            start + TOLD_AFTER,
+            expect![[r#"
+            a: pod a-x7f2k: 0/1 nodes are available: persistentvolumeclaim "data" not found; to do: create the PersistentVolumeClaim, or correct spec.volumes
+        "#]],
+        );
+        let bound = owned("a-x7f2k", json!({"conditions": [{"type": "PodScheduled", "status": "True"}]}));
+        waits.observe(Kind::Pod, &bound, false, start);
+        assert_eq!(waits.reason(&Key::new("default", "a"), start + TOLD_AFTER), None);
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use krafla_runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use self::waiting::Waiting;
+pub(crate) use self::waiting::remedy_of_scheduling;
 use crate::cli::{self, Output};
 use crate::home::{Choice, Home};
 

@@ -68,11 +68,60 @@ fn standard_input_may_hold_many_documents() {
 
 #[test]
 fn what_holds_no_manifest_is_named() {
-    let dir = directory_with(&[("notes.txt", "")]);
-    let output = krafla().current_dir(dir.path()).args(["run", "."]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let message = text(&output.stderr);
-    assert!(message.contains("no objects found in .:"), "{message}");
+    let dir = directory_with(&[("notes.txt", ""), ("empty.yaml", ""), ("words.yaml", "just some words\n")]);
+    std::fs::create_dir(dir.path().join("notes")).unwrap();
+    std::fs::write(dir.path().join("noise.yaml"), [0, 159, 146, 150]).unwrap();
+    for (file, expected) in [
+        ("empty.yaml", "no objects found in empty.yaml: a manifest needs at least apiVersion, kind"),
+        ("notes", "notes: it holds no manifests: no file in it ends in .yaml, .yml or .json"),
+        ("words.yaml", "words.yaml: it is no manifest: a map with apiVersion, kind, metadata and spec"),
+        ("noise.yaml", "noise.yaml: can not be read: it is not text: a manifest is YAML or JSON"),
+        ("nowhere.yaml", "nowhere.yaml: can not be read: No such file"),
+    ] {
+        let message = refused(dir.path(), file);
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+/// What is said of a file that is not accepted, before anything has been made.
+fn refused(dir: &Path, file: &str) -> String {
+    let output = krafla().current_dir(dir).args(["run", file]).output().unwrap();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!((output.status.code(), stdout.as_str()), (Some(2), ""), "{file}: {stderr}");
+    stderr
+}
+
+#[test]
+fn two_objects_of_one_name_are_refused_before_either_is_made() {
+    let dir = directory_with(&[
+        ("twice.yaml", &format!("{}---{}", job("a", 1, "true", ""), job("a", 2, "true", ""))),
+        ("1.yaml", GREETING),
+        ("2.yaml", &format!("{GREETING}---{}", greeter())),
+    ]);
+    let message = refused(dir.path(), "twice.yaml");
+    let expected = "twice.yaml, document 2: metadata.name: Job a is in twice.yaml, document 1 already: give one of them another name";
+    assert!(message.contains(expected), "{message}");
+    let message = refused(dir.path(), ".");
+    assert!(message.contains("ConfigMap greeting is in ./1.yaml already"), "{message}");
+}
+
+#[test]
+fn a_large_file_is_read_and_what_is_too_large_is_named() {
+    let comment = format!("# {}\n", "x".repeat(10 << 20));
+    let large = format!("{comment}{}", job("a", 1, "echo fine", ""));
+    let map = GREETING.replace("hello", &"x".repeat(10 << 20));
+    let list = "- [1, 2, 3, 4, 5, 6, 7, 8, 9]\n".repeat(100_000);
+    let dir = directory_with(&[
+        ("large.yaml", &large),
+        ("map.yaml", &format!("{map}---{}", job("a", 1, "true", ""))),
+        ("list.yaml", &list),
+    ]);
+    assert_eq!(said(dir.path(), &["large.yaml"]), ["fine"]);
+    let message = refused(dir.path(), "map.yaml");
+    assert!(message.contains("map.yaml, document 1: ConfigMap \"greeting\" is invalid"), "{message}");
+    assert!(message.contains("may not be more than 1048576 bytes"), "{message}");
+    let message = refused(dir.path(), "list.yaml");
+    assert!(message.contains("list.yaml: it is too large for one manifest"), "{message}");
 }
 
 #[test]

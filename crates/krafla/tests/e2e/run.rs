@@ -67,14 +67,30 @@ fn why_it_waits(manifest: &str) -> String {
 #[test]
 fn a_job_that_can_not_start_says_why() {
     let greedy =
-        job("a", 1, "true", "").replace("name: main, ", "name: main, resources: {requests: {cpu: 1000}}, ");
+        job("a", 4, "true", "").replace("name: main, ", "name: main, resources: {requests: {cpu: 1000}}, ");
     let why = why_it_waits(&greedy);
-    assert!(why.starts_with("a: waiting: ") && why.contains("cpu"), "{why}");
+    assert!(why.starts_with("a: waiting: not admitted: it needs 4k cpu"), "{why}");
+    assert!(why.contains("to do: ask for less in resources.requests, lower spec.minAvailable"), "{why}");
 
-    let volume = "volumes: [{name: data, configMap: {name: nowhere}}]\n          containers:";
-    let lost = job("a", 1, "true", "").replace("containers:", volume);
-    let why = why_it_waits(&lost);
-    assert!(why.contains("a-work-0") && why.contains("nowhere"), "{why}");
+    for (volume, place, remedy) in [
+        ("configMap: {name: nowhere}", "a-work-0, container main", "configmap \"nowhere\" not found"),
+        (
+            "hostPath: {path: /krafla/nowhere, type: Directory}",
+            "hostPath \"/krafla/nowhere\"",
+            "create it, or change its type",
+        ),
+        ("nfs: {server: a, path: /b}", "volume \"data\"", "use emptyDir, hostPath"),
+        (
+            "persistentVolumeClaim: {claimName: nowhere}",
+            "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; \
+             Pending: 1 persistentvolumeclaim \"nowhere\" not found",
+            "to do: create the PersistentVolumeClaim, or correct spec.volumes",
+        ),
+    ] {
+        let volumes = format!("volumes: [{{name: data, {volume}}}]\n          containers:");
+        let why = why_it_waits(&job("a", 1, "true", "").replace("containers:", &volumes));
+        assert!(why.contains(place) && why.contains(remedy), "{why}");
+    }
 }
 
 #[test]

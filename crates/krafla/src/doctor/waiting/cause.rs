@@ -222,9 +222,20 @@ impl fmt::Display for Lease {
     }
 }
 
-fn remedy_of_scheduling(message: &str) -> &'static str {
+/// What to do about what the scheduler says.
+pub(crate) fn remedy_of_scheduling(message: &str) -> &'static str {
     let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
-    if says(&["Insufficient", "not enough", "Too many pods"]) {
+    if says(&["persistentvolumeclaim"]) {
+        "create the PersistentVolumeClaim, or correct spec.volumes"
+    } else if says(&["there is no queue"]) {
+        "create the queue, or name another one in spec.queue"
+    } else if says(&[" is closed"]) {
+        "open the queue, or name another one in spec.queue"
+    } else if says(&["may not use more"]) {
+        "raise spec.capability of the queue, ask for less in resources.requests, or wait until others have ended"
+    } else if says(&["and others wait for it", "waits behind", "waits for pods that are leaving"]) {
+        "wait until others have ended"
+    } else if says(&["Insufficient", "not enough", "Too many pods"]) {
         "ask for less in resources.requests, lower spec.minAvailable, or wait until others have ended"
     } else if says(&["taint"]) {
         "tolerate the taint in the pod's template, or remove it from the node"
