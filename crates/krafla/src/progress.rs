@@ -8,6 +8,8 @@ use krafla_plan::jobflow::JobFlow;
 use krafla_plan::object::{CronJob, Job, VcJob};
 use serde_json::{Value, json};
 
+use crate::steps;
+
 /// The kinds that a run waits for. Of a CronJob it waits for the first Job, and for that one's end.
 pub(crate) const FOLLOWED: [Kind; 4] = [Kind::VcJob, Kind::Job, Kind::JobFlow, Kind::CronJob];
 
@@ -144,9 +146,8 @@ fn told(start: &str, counts: &[(i32, &str)], message: &str) -> String {
 /// The flow's phase, and that of each of its steps in the order of the spec.
 fn of_flow(key: &Key, flow: &JobFlow) -> String {
     let state = |step: &str| {
-        let name = format!("{}-{step}", key.name);
-        let recorded = flow.status.job_status_list.iter().find(|job| job.name == name);
-        recorded.map_or("waits".to_owned(), |job| job.state.to_string())
+        let phase = steps::phase(&key.name, flow, step);
+        phase.map_or("waits".to_owned(), ToString::to_string)
     };
     let steps: Vec<(&str, String)> =
         flow.spec.flows.iter().map(|step| (step.name.as_str(), state(&step.name))).collect();
@@ -198,6 +199,16 @@ mod tests {
     fn a_flows_steps_are_told_in_order_and_counted_when_they_are_many() {
         assert_eq!(line(&flow(3, "Running")), "f: Running, s0 Completed, s1 Running, s2 waits");
         assert_eq!(line(&flow(1000, "Running")), "f: Running, 1 Completed, 1 Running, 998 waits");
+    }
+
+    #[test]
+    fn what_keeps_a_step_from_starting_is_told() {
+        let flow = json!({
+            "metadata": { "namespace": "ns", "name": "f" }, "spec": { "flows": [{ "name": "a" }] },
+            "status": { "state": { "phase": "Pending" }, "conditions": { "f-a": { "phase": "TemplateMissing" } } },
+        });
+        let flow = Object::decode(Kind::JobFlow, flow.to_string().as_bytes());
+        assert_eq!(line(&flow), "f: Pending, a TemplateMissing");
     }
 
     #[test]

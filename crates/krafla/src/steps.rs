@@ -14,7 +14,7 @@ pub(crate) struct StepView {
     pub(crate) name: String,
     /// How many steps come one after the other before it.
     pub(crate) depth: usize,
-    /// The phase of its job; none before there is one.
+    /// The phase of its job; before there is one, what keeps it from being made, if anything does.
     pub(crate) phase: Option<JobPhase>,
     /// The steps before it that have not completed.
     pub(crate) waits_for: Vec<String>,
@@ -23,7 +23,7 @@ pub(crate) struct StepView {
 /// The steps of a flow, in the order of its spec.
 pub(crate) fn steps(name: &str, flow: &JobFlow) -> Vec<StepView> {
     let depths = depths(&flow.spec.flows);
-    let phase = |step: &str| phase(name, flow, step);
+    let phase = |step: &str| phase(name, flow, step).cloned();
     let view = |step: &Flow| StepView {
         name: step.name.clone(),
         depth: depths.get(step.name.as_str()).copied().unwrap_or(0),
@@ -37,9 +37,11 @@ pub(crate) fn steps(name: &str, flow: &JobFlow) -> Vec<StepView> {
     flow.spec.flows.iter().map(view).collect()
 }
 
-fn phase(name: &str, flow: &JobFlow, step: &str) -> Option<JobPhase> {
+/// The phase of a step's job. Before there is a job, the flow's status has a word there for what keeps it from being made.
+pub(crate) fn phase<'a>(name: &str, flow: &'a JobFlow, step: &str) -> Option<&'a JobPhase> {
     let job = format!("{name}-{step}");
-    flow.status.job_status_list.iter().find(|it| it.name == job).map(|it| it.state.clone())
+    let recorded = flow.status.job_status_list.iter().find(|it| it.name == job).map(|it| &it.state);
+    recorded.or_else(|| flow.status.conditions.get(&job).map(|condition| &condition.phase))
 }
 
 /// How many steps come before each, on the longest way to it.
@@ -132,6 +134,19 @@ mod tests {
               ░ notify         starts
         "#]],
         );
+    }
+
+    #[test]
+    fn a_step_that_can_not_be_made_says_why() {
+        let flow = json!({
+            "spec": { "flows": [{ "name": "load" }, { "name": "train", "dependsOn": { "targets": ["load"] } }] },
+            "status": { "conditions": { "etl-load": { "phase": "TemplateMissing" } } },
+        });
+        let flow: JobFlow = serde_json::from_value(flow).unwrap();
+        expect![[r#"
+              ░ load     TemplateMissing
+                ░ train  waits for load"#]]
+        .assert_eq(&lines(&steps("etl", &flow)).join("\n"));
     }
 
     #[test]

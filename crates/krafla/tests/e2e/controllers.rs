@@ -92,7 +92,8 @@ fn branches_of_a_flow_meet_and_their_jobs_are_removed() {
 fn a_flow_waits_for_a_template_that_comes_later() {
     let up = Up::start();
     up.apply("{apiVersion: flow.volcano.sh/v1alpha1, kind: JobFlow, metadata: {name: f}, spec: {flows: [{name: late}]}}");
-    up.wait_for("jobflow/f", "{.status.state.phase}", "Pending");
+    up.wait_for("jobflow/f", "{.status.conditions.f-late.phase}", "TemplateMissing");
+    assert_eq!(up.field("jobflow/f", "{.status.state.phase}"), "Pending");
     up.apply(&templates(&[("late", "true")]));
     up.wait_for("jobflow/f", "{.status.state.phase}", "Succeed");
     let events = up.kubectl_ok(&["get", "events", "-o", "jsonpath={.items[*].message}"]);

@@ -11,28 +11,37 @@ use super::{Flow, View, build};
 use crate::object::Body;
 use crate::{Note, Plan, Severity, Snapshot, Step};
 
+/// What keeps jobs from being made, in a word each: by the name of the job, or the place in the spec that is wrong. The whole
+/// sentence is an Event.
+pub(super) type Hindrances = BTreeMap<String, &'static str>;
+
 /// Makes every job that waits for nothing any more. A job that can not be made keeps no other from being made.
 pub(super) fn create_what_is_ready(
     flow: &View<'_>,
     jobs: &Jobs<'_>,
     snapshot: &Snapshot<'_>,
     plan: &mut Plan,
-) {
+) -> Hindrances {
+    let mut hindrances = Hindrances::new();
     let mut names = BTreeSet::new();
-    for step in &flow.spec.flows {
+    for (index, step) in flow.spec.flows.iter().enumerate() {
         if !names.insert(step.name.as_str()) {
             let message = format!("flow {} is named twice in spec.flows; only the first counts", step.name);
             warn(plan, message);
+            hindrances.insert(format!("spec.flows[{index}]"), "NamedTwice");
             continue;
         }
         if jobs.phase(&step.name).is_none() && is_ready(step, jobs, snapshot, plan) {
-            create(flow, step, snapshot, plan);
+            let hindrance = create(flow, step, snapshot, plan);
+            hindrances.extend(hindrance.map(|word| (flow.job_name(&step.name), word)));
         }
     }
-    explain_what_never_starts(flow, &names, plan);
+    explain_what_never_starts(flow, &names, plan, &mut hindrances);
+    hindrances
 }
 
-fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan) {
+/// Makes the job of a step, unless something is in the way: then that is said, and in a word returned.
+fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan) -> Option<&'static str> {
     let name = flow.job_name(&step.name);
     let key = Key::new(flow.namespace(), &name);
     if let Some(other) = snapshot.objects.get(Kind::VcJob, &key) {
@@ -42,14 +51,15 @@ fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan
             .owners
             .iter()
             .any(|owner| owner.kind == Kind::JobFlow.info().kind && owner.name == *flow.meta.key.name);
-        if !of_predecessor {
-            let message = format!(
-                "job {name} exists and does not belong to this flow; delete it, or rename it or the flow {}",
-                step.name
-            );
-            warn(plan, message);
+        if of_predecessor {
+            return None;
         }
-        return;
+        let message = format!(
+            "job {name} exists and does not belong to this flow; delete it, or rename it or the flow {}",
+            step.name
+        );
+        warn(plan, message);
+        return Some("ForeignJob");
     }
     let template = snapshot.objects.get(Kind::JobTemplate, &Key::new(flow.namespace(), &step.name));
     let template = match template.map(|template| &template.body) {
@@ -59,7 +69,8 @@ fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan
                 "JobTemplate {} can not be read: {why}; job {name} is made as soon as it can",
                 step.name
             );
-            return warn(plan, message);
+            warn(plan, message);
+            return Some("TemplateUnreadable");
         }
         _ => {
             let message = format!(
@@ -67,21 +78,29 @@ fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan
                 step.name,
                 flow.namespace()
             );
-            return warn(plan, message);
+            warn(plan, message);
+            return Some("TemplateMissing");
         }
     };
     plan.steps.push(Step::Create { kind: Kind::VcJob, object: build::job(flow, step, template) });
     let message = format!("job {name} is made from JobTemplate {}", step.name);
     plan.notes.push(Note { severity: Severity::Normal, reason: "Created", message });
+    None
 }
 
 /// Admission refuses flows that can never start. One that was stored all the same says why it waits.
-fn explain_what_never_starts(flow: &View<'_>, names: &BTreeSet<&str>, plan: &mut Plan) {
+fn explain_what_never_starts(
+    flow: &View<'_>,
+    names: &BTreeSet<&str>,
+    plan: &mut Plan,
+    hindrances: &mut Hindrances,
+) {
     for step in &flow.spec.flows {
         for target in step.targets().filter(|target| !names.contains(target)) {
             let message =
                 format!("flow {} waits for {target}, which is no flow; correct dependsOn.targets", step.name);
             warn(plan, message);
+            hindrances.insert(flow.job_name(&step.name), "DependencyUnknown");
         }
     }
     let waits_for: BTreeMap<&str, Vec<&str>> =
@@ -93,6 +112,7 @@ fn explain_what_never_starts(flow: &View<'_>, names: &BTreeSet<&str>, plan: &mut
             graph::describe(&ring)
         );
         warn(plan, message);
+        hindrances.extend(ring.iter().map(|step| (flow.job_name(step), "DependencyRing")));
     }
 }
 

@@ -28,6 +28,7 @@ use krafla_api::{Key, Kind};
 
 pub use self::object::{Flow, JobFlow, JobTemplate, Spec};
 
+use self::deploy::Hindrances;
 use self::jobs::Jobs;
 use crate::object::{Body, Meta};
 use crate::{Controller, Measure, Object, Objects, Plan, Snapshot, Step, Stored, controlling_keys};
@@ -118,9 +119,10 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     };
     let jobs = Jobs::observe(&flow, snapshot);
     let phase = decide(&flow, &jobs);
+    let mut hindrances = Hindrances::new();
     match &phase {
         JobFlowPhase::Unset | JobFlowPhase::Pending | JobFlowPhase::Running => {
-            deploy::create_what_is_ready(&flow, &jobs, snapshot, &mut plan);
+            hindrances = deploy::create_what_is_ready(&flow, &jobs, snapshot, &mut plan);
         }
         JobFlowPhase::Succeed if flow.spec.job_retain_policy == JobRetainPolicy::Delete => {
             // Only once the success is on record, so that a crash in between does not lose it.
@@ -135,7 +137,8 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
             return Plan::hold("SyncJobFlow", message);
         }
     }
-    status::write(&flow, &jobs, &phase, snapshot.now, &mut plan);
+    let after = status::recount(&flow, &jobs, &phase, &hindrances, snapshot.now.whole_seconds());
+    status::write(&flow, &after, &mut plan);
     plan
 }
 

@@ -9,6 +9,7 @@ use krafla_api::{Kind, Time};
 use serde_json::json;
 
 use super::View;
+use super::deploy::Hindrances;
 use super::jobs::{Jobs, Seen};
 use crate::merge_patch::difference;
 use crate::{Plan, Step};
@@ -16,21 +17,28 @@ use crate::{Plan, Step};
 /// How many phases of one job are remembered. A job that is suspended and resumed for ever must not fill the flow.
 const HISTORY_MAX: usize = 100;
 
-/// Puts the status write into the plan, if there is anything to write.
-pub(super) fn write(flow: &View<'_>, jobs: &Jobs<'_>, phase: &JobFlowPhase, now: Time, plan: &mut Plan) {
+/// Puts the write of this status into the plan, if it says anything new.
+pub(super) fn write(flow: &View<'_>, after: &JobFlowStatus, plan: &mut Plan) {
     let before = flow.status;
-    let after = recount(flow, jobs, phase, now.whole_seconds());
     let Some(patch) = difference(&json!(before), &json!(after)) else { return };
-    // The counts of a job's pods may be a moment late; what its phase leads to does not wait.
+    // The counts of a job's pods may be a moment late; what its phase leads to does not wait, nor what keeps it from being made.
     let decides = |status: &JobFlowStatus| {
         let jobs = status.job_status_list.iter().map(|job| (job.name.clone(), job.state.clone()));
-        (status.state.clone(), jobs.collect::<Vec<_>>())
+        let conditions = status.conditions.iter().map(|(name, job)| (name.clone(), job.phase.clone()));
+        (status.state.clone(), jobs.collect::<Vec<_>>(), conditions.collect::<Vec<_>>())
     };
-    plan.status_may_wait = decides(before) == decides(&after);
+    plan.status_may_wait = decides(before) == decides(after);
     plan.status = Some(Step::patch_status(Kind::JobFlow, flow.meta, &patch));
 }
 
-fn recount(flow: &View<'_>, jobs: &Jobs<'_>, phase: &JobFlowPhase, now: Time) -> JobFlowStatus {
+/// The status that follows from what is seen.
+pub(super) fn recount(
+    flow: &View<'_>,
+    jobs: &Jobs<'_>,
+    phase: &JobFlowPhase,
+    hindrances: &Hindrances,
+    now: Time,
+) -> JobFlowStatus {
     let entries = job_status_list(flow, jobs, now);
     // A job that went away unfinished is still remembered, but it is in no list until it is made again.
     let listed = || entries.iter().filter(|job| is_there(job, jobs));
@@ -51,6 +59,11 @@ fn recount(flow: &View<'_>, jobs: &Jobs<'_>, phase: &JobFlowPhase, now: Time) ->
             }
         };
         list.push(job.name.clone());
+    }
+    // The API has no field for why a job is not there, but room for a word where its phase would be.
+    for (name, word) in hindrances {
+        let hindered = FlowCondition { phase: JobPhase::from(*word), ..FlowCondition::default() };
+        status.conditions.entry(name.clone()).or_insert(hindered);
     }
     status.job_status_list = entries;
     status

@@ -61,11 +61,11 @@ fn volcano_3_and_8_a_missing_template_is_named_and_keeps_no_other_job_from_being
     check(
         "flow\n step x\n step y\n no-template x",
         expect![[r#"
-        patch jobflow status f {"status":{"state":{"phase":"Pending"}}}
-        create job f-y
-        note Warning SyncJobFlow: JobTemplate x does not exist in namespace ns; job f-x is made as soon as it does
-        note Normal Created: job f-y is made from JobTemplate y
-    "#]],
+            patch jobflow status f {"status":{"conditions":{"f-x":{"phase":"TemplateMissing"}},"state":{"phase":"Pending"}}}
+            create job f-y
+            note Warning SyncJobFlow: JobTemplate x does not exist in namespace ns; job f-x is made as soon as it does
+            note Normal Created: job f-y is made from JobTemplate y
+        "#]],
     );
 }
 
@@ -77,6 +77,7 @@ fn a_template_that_can_not_be_read_is_named_with_the_reason() {
     let key = Key::new("ns", "f");
     let plan = crate::jobflow::plan(&Snapshot::new(Kind::JobFlow, &key, fixture::now(), &objects));
     expect![[r#"
+        patch jobflow status f {"status":{"conditions":{"f-x":{"phase":"TemplateUnreadable"}}}}
         note Warning SyncJobFlow: JobTemplate x can not be read: status: invalid type: integer `1`, expected struct JobTemplateStatus; job f-x is made as soon as it can
     "#]].assert_eq(&plan.to_string());
 }
@@ -92,10 +93,11 @@ fn volcano_4_a_flow_that_is_named_twice_counts_once() {
     check(
         "flow phase=Pending\n step x\n step x",
         expect![[r#"
-        create job f-x
-        note Normal Created: job f-x is made from JobTemplate x
-        note Warning SyncJobFlow: flow x is named twice in spec.flows; only the first counts
-    "#]],
+            patch jobflow status f {"status":{"conditions":{"spec.flows[1]":{"phase":"NamedTwice"}}}}
+            create job f-x
+            note Normal Created: job f-x is made from JobTemplate x
+            note Warning SyncJobFlow: flow x is named twice in spec.flows; only the first counts
+        "#]],
     );
 }
 
@@ -115,8 +117,9 @@ fn volcano_9_a_job_of_somebody_else_is_not_taken_for_the_flows_own() {
     check(
         "flow phase=Pending\n step x\n foreign f-x Completed",
         expect![[r#"
-        note Warning SyncJobFlow: job f-x exists and does not belong to this flow; delete it, or rename it or the flow x
-    "#]],
+            patch jobflow status f {"status":{"conditions":{"f-x":{"phase":"ForeignJob"}}}}
+            note Warning SyncJobFlow: job f-x exists and does not belong to this flow; delete it, or rename it or the flow x
+        "#]],
     );
 }
 
@@ -169,8 +172,45 @@ fn rings_and_unknown_targets_are_named() {
     check(
         "flow phase=Pending\n step a after=b\n step b after=a\n step c after=b\n step d after=nobody",
         expect![[r#"
+            patch jobflow status f {"status":{"conditions":{"f-a":{"phase":"DependencyRing"},"f-b":{"phase":"DependencyRing"},"f-d":{"phase":"DependencyUnknown"}}}}
             note Warning SyncJobFlow: flow d waits for nobody, which is no flow; correct dependsOn.targets
             note Warning SyncJobFlow: flows wait for each other in a ring: a -> b -> a; take one of these dependencies out
         "#]],
     );
+}
+
+#[test]
+fn what_keeps_a_job_from_being_made_is_in_the_status_until_it_is_mended() {
+    let flow = "flow phase=Pending\n step x\n step y after=z\n step z after=y\n step u after=nobody\n step x";
+    check(
+        &format!("{flow}\n no-template x"),
+        expect![[r#"
+        patch jobflow status f {"status":{"conditions":{"f-u":{"phase":"DependencyUnknown"},"f-x":{"phase":"TemplateMissing"},"f-y":{"phase":"DependencyRing"},"f-z":{"phase":"DependencyRing"},"spec.flows[4]":{"phase":"NamedTwice"}}}}
+        note Warning SyncJobFlow: JobTemplate x does not exist in namespace ns; job f-x is made as soon as it does
+        note Warning SyncJobFlow: flow x is named twice in spec.flows; only the first counts
+        note Warning SyncJobFlow: flow u waits for nobody, which is no flow; correct dependsOn.targets
+        note Warning SyncJobFlow: flows wait for each other in a ring: y -> z -> y; take one of these dependencies out
+    "#]],
+    );
+    // Whoever is there shows its own phase, and a word that no longer holds goes.
+    let (mut objects, _) = fixture::parse("flow phase=Running\n step x\n job f-x Running");
+    let key = Key::new("ns", "f");
+    let plan = crate::jobflow::plan(&Snapshot::new(Kind::JobFlow, &key, fixture::now(), &objects));
+    let Some(Step::Patch { patch, .. }) = plan.status else { panic!("{plan}") };
+    assert_eq!(patch["status"]["conditions"]["f-x"]["phase"], "Running");
+    let hindered = serde_json::json!({
+        "metadata": { "namespace": "ns", "name": "f", "uid": "f1", "resourceVersion": "7" },
+        "spec": { "flows": [{ "name": "x" }] },
+        "status": { "state": { "phase": "Pending" }, "conditions": { "f-x": { "phase": "TemplateMissing" } } },
+    });
+    objects.remove(Kind::VcJob, &Key::new("ns", "f-x"));
+    objects.insert(Object::decode(Kind::JobFlow, hindered.to_string().as_bytes()).into());
+    let plan = crate::jobflow::plan(&Snapshot::new(Kind::JobFlow, &key, fixture::now(), &objects));
+    expect![[r#"
+        patch jobflow status f {"status":{"conditions":null}}
+        create job f-x
+        note Normal Created: job f-x is made from JobTemplate x
+    "#]]
+    .assert_eq(&plan.to_string());
+    assert!(!plan.status_may_wait, "people look here");
 }
