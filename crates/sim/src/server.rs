@@ -86,6 +86,16 @@ impl Server {
         self.write(&Step::Create { kind, object }).map(drop)
     }
 
+    /// Stores a new object of a kind with which no controller works.
+    #[cfg(test)]
+    pub(crate) fn create_other(&self, namespace: &str, object: Value) {
+        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        let table = self.api.registry().table();
+        let resource = table.of_manifest(text("apiVersion"), text("kind")).unwrap().clone();
+        let options = krafla_apiserver::ops::WriteOptions::default();
+        at_once(self.api.create(&resource, namespace, object, &options)).unwrap().unwrap();
+    }
+
     /// Changes an object of this name, whoever it is.
     pub(crate) fn patch(&self, kind: Kind, key: &Key, patch: Value) -> Result<(), ClientError> {
         let (key, uid) = (key.clone(), self.uid(kind, key)?);

@@ -59,11 +59,6 @@ impl Record {
         }
     }
 
-    /// Whether it is about Kubernetes' own Jobs, which share their name with Volcano's.
-    pub(super) fn is_of_batch(&self) -> bool {
-        self.objects.iter().any(|object| object["apiVersion"] == "batch/v1")
-    }
-
     /// Whether it is played with the admission that ships. Those of the smaller controllers were made for none: some of their
     /// objects would be refused.
     pub(super) fn is_admitted(&self) -> bool {
@@ -72,7 +67,7 @@ impl Record {
     }
 
     /// Whether it takes this from its surroundings.
-    pub(super) fn needs(&self, what: &str) -> bool {
+    fn needs(&self, what: &str) -> bool {
         self.needs.iter().any(|need| need == what)
     }
 }

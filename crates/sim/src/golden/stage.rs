@@ -180,9 +180,11 @@ fn phase_of(object: &Object) -> Option<&str> {
     of_job.or_else(of_flow).or_else(|| object.as_queue().map(|queue| queue.status.state.as_str()))
 }
 
-/// The controllers that ship, set as the records' profiles say.
+/// The controllers that ship, set as the records' profiles say. Nobody looked after Kubernetes' own Jobs when the records
+/// were made.
 fn controllers(profile: &str) -> Vec<Box<dyn Controller>> {
     let mut controllers = krafla_plan::controllers();
+    controllers.retain(|controller| ![Kind::Job, Kind::CronJob].contains(&controller.root()));
     let mut groups = PodGroupController::default();
     match profile {
         "noinherit" => groups.inherits_annotations = false,
