@@ -44,6 +44,11 @@ pub(super) fn create_queue(name: &str, spec: Value) -> Act {
     Act { when: When::Now, deed: Deed::Create(Kind::Queue, queue) }
 }
 
+/// Whether a queue takes gangs.
+pub(super) fn is_open(queue: &Value) -> bool {
+    queue.pointer("/status/state").is_some_and(|state| state == "Open")
+}
+
 /// A user stores a CronJob that runs every hour, and differs from others in `more`.
 pub(super) fn create_cron_job(name: &str, mut more: Value, job: JobSpec) -> Act {
     let template = Job { spec: job, ..Job::default() }.to_manifest();

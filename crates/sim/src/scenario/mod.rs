@@ -25,10 +25,14 @@ mod exit_code;
 mod expired;
 mod failed;
 mod flow;
+mod flow_aborted;
+mod flow_changed;
 mod flow_cleared;
 mod flow_failed;
 mod flow_forms;
+mod flow_kept;
 mod flow_probed;
+mod flow_restarted;
 mod forgiven;
 mod grouped;
 mod led;
@@ -39,7 +43,9 @@ mod partial;
 mod partition;
 mod patient;
 mod queue_closed;
+mod queue_crowd;
 mod queue_full;
+mod queue_left;
 mod queue_opened;
 mod queued;
 mod repaired;
@@ -96,6 +102,10 @@ pub static ALL: &[&Scenario] = &[
     &flow_failed::SCENARIO,
     &flow_probed::SCENARIO,
     &flow_forms::SCENARIO,
+    &flow_restarted::SCENARIO,
+    &flow_aborted::SCENARIO,
+    &flow_changed::SCENARIO,
+    &flow_kept::SCENARIO,
     &cron_forbid::SCENARIO,
     &cron_replace::SCENARIO,
     &cron_history::SCENARIO,
@@ -103,6 +113,8 @@ pub static ALL: &[&Scenario] = &[
     &queue_closed::SCENARIO,
     &queue_opened::SCENARIO,
     &queue_full::SCENARIO,
+    &queue_left::SCENARIO,
+    &queue_crowd::SCENARIO,
     &grouped::SCENARIO,
     &commanded::SCENARIO,
     &queued::SCENARIO,
