@@ -1,4 +1,4 @@
-//! Defaults and validation, pure; shared by the embedded server, the webhook server and the controllers.
+//! Defaults and validation, pure; shared by the embedded server and the controllers.
 //!
 //! ```text
 //!   a request ──> default ──> (the CRD's schema) ──> validate ──> stored

@@ -185,3 +185,29 @@ fn a_changed_schedule_is_looked_at_when_the_new_one_is_due() {
     "#]]
     .assert_eq(&table(&rows));
 }
+
+/// The moments of `TestNextScheduleTimeDuration`: how long it is to the next look, whatever was missed.
+#[test]
+fn the_next_look_is_at_the_next_due_time_whatever_was_missed() {
+    const HOUR: i64 = 60;
+    let rows = [
+        (
+            "three hours and 59 minutes on a working day",
+            24 * HOUR + 31,
+            "cron schedule=30_6-16/4_*_*_1-5 last=30",
+        ),
+        ("18 hours to the next morning", 30 * HOUR + 30, "cron schedule=30_10,11,12_*_*_1-5 last=30"),
+        (
+            "48 hours and a half, two weeks missed",
+            (19 * 24 + 1) * HOUR + 30,
+            "cron schedule=0_12_*_*_2 last=120",
+        ),
+        ("20 hours to the first run", 6 * HOUR, "cron schedule=0_12_*_*_3"),
+    ];
+    expect![[r#"
+        three hours and 59 minutes on a working day: create job c-29029590; next look 12T14:30; SuccessfulCreate
+        18 hours to the next morning: create job c-29029710; next look 13T10:30; SuccessfulCreate
+        48 hours and a half, two weeks missed: create job c-29048400; next look 2025-04-01T12:00; SuccessfulCreate
+        20 hours to the first run: next look 12T12:00
+    "#]].assert_eq(&table(&rows));
+}
