@@ -60,6 +60,20 @@ pub struct Attempt {
     pub process: &'static str,
     /// Whether it was to store a new object.
     pub creates: bool,
+    /// What it takes to be allowed to make it: a verb, and the kind or part of a kind.
+    pub permission: (&'static str, Kind, &'static str),
+}
+
+/// The verb of a write, the kind that it is about, and which part of it; as roles name them.
+fn permission(step: &Step) -> (&'static str, Kind, &'static str) {
+    let (verb, part) = match step {
+        Step::Create { .. } | Step::CreateGenerated { .. } => ("create", ""),
+        Step::Patch { of_status: true, .. } => ("patch", "status"),
+        Step::Patch { .. } => ("patch", ""),
+        Step::Delete { .. } => ("delete", ""),
+        Step::Bind { .. } => ("create", "binding"),
+    };
+    (verb, step.kind(), part)
 }
 
 impl Wire {
@@ -204,7 +218,8 @@ impl Client for Line {
     fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
         async move {
             self.wire.turn().await;
-            let attempt = Attempt { process: self.process, creates: step.creates() };
+            let permission = permission(step);
+            let attempt = Attempt { process: self.process, creates: step.creates(), permission };
             let (number, fault) = self.wire.begin(attempt);
             let answer = self.write_with(step, fault).await;
             let at = self.wire.clock.elapsed();

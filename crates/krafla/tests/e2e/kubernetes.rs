@@ -1,6 +1,6 @@
 //! `krafla controller-manager` on Kubernetes itself: a real kube-apiserver, which `scripts/install-tools kube-apiserver`
 //! builds; without it there is nothing to run. No other part of Kubernetes is there: the tests stand in for the scheduler
-//! and the kubelet, and nobody collects garbage.
+//! and the kubelet, and nobody collects garbage. The managers run as the service account of `deploy`, and may do no more.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -17,7 +17,7 @@ const QUEUE: &str =
 struct Kubernetes {
     kubectl: Kubectl,
     child: Child,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl Kubernetes {
@@ -37,7 +37,7 @@ impl Kubernetes {
         let is_ready = lines.any(|line| line == "ready");
         let log = || std::fs::read_to_string(dir.path().join("log")).unwrap();
         assert!(is_ready, "kube-apiserver ended before it was ready: {}", log());
-        let kubernetes = Kubernetes { kubectl: Kubectl::in_dir(dir.path()), child, _dir: dir };
+        let kubernetes = Kubernetes { kubectl: Kubectl::in_dir(dir.path()), child, dir };
         kubernetes.prepare();
         Some(kubernetes)
     }
@@ -48,9 +48,34 @@ impl Kubernetes {
         let applied = self.kubectl.kubectl_with_input(&apply, &text(&crds.stdout));
         assert!(applied.status.success(), "{}", text(&applied.stderr));
         self.kubectl.kubectl_ok(&["wait", "crd", "--all", "--for=condition=Established", "--timeout=60s"]);
-        self.kubectl.kubectl_ok(&["create", "namespace", "volcano-system"]);
+        for manifest in ["controllers", "kubernetes-jobs"] {
+            let path = repository_file(&format!("deploy/{manifest}.yaml"));
+            self.kubectl.apply(&std::fs::read_to_string(path).unwrap());
+        }
         // Volcano's scheduler would have made it.
         self.kubectl.apply(QUEUE);
+    }
+
+    /// The cluster as it is open to the service account of `deploy`.
+    fn as_deployed(&self) -> Kubectl {
+        let account = "system:serviceaccount:volcano-system:krafla-controllers";
+        let may = |what: &[&str]| {
+            let question = [&["auth", "can-i"], what, &["--as", account]].concat();
+            text(&self.kubectl.kubectl(&question).stdout)
+        };
+        assert_eq!(may(&["patch", "queues.scheduling.volcano.sh", "--subresource=status"]), "yes\n");
+        assert_eq!(may(&["create", "clusterroles"]), "no\n", "it may not do everything");
+
+        let token = ["create", "token", "krafla-controllers", "--namespace=volcano-system"];
+        let token = self.kubectl.kubectl_ok(&token);
+        let administrator = std::fs::read_to_string(self.kubectl.kubeconfig()).unwrap();
+        let (before, _) = administrator.split_once("token: ").unwrap();
+        let (_, after) = administrator.split_once("}}]\ncontexts").unwrap();
+        let dir = self.dir.path().join("deployed");
+        std::fs::create_dir(&dir).unwrap();
+        let kubeconfig = format!("{before}token: {:?}}}}}]\ncontexts{after}", token.trim());
+        std::fs::write(dir.join("kubeconfig"), kubeconfig).unwrap();
+        Kubectl::in_dir(&dir)
     }
 
     /// The scheduler lets a job have its pods.
@@ -87,7 +112,7 @@ impl Drop for Kubernetes {
 fn a_job_lives_its_whole_life() {
     let Some(kubernetes) = Kubernetes::start() else { return };
     let kubectl = &kubernetes.kubectl;
-    let _manager = Manager::start(kubectl);
+    let _manager = Manager::start(&kubernetes.as_deployed());
     let more = "  plugins: {env: [], svc: [], ssh: []}\n  policies: [{event: PodFailed, action: RestartJob}]\n  \
                 ttlSecondsAfterFinished: 0";
     kubectl.apply(&job("a", 2, "true", more));
@@ -121,7 +146,7 @@ fn a_job_lives_its_whole_life() {
 fn flows_and_queues_are_looked_after() {
     let Some(kubernetes) = Kubernetes::start() else { return };
     let kubectl = &kubernetes.kubectl;
-    let _manager = Manager::start(kubectl);
+    let _manager = Manager::start(&kubernetes.as_deployed());
     kubectl.apply(&std::fs::read_to_string(repository_file("examples/pipeline.yaml")).unwrap());
     let steps: [(&str, &[&str]); 3] = [
         ("data-preprocess", &["preprocess-0"]),
@@ -139,6 +164,14 @@ fn flows_and_queues_are_looked_after() {
         kubectl.wait_for(&format!("vcjob/{job}"), "{.status.state.phase}", "Completed");
     }
     kubectl.wait_for("jobflow/ml-pipeline", "{.status.state.phase}", "Succeed");
+
+    // Nobody refuses it here, so its status says what is wrong with it.
+    kubectl.apply(
+        "{apiVersion: flow.volcano.sh/v1alpha1, kind: JobFlow, metadata: {name: bad}, spec: {flows: \
+         [{name: a, dependsOn: {targets: [b]}}, {name: b, dependsOn: {targets: [a]}}, {name: c}]}}",
+    );
+    kubectl.wait_for("jobflow/bad", "{.status.conditions.bad-a.phase}", "DependencyRing");
+    kubectl.wait_for("jobflow/bad", "{.status.conditions.bad-c.phase}", "TemplateMissing");
 
     kubectl.apply(
         "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: q}, spec: {weight: 1}}",
@@ -166,7 +199,7 @@ fn jobs_of_kubernetes_that_ask_for_it_are_looked_after() {
     let name = "krafla.dev/job-controller";
     let controllers = "kubernetes-job-controller,job-pod-release-controller";
     let args = ["--controllers", controllers, "--jobs-managed-by", name];
-    let (_manager, _) = Manager::start_with(kubectl, &args);
+    let (_manager, _) = Manager::start_with(&kubernetes.as_deployed(), &args);
     let manifest = |job: &str, managed_by: &str| {
         format!(
             "{{apiVersion: batch/v1, kind: Job, metadata: {{name: {job}}}, spec: {{completions: 3, completionMode: Indexed, \

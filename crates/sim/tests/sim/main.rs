@@ -14,6 +14,7 @@ mod followed;
 mod hooked;
 mod late;
 mod mutants;
+mod permissions;
 mod properties;
 mod requests;
 mod scenarios;
