@@ -1,8 +1,9 @@
 //! What a person at a terminal sees.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 
-use crate::support::{krafla, repository_file, text};
+use crate::support::{job, krafla, repository_file, text};
 
 /// What `krafla run` shows of an example on a terminal, which `script` provides.
 fn shown(args: &str) -> String {
@@ -34,4 +35,30 @@ fn the_names_before_lines_of_logs_have_colours() {
     let line = line.unwrap_or_else(|| panic!("{shown}"));
     let (name, _) = line.split_once("hello from").unwrap();
     assert!(name.contains("\u{1b}[3") && name.contains("hello-greeter-0"), "{name:?}");
+}
+
+#[test]
+fn the_whole_reason_why_a_job_waits_is_shown_and_control_c_ends_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let greedy =
+        job("a", 4, "true", "").replace("name: main, ", "name: main, resources: {requests: {cpu: 1000}}, ");
+    std::fs::write(dir.path().join("job.yaml"), greedy).unwrap();
+    let command = format!("{} run job.yaml", krafla().get_program().display());
+    let mut script = Command::new("script")
+        .args(["--quiet", "--return", "--command", &command, "/dev/null"])
+        .current_dir(dir.path())
+        .env_remove("KUBECONFIG")
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut keyboard = script.stdin.take().unwrap();
+    let mut lines = BufReader::new(script.stdout.take().unwrap()).lines().map_while(Result::ok);
+    // These words stand behind more than the eighty columns of one line.
+    assert!(lines.any(|line| line.contains("resources.requests")), "it says what to do");
+    keyboard.write_all(b"\x03").unwrap();
+    assert!(lines.any(|line| line.contains("interrupted: ending all jobs")), "it says what it does");
+    lines.for_each(drop);
+    assert_eq!(script.wait().unwrap().code(), Some(130));
 }
