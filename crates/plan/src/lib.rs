@@ -47,6 +47,11 @@ pub trait Controller: Send + Sync {
     /// The name users know from `--controllers`, metrics and logs.
     fn name(&self) -> &'static str;
 
+    /// The name of its work queue at /metrics: what dashboards ask for, where upstream's controller has one there.
+    fn queue(&self) -> &'static str {
+        self.name()
+    }
+
     /// The kind whose objects are this controller's roots: one plan per object.
     fn root(&self) -> Kind;
 

@@ -105,6 +105,8 @@ pub enum Attempt<'a> {
         plan: &'a Plan,
         /// Whether all of it could be carried out.
         is_success: bool,
+        /// How many objects could not be created, of those that were tried.
+        n_creations_failed: usize,
         /// How long that took, from the decision to the answer to its last write.
         took: Duration,
     },

@@ -12,12 +12,14 @@ use crate::client::{Client, ClientError, Written};
 const WRITES_IN_FLIGHT_MAX: usize = 32;
 
 /// What carrying out a plan came to.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Applied {
     /// What the cache must show before the root is looked at again.
     pub expectations: Vec<Expectation>,
     /// How many writes were made.
     pub writes: usize,
+    /// How many of them should have created something, and did not.
+    pub creations_failed: usize,
     /// Why it ended early, if it did.
     pub failure: Option<Failure>,
 }
@@ -52,7 +54,7 @@ pub struct Premise {
 ///
 /// A plan with a premise is carried out if the server says that it holds.
 pub async fn apply(client: &dyn Client, premise: Option<&Premise>, plan: &Plan) -> Applied {
-    let mut applied = Applied { expectations: Vec::new(), writes: 0, failure: None };
+    let mut applied = Applied::default();
     if let Some(premise) = premise {
         applied.verify(premise, client.get(premise.kind, &premise.key).await);
         if applied.failure.is_some() || !applied.expectations.is_empty() {
@@ -132,6 +134,7 @@ impl Applied {
                     .push(Expectation::Revision { kind: step.kind(), revision: written.revision });
             }
             (_, Err(error)) => {
+                self.creations_failed += usize::from(step.creates());
                 let failure =
                     Failure { step: step.to_string(), refusal_reason: step.refusal_reason(), error };
                 self.failure.get_or_insert(failure);

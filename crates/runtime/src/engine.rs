@@ -17,7 +17,7 @@ use crate::client::{ClientError, Event, Listed};
 use crate::counters::Counters;
 use crate::events::{Remark, refusal};
 use crate::inquiry::{Inquiries, Inquiry};
-use crate::metrics::{Metrics, Reconciled};
+use crate::metrics::{Metrics, Reconciled, WorkQueues};
 use crate::queue::Queue;
 use crate::rest::Rests;
 
@@ -83,7 +83,7 @@ pub struct Engine {
     /// Which controllers look at a kind.
     watchers: BTreeMap<Kind, Vec<usize>>,
     cache: Cache,
-    queue: Queue<Root>,
+    queue: Queue<Root, WorkQueues>,
     barrier: Barrier<Root>,
     /// Children that went away, by the UID of the root that controlled them, until a stored plan has made use of it.
     departed: BTreeMap<Uid, Vec<Departed>>,
@@ -124,7 +124,7 @@ impl Engine {
             controllers,
             watchers,
             cache: Cache::default(),
-            queue: Queue::new(),
+            queue: Queue::new(WorkQueues::default()),
             barrier: Barrier::new(),
             departed: BTreeMap::new(),
             bereaved: BTreeSet::new(),
@@ -140,9 +140,10 @@ impl Engine {
         }
     }
 
-    /// The same engine, which counts where others do, under a name of its own.
+    /// The same engine, with nothing observed yet, which counts where others do, under a name of its own.
     pub fn counting_in(self, metrics: Arc<Metrics>, name: &'static str) -> Engine {
-        Engine { metrics: Some((metrics, name)), ..self }
+        let queues = self.controllers.iter().map(|controller| metrics.work_queue(controller.queue()));
+        Engine { queue: Queue::new(queues.collect()), metrics: Some((metrics, name)), ..self }
     }
 
     /// The kinds to watch: one watch each, however many controllers look at it.
@@ -184,7 +185,7 @@ impl Engine {
                 self.barrier.drop_root(&root);
                 self.inquiries.forget(&root);
             }
-            self.queue.push(root);
+            self.queue.push(root, now);
         }
         if change.is_gone {
             self.departed.remove(&object.meta.uid);
@@ -279,7 +280,7 @@ impl Engine {
     fn decide(&mut self, root: &Root, now: Time) -> Option<Plan> {
         let controller = self.controllers.get(root.controller)?;
         if let Some(until) = self.rests.until(root, now) {
-            self.queue.done(root);
+            self.queue.done(root, now);
             self.queue.wake(root, Some(until));
             return None;
         }
@@ -289,7 +290,7 @@ impl Engine {
                 tracing::warn!(controller = controller.name(), key = %root.key, "own writes have not come back on the watch");
             }
             self.count_attempt(root, &Attempt::Skipped { unseen: unseen.kind });
-            self.queue.done(root);
+            self.queue.done(root, now);
             self.queue.wake(root, Some(now.after(BARRIER_PATIENCE)));
             return None;
         }
@@ -329,7 +330,7 @@ impl Engine {
                 Some(self.queue.back_off(root, now))
             }
         };
-        self.queue.done(root);
+        self.queue.done(root, now);
         self.queue.wake(root, retry);
         None
     }
@@ -344,7 +345,8 @@ impl Engine {
     /// A decision that writes nothing has been carried out in the moment in which it is taken.
     fn count_decision(&self, root: &Root, plan: &Plan, is_success: bool) {
         if let Some(object) = self.cache.objects().get(root.kind, &root.key) {
-            let attempt = Attempt::Made { root: object, plan, is_success, took: Duration::ZERO };
+            let (took, n_creations_failed) = (Duration::ZERO, 0);
+            let attempt = Attempt::Made { root: object, plan, is_success, n_creations_failed, took };
             self.count_attempt(root, &attempt);
         }
     }
@@ -433,7 +435,9 @@ impl Engine {
                 self.count_writes(&root, &applied);
                 if let Some(object) = &object {
                     let (is_success, took) = (applied.failure.is_none(), now.since(decided_at));
-                    let attempt = Attempt::Made { root: object, plan: &plan, is_success, took };
+                    let n_creations_failed = applied.creations_failed;
+                    let attempt =
+                        Attempt::Made { root: object, plan: &plan, is_success, n_creations_failed, took };
                     self.count_attempt(&root, &attempt);
                 }
                 self.barrier.wrote(&root, applied.expectations, now);
@@ -450,7 +454,7 @@ impl Engine {
                 }
             }
         };
-        self.queue.done(&root);
+        self.queue.done(&root, now);
         self.queue.wake(&root, wake_at);
     }
 
@@ -485,7 +489,7 @@ impl Engine {
     pub fn answered(&mut self, inquiry: Inquiry, outcome: Result<(), String>, now: Time) {
         let root = inquiry.root.clone();
         if self.inquiries.answered(inquiry, Answer { failure: outcome.err(), at: now }) {
-            self.queue.push(root);
+            self.queue.push(root, now);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use expect_test::expect;
 use krafla_api::{Kind, Time};
 use krafla_plan::Controller;
 use krafla_plan::jobflow::JobFlowController;
@@ -31,7 +32,7 @@ fn now() -> Time {
 
 /// The lines of one metric on the page.
 fn lines(metrics: &Metrics, name: &str) -> Vec<String> {
-    metrics.page().lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
+    metrics.page(now()).lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn volcano_6_and_7_a_success_that_could_not_be_stored_is_neither_believed_nor_co
         decided.push(work.plan.to_string());
         let error = ClientError::Unknown("no answer".to_owned());
         let failure = Failure { step: String::new(), refusal_reason: "FailedUpdate", error };
-        let applied = Applied { expectations: Vec::new(), writes: 1, failure: Some(failure) };
+        let applied = Applied { writes: 1, failure: Some(failure), ..Applied::default() };
         engine.finished(work, Outcome::Applied(applied), at);
         assert!(lines(&metrics, SUCCEEDED).is_empty(), "nothing has been stored");
     }
@@ -118,7 +119,7 @@ fn attempts_are_counted_with_how_long_they_took_and_how_often_they_were_put_off(
 
     let work = engine.next(now()).expect("a pod is to be created");
     let expectations = vec![Expectation::Revision { kind: Kind::Pod, revision: 2 }];
-    let applied = Applied { expectations, writes: 2, failure: None };
+    let applied = Applied { expectations, writes: 3, creations_failed: 1, ..Applied::default() };
     let later = now().after(Duration::from_millis(1500));
     engine.finished(work, Outcome::Applied(applied), later);
     let labels = r#"{completion_mode="NonIndexed",result="success",action="pods_created"}"#;
@@ -129,6 +130,10 @@ fn attempts_are_counted_with_how_long_they_took_and_how_often_they_were_put_off(
     assert_eq!(
         lines(&metrics, "job_controller_job_sync_duration_seconds_sum"),
         [format!("job_controller_job_sync_duration_seconds_sum{labels} 1.5")]
+    );
+    assert_eq!(
+        lines(&metrics, "job_controller_job_pods_creation_total"),
+        [r#"job_controller_job_pods_creation_total{reason="new",status="failed"} 1"#]
     );
 
     // The Job changes before the pod is seen: there is nothing to decide yet.
@@ -143,4 +148,63 @@ fn attempts_are_counted_with_how_long_they_took_and_how_often_they_were_put_off(
         lines(&metrics, "job_controller_stale_sync_skips_total"),
         [r#"job_controller_stale_sync_skips_total{group="",resource="pods"} 1"#]
     );
+}
+
+/// The numbers of the work queues, without those of single bounds.
+fn queue_lines(metrics: &Metrics, at: Time) -> String {
+    let page = metrics.page(at);
+    let lines = page.lines().filter(|line| line.starts_with("workqueue_") && !line.contains("_bucket"));
+    lines.map(|line| line.trim_start_matches("workqueue_").to_owned() + "\n").collect()
+}
+
+#[test]
+fn a_queue_shows_how_long_roots_wait_and_are_worked_on_and_how_often_that_fails() {
+    let metrics = Arc::<Metrics>::default();
+    let mut engine = Engine::new(vec![Box::new(JobFlowController)]).counting_in(metrics.clone(), "test");
+    let later = |seconds| now().after(Duration::from_secs(seconds));
+    engine.listed(Kind::JobFlow, &Listed { revision: 1, items: vec![flow("Running", 1)] }, now()).unwrap();
+    for kind in JobFlowController.watches() {
+        engine.listed(*kind, &Listed { revision: 1, items: Vec::new() }, now()).unwrap();
+    }
+    let work = engine.next(later(2)).expect("the success is to be stored");
+    expect![[r#"
+        adds_total{name="jobflow-controller"} 1
+        depth{name="jobflow-controller"} 0
+        longest_running_processor_seconds{name="jobflow-controller"} 5
+        queue_duration_seconds_sum{name="jobflow-controller"} 2
+        queue_duration_seconds_count{name="jobflow-controller"} 1
+        retries_total{name="jobflow-controller"} 0
+        unfinished_work_seconds{name="jobflow-controller"} 5
+        work_duration_seconds_sum{name="jobflow-controller"} 0
+        work_duration_seconds_count{name="jobflow-controller"} 0
+    "#]]
+    .assert_eq(&queue_lines(&metrics, later(7)));
+
+    let event = Event { event_type: EventType::Modified, revision: 2, object: flow("Running", 2) };
+    engine.observed(Kind::JobFlow, &event, later(8));
+    engine.finished(work, Outcome::Dropped, later(9));
+    expect![[r#"
+        adds_total{name="jobflow-controller"} 2
+        depth{name="jobflow-controller"} 1
+        longest_running_processor_seconds{name="jobflow-controller"} 0
+        queue_duration_seconds_sum{name="jobflow-controller"} 2
+        queue_duration_seconds_count{name="jobflow-controller"} 1
+        retries_total{name="jobflow-controller"} 1
+        unfinished_work_seconds{name="jobflow-controller"} 0
+        work_duration_seconds_sum{name="jobflow-controller"} 7
+        work_duration_seconds_count{name="jobflow-controller"} 1
+    "#]]
+    .assert_eq(&queue_lines(&metrics, later(9)));
+}
+
+#[test]
+fn the_queues_of_kubernetes_controllers_have_the_names_that_dashboards_ask_for() {
+    let metrics = Arc::<Metrics>::default();
+    let _engine = Engine::new(krafla_plan::controllers()).counting_in(metrics.clone(), "test");
+    let depths = lines(&metrics, "workqueue_depth");
+    for name in ["job", "job_orphan_pod", "ttl_jobs_to_delete", "cronjob"] {
+        let idle = format!(r#"workqueue_depth{{name="{name}"}} 0"#);
+        assert!(depths.contains(&idle), "{name}: {depths:?}");
+    }
+    assert_eq!(depths.len(), krafla_plan::controllers().len(), "no two share one: {depths:?}");
 }

@@ -56,7 +56,7 @@ fn a_watch_that_hangs_does_not_make_the_engine_write_twice() {
 
     let work = engine.next(start).expect("the ConfigMap is missing");
     let expectations = vec![Expectation::Revision { kind: Kind::ConfigMap, revision: 2 }];
-    let applied = Applied { expectations, writes: 1, failure: None };
+    let applied = Applied { expectations, writes: 1, ..Applied::default() };
     engine.finished(work, Outcome::Applied(applied), start);
 
     // Something else happens meanwhile, again and again, and the root is looked at each time.

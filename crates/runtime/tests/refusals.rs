@@ -51,7 +51,7 @@ fn refused() -> ClientError {
 /// An object of a decision can not be created.
 fn fail(engine: &mut Engine, work: Work, error: ClientError, now: Time) {
     let failure = Failure { step: String::new(), refusal_reason: "FailedCreate", error };
-    let applied = Applied { expectations: Vec::new(), writes: 1, failure: Some(failure) };
+    let applied = Applied { writes: 1, failure: Some(failure), ..Applied::default() };
     engine.finished(work, Outcome::Applied(applied), now);
 }
 

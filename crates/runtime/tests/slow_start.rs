@@ -128,16 +128,17 @@ async fn a_full_server_is_asked_for_twice_as_many_pods_as_it_takes() {
         let applied = apply(&server, None, &work.plan).await;
         assert_eq!(applied.failure.is_some(), quota < 500);
         assert_eq!(applied.writes, 1 + server.n_asked(), "the status, and the pods");
-        let state = server.state.lock();
-        table += &format!("room for {quota}: {} requests, {} at once\n", state.n_asked, state.n_at_once);
+        let (state, n_failed) = (server.state.lock(), applied.creations_failed);
+        let (n_asked, n_at_once) = (state.n_asked, state.n_at_once);
+        table += &format!("room for {quota}: {n_asked} requests, {n_at_once} at once, {n_failed} failed\n");
     }
     expect![[r#"
-        room for 0: 1 requests, 1 at once
-        room for 1: 3 requests, 2 at once
-        room for 3: 7 requests, 4 at once
-        room for 10: 15 requests, 8 at once
-        room for 100: 127 requests, 32 at once
-        room for 500: 500 requests, 32 at once
+        room for 0: 1 requests, 1 at once, 1 failed
+        room for 1: 3 requests, 2 at once, 2 failed
+        room for 3: 7 requests, 4 at once, 4 failed
+        room for 10: 15 requests, 8 at once, 5 failed
+        room for 100: 127 requests, 32 at once, 27 failed
+        room for 500: 500 requests, 32 at once, 0 failed
     "#]]
     .assert_eq(&table);
 }

@@ -44,7 +44,7 @@ impl Watched {
         let object = self.root.to_string().into();
         self.engine.observed(self.kind, &Event { event_type, revision, object }, self.now);
         while let Some(work) = self.engine.next(self.now) {
-            let applied = Applied { expectations: Vec::new(), writes: 1, failure: None };
+            let applied = Applied { writes: 1, ..Applied::default() };
             self.engine.finished(work, Outcome::Applied(applied), self.now);
         }
         let remarks = self.engine.take_remarks();

@@ -1,5 +1,6 @@
 //! What is not about resources: health, version, OpenAPI.
 
+use krafla_runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use super::body::{self, Reply};
@@ -59,7 +60,7 @@ fn health(check: &str, query: &Query) -> Reply {
 
 /// The server's numbers and those of the controllers beside it.
 fn metrics(context: &Context) -> String {
-    let of_controllers = context.controllers.as_ref().map(|controllers| controllers.page());
+    let of_controllers = context.controllers.as_ref().map(|controllers| controllers.page(SystemClock.now()));
     context.metrics.page() + &of_controllers.unwrap_or_default()
 }
 

@@ -15,6 +15,7 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use krafla_runtime::metrics::Metrics;
+use krafla_runtime::{Clock, SystemClock};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -144,7 +145,7 @@ impl Told {
             }
             (Page::Health, _, "/healthz" | "/healthz/ping" | "/livez") => (200, "ok".to_owned()),
             (Page::Health, _, "/readyz") => readiness(*self.stage.borrow()),
-            (Page::Metrics, _, "/metrics") => (200, self.metrics.page()),
+            (Page::Metrics, _, "/metrics") => (200, self.metrics.page(SystemClock.now())),
             (Page::Health, ..) => (404, "here are /healthz, /livez and /readyz\n".to_owned()),
             (Page::Metrics, ..) => (404, "here is /metrics\n".to_owned()),
         };

@@ -163,4 +163,7 @@ fn a_job_beyond_its_quota_runs_what_fits_and_says_why_not_more() {
         n_written.parse::<f64>().unwrap() < 100.0,
         "seven pods at first, and one at every try: {n_written}"
     );
+    let refused = r#"job_controller_job_pods_creation_total{reason="new",status="failed"} "#;
+    let n_refused = page.lines().find_map(|line| line.strip_prefix(refused)).unwrap();
+    assert!(n_refused.parse::<f64>().unwrap() >= 4.0, "{n_refused}");
 }

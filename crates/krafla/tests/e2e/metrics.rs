@@ -29,6 +29,8 @@ fn a_scrape_shows_volcanos_numbers_and_our_own() {
         "volcano_controller_job_to_pod_creation_latency_milliseconds_count 2",
         "# TYPE krafla_reconcile_total counter",
         "# TYPE krafla_queue_depth gauge",
+        "# TYPE workqueue_queue_duration_seconds histogram",
+        r#"workqueue_retries_total{name="ttl_jobs_to_delete"} 0"#,
         "# TYPE apiserver_request_total counter",
     ] {
         assert!(page.lines().any(|shown| shown == line), "{line} is not on the page:\n{page}");

@@ -35,6 +35,10 @@ impl Controller for CronJobController {
         "kubernetes-cronjob-controller"
     }
 
+    fn queue(&self) -> &'static str {
+        "cronjob"
+    }
+
     fn root(&self) -> Kind {
         Kind::CronJob
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::condition::{FAILURE_TARGET, SUCCESS_CRITERIA_MET};
 use super::managed::Managed;
-use super::measure::mode;
+use super::measure::{PODS_CREATED, creation_reason, has_failed, mode};
 use crate::measure::{Attempt, Effect, Measure, Metric, MetricKind};
 use crate::object::Job;
 use crate::{Object, Plan, Step};
@@ -40,16 +40,32 @@ pub(super) fn measure(managed: &Managed, attempt: &Attempt<'_>) -> Vec<Measure> 
             let info = unseen.info();
             vec![Measure::new(&STALE_SYNC_SKIPS, [info.group, info.plural], Effect::Add(1.0))]
         }
-        Attempt::Made { root, plan, is_success, took } => {
+        Attempt::Made { root, plan, is_success, n_creations_failed, took } => {
             let Some(job) = root.as_job().filter(|job| is_looked_at(managed, job)) else { return Vec::new() };
             let result = if *is_success { "success" } else { "error" };
             let labels = [mode(job), result, action(root, job, plan)];
-            vec![
+            let mut measures = vec![
                 Measure::new(&SYNCS, labels, Effect::Add(1.0)),
                 Measure::new(&SYNC_SECONDS, labels, Effect::Observe(took.as_secs_f64())),
-            ]
+            ];
+            measures.extend(creations_failed(job, plan, *n_creations_failed));
+            measures
         }
     }
+}
+
+/// Pods that were asked for and did not come into being, by what they were wanted for.
+fn creations_failed(job: &Job, plan: &Plan, n_failed: usize) -> Option<Measure> {
+    // The plan may itself be the first to put a failure on record.
+    let recorded = |field: &str| match &plan.status {
+        Some(Step::Patch { patch, .. }) => patch.pointer(field),
+        _ => None,
+    };
+    let counts = recorded("/status/failed").and_then(Value::as_u64).is_some_and(|n_pods| n_pods > 0);
+    let lists = recorded("/status/uncountedTerminatedPods/failed").and_then(Value::as_array);
+    let has_failed = counts || lists.is_some_and(|uids| !uids.is_empty()) || has_failed(job);
+    let labels = [creation_reason(job, has_failed), "failed"];
+    (n_failed > 0).then(|| Measure::new(&PODS_CREATED, labels, Effect::Add(n_failed as f64)))
 }
 
 fn is_looked_at(managed: &Managed, job: &Job) -> bool {

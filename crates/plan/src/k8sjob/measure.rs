@@ -26,9 +26,9 @@ static INDEXES_FINISHED: Metric = Metric::counter(
     "How many indexes of Jobs have ended for good.",
     &["status", "backoffLimit"],
 );
-static PODS_CREATED: Metric = Metric::counter(
+pub(super) static PODS_CREATED: Metric = Metric::counter(
     "job_controller_job_pods_creation_total",
-    "How many pods were created for Jobs, and what for.",
+    "How many pods were created for Jobs, or could not be, and what for.",
     &["reason", "status"],
 );
 static FAILURES_HANDLED: Metric = Metric::counter(
@@ -136,17 +136,25 @@ fn failure_handled(pod: &Object, stored: &Stored<'_>) -> Option<Measure> {
 /// A pod that is new says what it was created for.
 fn created(pod: &Object, stored: &Stored<'_>) -> Option<Measure> {
     let job = owner(pod, stored)?.as_job()?;
+    Some(one(&PODS_CREATED, [creation_reason(job, has_failed(job)), "succeeded"]))
+}
+
+/// Whether a pod of the Job is known to have failed.
+pub(super) fn has_failed(job: &Job) -> bool {
+    let uncounted = job.status.uncounted_terminated_pods.as_ref();
+    job.status.failed > 0 || uncounted.is_some_and(|pods| !pods.failed.is_empty())
+}
+
+/// What a Job wants another pod for.
+pub(super) fn creation_reason(job: &Job, has_failed: bool) -> &'static str {
     let (status, spec) = (&job.status, &job.spec);
-    let has_failed = status.failed > 0
-        || status.uncounted_terminated_pods.as_ref().is_some_and(|it| !it.failed.is_empty());
     let replaces_failed =
         spec.pod_failure_policy.is_some() || spec.pod_replacement_policy.as_deref() == Some("Failed");
-    let reason = match (has_failed, status.terminating.unwrap_or(0) > 0) {
+    match (has_failed, status.terminating.unwrap_or(0) > 0) {
         (true, _) if replaces_failed => "recreate_failed",
         (false, false) => "new",
         (true, _) | (_, true) => "recreate_terminating_or_failed",
-    };
-    Some(one(&PODS_CREATED, [reason, "succeeded"]))
+    }
 }
 
 /// The Job that controls a pod.

@@ -70,6 +70,10 @@ impl Controller for JobController {
         "kubernetes-job-controller"
     }
 
+    fn queue(&self) -> &'static str {
+        "job"
+    }
+
     fn root(&self) -> Kind {
         Kind::Job
     }

@@ -22,6 +22,10 @@ impl Controller for ReleaseController {
         "job-pod-release-controller"
     }
 
+    fn queue(&self) -> &'static str {
+        "job_orphan_pod"
+    }
+
     fn root(&self) -> Kind {
         Kind::Pod
     }

@@ -27,6 +27,10 @@ impl Controller for TtlController {
         "ttl-after-finished-controller"
     }
 
+    fn queue(&self) -> &'static str {
+        "ttl_jobs_to_delete"
+    }
+
     fn root(&self) -> Kind {
         Kind::Job
     }

@@ -26,12 +26,26 @@ struct Series {
     n_left_out: u64,
 }
 
-#[derive(Clone, Default)]
-struct Sample {
+/// The numbers of one series.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sample {
     total: f64,
     count: u64,
     /// How many observations were within each bound, and not within the one before.
     within: Vec<u64>,
+}
+
+impl Sample {
+    /// Adds one observation to a series of a histogram with these bounds.
+    pub(super) fn observe(&mut self, bounds: &[f64], amount: f64) {
+        let place = bounds.iter().position(|bound| amount <= *bound).unwrap_or(bounds.len());
+        self.total += amount;
+        self.count += 1;
+        self.within.resize(bounds.len() + 1, 0);
+        if let Some(within) = self.within.get_mut(place) {
+            *within += 1;
+        }
+    }
 }
 
 impl Family {
@@ -83,15 +97,12 @@ impl Family {
     /// Adds one observation to a histogram.
     pub fn observe(&self, values: &[&str], amount: f64) {
         let MetricKind::Histogram(bounds) = self.kind else { return };
-        let place = bounds.iter().position(|bound| amount <= *bound).unwrap_or(bounds.len());
-        self.change(values, |sample| {
-            sample.total += amount;
-            sample.count += 1;
-            sample.within.resize(bounds.len() + 1, 0);
-            if let Some(within) = sample.within.get_mut(place) {
-                *within += 1;
-            }
-        });
+        self.change(values, |sample| sample.observe(bounds, amount));
+    }
+
+    /// Sets a series to what was observed elsewhere.
+    pub(super) fn put(&self, values: &[&str], observed: Sample) {
+        self.change(values, |sample| *sample = observed);
     }
 
     /// Forgets a series, when what it was about is gone.
@@ -145,7 +156,8 @@ impl Family {
         let comma = if labels.is_empty() { "" } else { "," };
         let mut so_far = 0;
         let bounds = bounds.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
-        for (bound, within) in bounds.zip(&sample.within) {
+        // A series of which nothing has been observed yet has all its bounds too.
+        for (bound, within) in bounds.zip(sample.within.iter().chain(std::iter::repeat(&0))) {
             so_far += within;
             let _ = writeln!(page, "{}_bucket{{{labels}{comma}le=\"{bound}\"}} {so_far}", self.name);
         }

@@ -2,14 +2,17 @@
 //!
 //! ```text
 //!   Family     one name, and one series for every combination of its labels' values
+//!   WorkQueue  how the roots of one controller wait and are worked on
 //!   Metrics    what the engines of one process count: the controllers' own numbers, and how the engines fare
 //! ```
 
 mod family;
+mod workqueue;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use krafla_api::Time;
 use krafla_plan::measure::{Effect, Measure};
 use krafla_plan::{Attempt, Controller, Objects, Stored};
 use parking_lot::Mutex;
@@ -18,11 +21,14 @@ use crate::cache::Change;
 use crate::client::ClientError;
 
 pub use family::Family;
+use workqueue::WorkQueue;
+pub(crate) use workqueue::WorkQueues;
 
 /// What the engines of one process count, to be shown on one page.
 pub struct Metrics {
     /// What controllers count, by name. A family comes with the first thing that it counts.
     of_controllers: Mutex<BTreeMap<&'static str, Arc<Family>>>,
+    work_queues: Mutex<BTreeMap<&'static str, Arc<WorkQueue>>>,
     reconciles: Family,
     writes: Family,
     write_failures: Family,
@@ -60,6 +66,7 @@ impl Default for Metrics {
     fn default() -> Metrics {
         Metrics {
             of_controllers: Mutex::default(),
+            work_queues: Mutex::default(),
             reconciles: Family::counter(
                 "krafla_reconcile_total",
                 "Decisions by controller and by how they went: quiet, written, failed, refused, panicked.",
@@ -141,8 +148,13 @@ impl Metrics {
         self.depth.set(&[engine], n_roots as f64);
     }
 
-    /// All numbers, as text.
-    pub fn page(&self) -> String {
+    /// The work queue of this name.
+    pub(crate) fn work_queue(&self, name: &'static str) -> Arc<WorkQueue> {
+        self.work_queues.lock().entry(name).or_default().clone()
+    }
+
+    /// All numbers at this moment, as text.
+    pub fn page(&self, now: Time) -> String {
         let mut page = String::new();
         for family in [&self.depth, &self.reconciles, &self.write_failures, &self.writes] {
             family.render(&mut page);
@@ -150,6 +162,7 @@ impl Metrics {
         for family in self.of_controllers.lock().values() {
             family.render(&mut page);
         }
+        workqueue::render(&self.work_queues.lock(), now, &mut page);
         page
     }
 }

@@ -10,9 +10,15 @@ use crate::{Attempt, Controller};
 
 /// What looking at a Job does to the numbers.
 fn measures(text: &str, is_success: bool) -> Vec<String> {
+    measures_with(text, is_success, 0)
+}
+
+/// The same, if so many pods could not be created.
+fn measures_with(text: &str, is_success: bool, n_creations_failed: usize) -> Vec<String> {
     let world = World::parse(text);
     let took = Duration::from_millis(20);
-    let attempt = Attempt::Made { root: &world.job(), plan: &world.plan(), is_success, took };
+    let (root, plan) = (&world.job(), &world.plan());
+    let attempt = Attempt::Made { root, plan, is_success, n_creations_failed, took };
     JobController::default().measure_attempt(&attempt).iter().map(ToString::to_string).collect()
 }
 
@@ -41,6 +47,25 @@ fn a_look_is_counted_by_what_was_done_about_pods() {
             ];
             assert_eq!(measures(text, is_success), expected, "{text}");
         }
+    }
+}
+
+#[test]
+fn pods_that_could_not_be_created_are_counted_by_what_they_were_wanted_for() {
+    for (text, reason) in [
+        ("job parallelism=2 completions=2", "new"),
+        // The failure is long past, and put on record by the plan that asks for the next pod.
+        (
+            "job parallelism=2 completions=5 \n pod a Running \n pod b Failed",
+            "recreate_terminating_or_failed",
+        ),
+        (
+            "job parallelism=2 completions=5 replace=Failed \n pod a Running \n pod b Failed",
+            "recreate_failed",
+        ),
+    ] {
+        let created = format!(r#"job_controller_job_pods_creation_total["{reason}", "failed"] Add(3.0)"#);
+        assert_eq!(measures_with(text, false, 3).last(), Some(&created), "{text}");
     }
 }
 
