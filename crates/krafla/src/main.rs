@@ -7,6 +7,7 @@ mod cluster;
 mod controller_manager;
 mod doctor;
 mod home;
+mod job_waits;
 mod manifest;
 mod pod_access;
 mod pod_logs;

@@ -29,7 +29,7 @@ use crate::waits::Waits;
 /// What shells report of a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: u8 = 130;
 /// The kinds that say why a job does not start.
-const WAITING: [Kind; 2] = [Kind::PodGroup, Kind::Pod];
+const WAITING: [Kind; 3] = [Kind::PodGroup, Kind::Pod, Kind::Event];
 /// How often the time on a terminal moves on, and how soon a reason to wait is told.
 const REDRAWN_EVERY: Duration = Duration::from_millis(250);
 
@@ -253,6 +253,7 @@ impl Run<'_> {
             }
             return Ok(());
         }
+        self.waits.observe_job(&object, tokio::time::Instant::now());
         let before = followed.seen.as_ref().map(progress::news);
         let now = followed.seen.insert(object);
         if progress::end(now).is_some() {

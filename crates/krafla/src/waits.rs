@@ -1,22 +1,31 @@
-//! Why jobs wait, in the words of whoever holds them up: the scheduler, or the node.
+//! Why jobs wait, in the words of whoever holds them up: the scheduler, the node, or the server that refuses their pods.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use krafla_api::{Key, Kind};
+use krafla_plan::Object;
 use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::doctor::remedy_of_scheduling;
+use crate::job_waits;
 
 /// How long a reason must last before it is worth telling: every job waits for a moment at its start.
 const TOLD_AFTER: Duration = Duration::from_secs(1);
+
+/// Where Jobs of Kubernetes itself come from.
+const KUBERNETES_JOBS: &str = "batch/v1";
 
 /// Why each job waits.
 #[derive(Default)]
 pub(crate) struct Waits {
     /// By job, then by what waits.
     reasons: BTreeMap<Key, BTreeMap<Key, Reason>>,
+    /// What the server said when it refused pods of a Job of Kubernetes.
+    refusals: BTreeMap<Key, Reason>,
+    /// The Jobs of Kubernetes that have fewer pods than they want: what was refused to others is past.
+    short_of_pods: BTreeSet<Key>,
     told: BTreeMap<Key, String>,
 }
 
@@ -26,16 +35,46 @@ struct Reason {
 }
 
 impl Waits {
-    /// Takes in a PodGroup or a pod, as it is now or was last.
+    /// Takes in a PodGroup, a pod or an Event, as it is now or was last.
     pub(crate) fn observe(&mut self, kind: Kind, json: &[u8], is_deleted: bool, now: Instant) {
-        let Some(waiter) = Waiter::read(kind, json) else { return };
+        let Ok(seen) = serde_json::from_slice::<Seen>(json) else { return };
+        if kind == Kind::Event {
+            return self.observe_refusal(seen, now);
+        }
+        let Some(waiter) = Waiter::read(kind, seen) else { return };
         let job = Key::new(&waiter.key.namespace, &waiter.owner);
         let text = waiter.reason.filter(|_| !is_deleted);
+        self.note(job, waiter.key, text, now);
+    }
+
+    /// Takes in a Job of Kubernetes, which may itself say why it runs nothing.
+    pub(crate) fn observe_job(&mut self, object: &Object, now: Instant) {
+        let Some(job) = object.as_job() else { return };
+        let key = &object.meta.key;
+        self.note(key.clone(), key.clone(), job_waits::reason(job), now);
+        if job_waits::is_short_of_pods(job) {
+            self.short_of_pods.insert(key.clone());
+        } else {
+            self.short_of_pods.remove(key);
+        }
+    }
+
+    fn observe_refusal(&mut self, event: Seen, now: Instant) {
+        let about = event.involved_object;
+        let is_refusal = event.event_type == "Warning" && event.reason == "FailedCreate";
+        if is_refusal && about.kind == "Job" && about.api_version == KUBERNETES_JOBS {
+            let job = Key::new(&event.metadata.namespace, &about.name);
+            let refusal = Reason { text: event.message, since: now };
+            self.refusals.entry(job).or_insert(refusal);
+        }
+    }
+
+    fn note(&mut self, job: Key, waiter: Key, text: Option<String>, now: Instant) {
         let reasons = self.reasons.entry(job).or_default();
         match text {
-            None => drop(reasons.remove(&waiter.key)),
+            None => drop(reasons.remove(&waiter)),
             Some(text) => {
-                let reason = reasons.entry(waiter.key).or_insert(Reason { text: String::new(), since: now });
+                let reason = reasons.entry(waiter).or_insert(Reason { text: String::new(), since: now });
                 reason.text = text;
             }
         }
@@ -43,7 +82,8 @@ impl Waits {
 
     /// Why a job waits, if it has done so for a while.
     pub(crate) fn reason(&self, job: &Key, now: Instant) -> Option<&str> {
-        let reasons = self.reasons.get(job)?.values();
+        let refusal = self.refusals.get(job).filter(|_| self.short_of_pods.contains(job));
+        let reasons = self.reasons.get(job).into_iter().flat_map(BTreeMap::values).chain(refusal);
         let lasting = reasons.filter(|reason| now.duration_since(reason.since) >= TOLD_AFTER);
         lasting.min_by_key(|reason| reason.since).map(|reason| reason.text.as_str())
     }
@@ -51,7 +91,8 @@ impl Waits {
     /// What has not been told yet: a job and its reason.
     pub(crate) fn news(&mut self, now: Instant) -> Vec<(Key, String)> {
         let mut news = Vec::new();
-        for job in self.reasons.keys() {
+        let jobs: BTreeSet<&Key> = self.reasons.keys().chain(self.refusals.keys()).collect();
+        for job in jobs {
             let Some(reason) = self.reason(job, now) else { continue };
             if self.told.get(job).is_none_or(|told| told != reason) {
                 news.push((job.clone(), reason.to_owned()));
@@ -70,24 +111,30 @@ struct Waiter {
 }
 
 impl Waiter {
-    /// None for what is nobody's, and for what can not be read.
-    fn read(kind: Kind, json: &[u8]) -> Option<Waiter> {
-        let Seen { metadata, status } = serde_json::from_slice(json).ok()?;
+    /// None for what is nobody's.
+    fn read(kind: Kind, seen: Seen) -> Option<Waiter> {
+        let Seen { metadata, status, .. } = seen;
+        let owner = metadata.owner_references.into_iter().next()?;
         let reason = match kind {
             Kind::PodGroup => of_podgroup(&status),
             _ => of_pod(&metadata.name, &status),
         };
         let key = Key::new(&metadata.namespace, &metadata.name);
-        Some(Waiter { key, owner: metadata.owner_references.into_iter().next()?.name, reason })
+        Some(Waiter { key, owner: owner.name, reason })
     }
 }
 
-/// What is looked at of a PodGroup or a pod. It is little, because every change of every pod comes by here.
+/// What is looked at of a PodGroup, a pod or an Event. It is little, because every change of every pod comes by here.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct Seen {
     metadata: Metadata,
     status: Status,
+    involved_object: Owner,
+    #[serde(rename = "type")]
+    event_type: String,
+    reason: String,
+    message: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -98,9 +145,12 @@ struct Metadata {
     owner_references: Vec<Owner>,
 }
 
+/// Whom a pod belongs to, or an Event is about.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct Owner {
+    api_version: String,
+    kind: String,
     name: String,
 }
 
@@ -246,5 +296,57 @@ mod tests {
         );
         waits.observe(Kind::Pod, &stuck, true, start);
         assert_eq!(waits.reason(&Key::new("default", "a"), start + TOLD_AFTER), None);
+    }
+
+    fn job(spec: Value, status: Value) -> Object {
+        let metadata = json!({"name": "a", "namespace": "default", "uid": "1"});
+        let job = json!({"metadata": metadata, "spec": spec, "status": status});
+        Object::decode(Kind::Job, job.to_string().as_bytes())
+    }
+
+    #[tokio::test]
+    async fn a_job_that_can_run_nothing_says_why() {
+        for (spec, reason) in [
+            (json!({"suspend": true}), "spec.suspend is true: nothing runs until it is false"),
+            (json!({"parallelism": 0}), "spec.parallelism is 0: nothing runs until it is more"),
+            (json!({"managedBy": "acme.io/jobs"}), "spec.managedBy leaves it to acme.io/jobs"),
+        ] {
+            let (mut waits, start) = (Waits::default(), Instant::now());
+            waits.observe_job(&job(spec.clone(), json!({})), start);
+            let later = start + TOLD_AFTER;
+            assert_eq!(waits.reason(&Key::new("default", "a"), later), Some(reason), "{spec}");
+            waits.observe_job(&job(json!({}), json!({"startTime": "2027-01-15T08:00:00Z"})), later);
+            assert_eq!(waits.reason(&Key::new("default", "a"), later), None, "{spec}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_server_refused_is_told_for_as_long_as_pods_are_missing() {
+        let event = |api_version: &str, reason: &str| {
+            let about =
+                json!({"apiVersion": api_version, "kind": "Job", "namespace": "default", "name": "a"});
+            let metadata = json!({"name": "a.1", "namespace": "default"});
+            let event = json!({"metadata": metadata, "involvedObject": about, "type": "Warning", "reason": reason, "message": "no room"});
+            event.to_string().into_bytes()
+        };
+        let wanting =
+            |n_active: i32| job(json!({"parallelism": 2, "completions": 2}), json!({"active": n_active}));
+        for (event, told) in [
+            (event("batch/v1", "FailedCreate"), Some("no room")),
+            (event("batch/v1", "DeadlineExceeded"), None),
+            (event("batch.volcano.sh/v1alpha1", "FailedCreate"), None),
+        ] {
+            let (mut waits, start) = (Waits::default(), Instant::now());
+            let told_at = |waits: &Waits| {
+                waits.reason(&Key::new("default", "a"), start + TOLD_AFTER).map(str::to_owned)
+            };
+            // The news may come in any order.
+            waits.observe(Kind::Event, &event, false, start);
+            assert_eq!(told_at(&waits), None);
+            waits.observe_job(&wanting(2), start);
+            assert_eq!(told_at(&waits), None);
+            waits.observe_job(&wanting(1), start);
+            assert_eq!(told_at(&waits).as_deref(), told);
+        }
     }
 }

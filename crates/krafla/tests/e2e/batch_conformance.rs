@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::support::Up;
 
 /// A Job whose pods run a shell command; `spec` is further lines of its spec.
-fn job(name: &str, spec: &str, script: &str) -> String {
+pub(crate) fn job(name: &str, spec: &str, script: &str) -> String {
     format!(
         r#"
 apiVersion: batch/v1
@@ -23,13 +23,13 @@ spec:
     )
 }
 
-fn wait_for_condition(up: &Up, name: &str, condition: &str) {
+pub(crate) fn wait_for_condition(up: &Up, name: &str, condition: &str) {
     let job = format!("job/{name}");
     up.kubectl_ok(&["wait", &job, &format!("--for=condition={condition}"), "--timeout=60s"]);
 }
 
 /// Waits until something is so.
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
@@ -37,7 +37,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// What the conditions of a Job say, in order.
-fn reasons(up: &Up, name: &str) -> String {
+pub(crate) fn reasons(up: &Up, name: &str) -> String {
     up.field(&format!("job/{name}"), "{range .status.conditions[*]}{.type} {.reason},{end}")
 }
 

@@ -10,6 +10,7 @@
 mod accounts;
 mod batch;
 mod batch_conformance;
+mod batch_lifecycle;
 mod changes;
 mod clients;
 mod controller_manager;

@@ -365,3 +365,26 @@ spec:
     assert!(stdout.contains("failed with exit code 42 matching FailJob rule at index 0"), "{stdout}");
     assert!(stderr.contains("out of luck"), "{stderr}");
 }
+
+/// A Job of Kubernetes with these lines in its spec and its pods'.
+fn kubernetes_job(spec: &str, pod: &str) -> String {
+    let container = "containers: [{name: main, image: any, command: [\"true\"]}]";
+    format!(
+        "{{apiVersion: batch/v1, kind: Job, metadata: {{name: a}}, spec: {{{spec} template: {{spec: {{restartPolicy: Never, {pod} {container}}}}}}}}}"
+    )
+}
+
+#[test]
+fn a_job_of_kubernetes_that_can_not_start_says_why() {
+    for (spec, pod, why) in [
+        ("suspend: true,", "", "spec.suspend is true: nothing runs until it is false"),
+        ("parallelism: 0,", "", "spec.parallelism is 0: nothing runs until it is more"),
+        ("managedBy: acme.io/jobs,", "", "spec.managedBy leaves it to acme.io/jobs"),
+        ("", "nodeSelector: {disk: none},", "0/1 nodes are available"),
+        ("", "schedulingGates: [{name: acme.io/later}],", "scheduling gates"),
+        ("", "priorityClassName: nobody,", "no PriorityClass with name nobody was found"),
+    ] {
+        let told = why_it_waits(&kubernetes_job(spec, pod));
+        assert!(told.starts_with("a: waiting: ") && told.contains(why), "{told}");
+    }
+}

@@ -18,7 +18,7 @@ pub enum Managed {
 
 impl Managed {
     /// Whether a Job that asks for this controller, or for none, is among them.
-    pub(super) fn includes(&self, managed_by: Option<&str>) -> bool {
+    pub fn includes(&self, managed_by: Option<&str>) -> bool {
         match self {
             Managed::Unclaimed => managed_by.is_none_or(|name| [KUBERNETES, KRAFLA].contains(&name)),
             Managed::By(own) => managed_by == Some(own),
