@@ -32,7 +32,7 @@ pub use update::validate_job_update;
 
 /// Says everything that is wrong with a Job, apart from its metadata.
 pub fn validate_job(job: &Value) -> Vec<Finding> {
-    findings(job, validate_whole)
+    findings(job, |job, verdict| validate_whole(job, None, verdict))
 }
 
 /// Says what the author of a new Job should know, though it is allowed.
@@ -42,8 +42,8 @@ pub fn warnings_of_job(job: &Value) -> Vec<Finding> {
     verdict.warnings
 }
 
-fn validate_whole(job: &At<'_>, verdict: &mut Verdict) {
-    selector::validate_generated(job, verdict);
+fn validate_whole(job: &At<'_>, stored: Option<&At<'_>>, verdict: &mut Verdict) {
+    selector::validate_generated(job, stored, verdict);
     validate_spec(&job.get("spec"), verdict);
     job::validate_pod_names(job, verdict);
 }

@@ -28,8 +28,9 @@ pub(super) fn validate(spec: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Checks what the server makes, where the user does not ask for a selector of their own.
-pub(super) fn validate_generated(job: &At<'_>, verdict: &mut Verdict) {
+/// Checks what the server makes, where the user does not ask for a selector of their own. A Job that was stored before labels had a
+/// prefix need not have those that do.
+pub(super) fn validate_generated(job: &At<'_>, stored: Option<&At<'_>>, verdict: &mut Verdict) {
     let (metadata, spec) = (job.get("metadata"), job.get("spec"));
     let selector = spec.get("selector");
     if spec.get("manualSelector").is_true() || !selector.is_set() {
@@ -37,7 +38,8 @@ pub(super) fn validate_generated(job: &At<'_>, verdict: &mut Verdict) {
     }
     let labels = spec.get("template").get("metadata").get("labels");
     let mut expected = Map::new();
-    for (label, part) in GENERATED {
+    let needs_prefixed = stored.is_none_or(has_prefixed_labels);
+    for (label, part) in GENERATED.into_iter().filter(|(label, _)| needs_prefixed || !is_prefixed(label)) {
         let (wanted, place) = (metadata.str(part), labels.path().key(label));
         expected.insert(label.to_owned(), wanted.into());
         match labels.value().get(label).and_then(Value::as_str) {
@@ -49,6 +51,15 @@ pub(super) fn validate_generated(job: &At<'_>, verdict: &mut Verdict) {
     if !matches(&selector, Some(&expected)) {
         verdict.invalid(selector.path(), selector.value(), "`selector` not auto-generated");
     }
+}
+
+fn is_prefixed(label: &str) -> bool {
+    label.contains('/')
+}
+
+fn has_prefixed_labels(job: &At<'_>) -> bool {
+    let labels = job.get("spec").get("template").get("metadata").get("labels");
+    GENERATED.iter().all(|(label, _)| !is_prefixed(label) || labels.value().get(*label).is_some())
 }
 
 /// Whether a selector selects what has these labels. One without requirements selects everything.

@@ -18,7 +18,7 @@ pub fn validate_job_update(job: &Value, old: &Value) -> Vec<Finding> {
 
 fn validate_change(job: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
     let (spec, old_spec) = (job.get("spec"), old.get("spec"));
-    validate_whole(job, verdict);
+    validate_whole(job, Some(old), verdict);
     // Upstream checks the spec once as that of an object, and once as that of an update: each finding comes twice.
     validate_spec(&spec, verdict);
     validate_completions(&spec, &old_spec, verdict);

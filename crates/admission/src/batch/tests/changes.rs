@@ -31,6 +31,15 @@ fn some_fields_change_and_others_stay() {
     ];
     let finished = [("status", json!({ "conditions": conditions(&["SuccessCriteriaMet", "Complete"]) }))];
     let managed = [("spec.managedBy", json!("acme.io/jobs"))];
+    let manual = [
+        ("spec.manualSelector", json!(true)),
+        ("spec.selector.matchLabels", json!({ "mine": "yes" })),
+        ("spec.template.metadata.labels", json!({ "mine": "yes" })),
+    ];
+    let old_fashioned = [
+        ("spec.selector.matchLabels", json!({ "controller-uid": "u" })),
+        ("spec.template.metadata.labels", json!({ "controller-uid": "u", "job-name": "j" })),
+    ];
     let rules =
         json!({ "rules": [{ "action": "Ignore", "onExitCodes": { "operator": "In", "values": [7] } }] });
     let policed = [("spec.podFailurePolicy", rules.clone()), ("spec.podReplacementPolicy", json!("Failed"))];
@@ -57,6 +66,10 @@ fn some_fields_change_and_others_stay() {
         managedBy comes: spec.managedBy: field is immutable
         managedBy changes: spec.managedBy: field is immutable
         managedBy goes: spec.managedBy: field is immutable
+        manualSelector: fine
+        a selector of one's own is one's own no more: spec.template.metadata.labels[controller-uid]: Required value: must be 'u'; spec.template.metadata.labels[job-name]: Required value: must be 'j'; spec.selector: `selector` not auto-generated
+        labels of before they had a prefix: fine
+        a prefix goes: spec.template.metadata.labels[batch.kubernetes.io/controller-uid]: Required value: must be 'u'; spec.template.metadata.labels[batch.kubernetes.io/job-name]: Required value: must be 'j'; spec.template.metadata.labels: `selector` does not match template `labels`
     "#]]
     .assert_eq(&table(&[
         ("parallelism", &[], &[("spec.parallelism", json!(0))]),
@@ -87,6 +100,10 @@ fn some_fields_change_and_others_stay() {
         ("managedBy comes", &[], &managed),
         ("managedBy changes", &managed, &[("spec.managedBy", json!("kubernetes.io/job-controller"))]),
         ("managedBy goes", &managed, &[("spec.managedBy", Value::Null)]),
+        ("manualSelector", &[], &[("spec.manualSelector", json!(true))]),
+        ("a selector of one's own is one's own no more", &manual, &[("spec.manualSelector", json!(false))]),
+        ("labels of before they had a prefix", &old_fashioned, &[("spec.suspend", json!(true))]),
+        ("a prefix goes", &[("spec.suspend", json!(true))], &old_fashioned[1..]),
     ]));
 }
 
@@ -133,6 +150,9 @@ fn the_template_changes_only_where_pods_run_and_while_none_does() {
         container
     };
     let containers = |list: Value| [("spec.template.spec.containers", list)];
+    let two = [&idle[..], &containers(json!([resources("c"), resources("d")]))].concat();
+    let bare = with(resources("p"), &[("resources", json!({}))]);
+    let preparing = [&idle[..], &[("spec.template.spec.initContainers", json!([bare]))]].concat();
     let node_affinity = json!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
         "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "k", "operator": "Exists" }] }],
     } } });
@@ -157,6 +177,9 @@ fn the_template_changes_only_where_pods_run_and_while_none_does() {
         image: spec.template.spec: field is immutable
         a container of another name: spec.template.spec: field is immutable
         one container more: spec.template.spec: field is immutable
+        resources of what prepares: fine
+        the order of containers: spec.template.spec: field is immutable
+        finalizers of pods: fine
         while it runs: spec.template: field is immutable
         while some of it still runs: spec.template: field is immutable
         while it is about to be told: spec.template: field is immutable
@@ -189,6 +212,13 @@ fn the_template_changes_only_where_pods_run_and_while_none_does() {
         ("image", &idle, &containers(json!([with(resources("c"), &[("image", json!("other"))])]))),
         ("a container of another name", &idle, &containers(json!([resources("d")]))),
         ("one container more", &idle, &containers(json!([resources("c"), resources("d")]))),
+        (
+            "resources of what prepares",
+            &preparing,
+            &[("spec.template.spec.initContainers", json!([resources("p")]))],
+        ),
+        ("the order of containers", &two, &containers(json!([resources("d"), resources("c")]))),
+        ("finalizers of pods", &idle, &[("spec.template.metadata.finalizers", json!(["acme.io/hold"]))]),
         ("while it runs", &[], &elsewhere),
         ("while some of it still runs", &suspended(json!({ "conditions": told, "active": 1 })), &elsewhere),
         (

@@ -272,3 +272,42 @@ fn a_cron_job_is_checked_field_by_field() {
         .concat(),
     );
 }
+
+#[test]
+fn a_cron_job_that_changes_is_not_asked_again_what_stays() {
+    let template = with(job(), &[("spec.selector", json!(null))]);
+    let stored = json!({
+        "metadata": { "name": "c".repeat(53) },
+        "spec": {
+            "schedule": "@daily", "timeZone": "Mars/Olympus", "concurrencyPolicy": "Allow",
+            "jobTemplate": { "spec": template["spec"] },
+        },
+    });
+    let rows: [(&str, &str, Value); 9] = [
+        ("its name is long and its zone gone", "metadata.labels", json!({})),
+        ("schedule", "spec.schedule", json!("@hourly")),
+        ("concurrencyPolicy", "spec.concurrencyPolicy", json!("Replace")),
+        ("suspend", "spec.suspend", json!(true)),
+        ("startingDeadlineSeconds", "spec.startingDeadlineSeconds", json!(9)),
+        ("successfulJobsHistoryLimit", "spec.successfulJobsHistoryLimit", json!(9)),
+        ("jobTemplate", "spec.jobTemplate.spec.backoffLimit", json!(9)),
+        ("another zone that is unknown", "spec.timeZone", json!("Mars/Elysium")),
+        ("a zone in the schedule", "spec.schedule", json!("TZ=UTC @daily")),
+    ];
+    let row = |(name, path, value): &(&str, &str, Value)| {
+        let changed = with(stored.clone(), &[(*path, value.clone())]);
+        told(name, &validate_cron_job_update(&changed, &stored, &|_| false))
+    };
+    expect![[r#"
+        its name is long and its zone gone: fine
+        schedule: fine
+        concurrencyPolicy: fine
+        suspend: fine
+        startingDeadlineSeconds: fine
+        successfulJobsHistoryLimit: fine
+        jobTemplate: fine
+        another zone that is unknown: spec.timeZone: Invalid value: "Mars/Elysium": unknown time zone Mars/Elysium
+        a zone in the schedule: spec.schedule: Invalid value: "TZ=UTC @daily": cannot use TZ or CRON_TZ in schedule, use timeZone field instead
+    "#]]
+    .assert_eq(&rows.iter().map(row).collect::<String>());
+}

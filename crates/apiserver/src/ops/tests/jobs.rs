@@ -24,3 +24,76 @@ fn a_condition_that_a_rule_names_without_a_status_is_meant_to_hold() {
     assert_eq!(template["template"]["spec"]["dnsPolicy"], "ClusterFirst", "its pods have their defaults");
     assert_eq!(template["backoffLimit"], Value::Null, "those of a Job come with each Job");
 }
+
+/// The fields of a Job that have defaults, as it is stored.
+fn defaults(spec: &Value) -> String {
+    let mut job = json!({"metadata": {"name": "j"}, "spec": spec});
+    job["spec"]["template"] = forgiving()["template"].clone();
+    let stored = Cluster::new().create(Kind::Job, job).unwrap();
+    let fields = [
+        "completions",
+        "parallelism",
+        "backoffLimit",
+        "completionMode",
+        "suspend",
+        "manualSelector",
+        "podReplacementPolicy",
+    ];
+    fields.map(|field| stored["spec"][field].to_string()).join(" ")
+}
+
+#[test]
+fn what_a_job_does_not_say_follows_from_what_it_says() {
+    let policy = forgiving()["podFailurePolicy"].clone();
+    for (spec, stored) in [
+        (json!({}), r#"1 1 6 "NonIndexed" false false "TerminatingOrFailed""#),
+        (json!({"completions": 3}), r#"3 1 6 "NonIndexed" false false "TerminatingOrFailed""#),
+        (json!({"parallelism": 3}), r#"null 3 6 "NonIndexed" false false "TerminatingOrFailed""#),
+        (
+            json!({"completions": 3, "completionMode": "Indexed", "backoffLimitPerIndex": 1}),
+            r#"3 1 2147483647 "Indexed" false false "TerminatingOrFailed""#,
+        ),
+        (json!({"podFailurePolicy": policy}), r#"1 1 6 "NonIndexed" false false "Failed""#),
+        (
+            json!({"backoffLimit": 0, "suspend": true, "podReplacementPolicy": "Failed"}),
+            r#"1 1 0 "NonIndexed" true false "Failed""#,
+        ),
+    ] {
+        assert_eq!(defaults(&spec), stored, "{spec}");
+    }
+}
+
+#[test]
+fn a_job_has_the_labels_of_its_pods_unless_it_has_its_own_and_no_status_but_its_controllers() {
+    let create = |metadata: Value| {
+        let spec = json!({"template": forgiving()["template"]});
+        let job = json!({"metadata": metadata, "spec": spec, "status": {"failed": 3}});
+        Cluster::new().create(Kind::Job, job).unwrap()
+    };
+    let job = create(json!({"name": "j"}));
+    let uid = &job["metadata"]["uid"];
+    let generated = json!({
+        "batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": "j",
+        "controller-uid": uid, "job-name": "j",
+    });
+    assert_eq!(job["metadata"]["labels"], generated);
+    assert_eq!(job["spec"]["template"]["metadata"]["labels"], generated);
+    assert_eq!(job["spec"]["selector"], json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}));
+    assert_eq!(job["metadata"]["generation"], 1);
+    assert_eq!(job["status"].as_object().map_or(0, serde_json::Map::len), 0, "{}", job["status"]);
+    let labelled = create(json!({"name": "j", "labels": {"team": "blue"}}));
+    assert_eq!(labelled["metadata"]["labels"], json!({"team": "blue"}));
+}
+
+#[test]
+fn what_a_cron_job_does_not_say_is_filled_in() {
+    let spec = json!({"schedule": "@daily", "jobTemplate": {"spec": {"template": forgiving()["template"]}}});
+    let cron_job = json!({"metadata": {"name": "c"}, "spec": spec});
+    let stored = Cluster::new().create(Kind::CronJob, cron_job).unwrap();
+    let fields = ["concurrencyPolicy", "suspend", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"];
+    let told = fields.map(|field| stored["spec"][field].to_string()).join(" ");
+    assert_eq!(told, r#""Allow" false 3 1"#);
+    for absent in ["timeZone", "startingDeadlineSeconds"] {
+        assert_eq!(stored["spec"][absent], Value::Null);
+    }
+}
