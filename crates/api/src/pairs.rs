@@ -18,7 +18,16 @@ pub struct Pairs {
 impl Pairs {
     /// The value of a name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| value)
+        let mut start = 0;
+        for [name_end, value_end] in self.ends.as_chunks().0 {
+            let [name_end, value_end] = [*name_end as usize, *value_end as usize];
+            // Nearly all others differ in length already.
+            if name_end - start == name.len() && self.text.get(start..name_end) == Some(name) {
+                return self.text.get(name_end..value_end);
+            }
+            start = value_end;
+        }
+        None
     }
 
     /// All of them, in order of names.

@@ -24,6 +24,7 @@ pub mod object;
 pub mod ops;
 pub mod patch;
 mod plain;
+mod readings;
 pub mod registry;
 pub mod schema;
 pub mod selector;

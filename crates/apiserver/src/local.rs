@@ -19,21 +19,23 @@ use crate::ops::{
     Answer, Api, DeleteOptions, Deleted, ListOptions, Part, Watch, WatchEvent, WatchOptions, WriteOptions,
 };
 use crate::patch::Patch;
+use crate::readings::Readings;
 use crate::registry::Resource;
 use crate::status::Status;
 use crate::store;
 
-/// The cluster without HTTP in between.
+/// The cluster without HTTP in between. Clones of one client read each object once, for all of them.
 #[derive(Clone)]
 pub struct LocalClient {
     api: Api,
     manager: Option<String>,
+    readings: Arc<Readings>,
 }
 
 impl LocalClient {
     /// A client of this server that leaves the managers of fields as they are.
     pub fn new(api: Api) -> LocalClient {
-        LocalClient { api, manager: None }
+        LocalClient { api, manager: None, readings: Arc::default() }
     }
 
     /// The same as the manager of the fields that it sets.
@@ -126,7 +128,10 @@ impl Client for LocalClient {
         let watch =
             self.resource(kind).and_then(|resource| self.api.watch(&resource, options).map_err(refusal));
         match watch {
-            Ok(watch) => stream::unfold(Some(watch), next_event).boxed(),
+            Ok(watch) => {
+                let readings = self.readings.clone();
+                stream::unfold(Some(watch), move |watch| next_event(watch, readings.clone())).boxed()
+            }
             Err(error) => stream::once(async { Err(error) }).boxed(),
         }
     }
@@ -145,15 +150,18 @@ impl Client for LocalClient {
 }
 
 /// One event, and the rest of the stream unless it ends here.
-async fn next_event(watch: Option<Watch>) -> Option<(Result<Event, ClientError>, Option<Watch>)> {
+async fn next_event(
+    watch: Option<Watch>,
+    readings: Arc<Readings>,
+) -> Option<(Result<Event, ClientError>, Option<Watch>)> {
     let mut watch = watch?;
     match watch.next().await {
-        Ok(event) => Some((Ok(seen(event)), Some(watch))),
+        Ok(event) => Some((Ok(seen(event, &readings)), Some(watch))),
         Err(expired) => Some((Err(ClientError::Expired(expired.to_string())), None)),
     }
 }
 
-fn seen(event: WatchEvent) -> Event {
+fn seen(event: WatchEvent, readings: &Readings) -> Event {
     match event {
         WatchEvent::Stored(event) => Event {
             event_type: match event.event_type {
@@ -163,16 +171,11 @@ fn seen(event: WatchEvent) -> Event {
             },
             revision: event.revision,
             object: event.entry.bytes.clone(),
+            reading: readings.of(event.revision),
         },
-        WatchEvent::Added(entry) => {
-            Event { event_type: EventType::Added, revision: entry.revision, object: entry.bytes.clone() }
-        }
-        WatchEvent::Deleted(entry, revision) => {
-            Event { event_type: EventType::Deleted, revision, object: entry.bytes.clone() }
-        }
-        WatchEvent::InitialEnd(revision) => {
-            Event { event_type: EventType::Bookmark, revision, object: Bytes::new() }
-        }
+        WatchEvent::Added(entry) => Event::new(EventType::Added, entry.revision, entry.bytes.clone()),
+        WatchEvent::Deleted(entry, revision) => Event::new(EventType::Deleted, revision, entry.bytes.clone()),
+        WatchEvent::InitialEnd(revision) => Event::new(EventType::Bookmark, revision, Bytes::new()),
     }
 }
 

@@ -94,7 +94,7 @@ fn event(kind: Kind, line: &[u8]) -> Result<Event, ClientError> {
     };
     let revision = revision_of(object)?;
     let object = if event_type == EventType::Bookmark { Bytes::new() } else { with_type(kind, object) };
-    Ok(Event { event_type, revision, object })
+    Ok(Event::new(event_type, revision, object))
 }
 
 #[cfg(test)]

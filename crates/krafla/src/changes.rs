@@ -86,8 +86,7 @@ impl Follower {
         };
         let mut gone = std::mem::take(&mut self.known);
         for object in &listed.items {
-            let event =
-                Event { event_type: EventType::Modified, revision: listed.revision, object: object.clone() };
+            let event = Event::new(EventType::Modified, listed.revision, object.clone());
             gone.remove(&Named::read(object).uid);
             self.observe(&event);
             self.pending.push(event);
@@ -95,7 +94,7 @@ impl Follower {
         for (uid, key) in gone {
             let metadata = json!({ "namespace": &*key.namespace, "name": &*key.name, "uid": uid });
             let object = Bytes::from(json!({ "metadata": metadata }).to_string());
-            self.pending.push(Event { event_type: EventType::Deleted, revision: listed.revision, object });
+            self.pending.push(Event::new(EventType::Deleted, listed.revision, object));
         }
         self.revision = listed.revision;
         self.watch = self.client.watch(self.kind, self.revision);
@@ -172,7 +171,7 @@ mod tests {
     }
 
     fn added(name: &str, revision: u64) -> Result<Event, ClientError> {
-        Ok(Event { event_type: EventType::Added, revision, object: object(name) })
+        Ok(Event::new(EventType::Added, revision, object(name)))
     }
 
     #[tokio::test]

@@ -80,10 +80,9 @@ impl Cluster {
             Tokens::for_now()
         };
         let tokens = Arc::new(tokens);
-        // Everybody writes under a name of their own, as `managedFields` shows it.
-        let client = |manager: &str| -> Arc<dyn Client> {
-            Arc::new(LocalClient::new(api.clone()).writing_as(manager))
-        };
+        // Everybody writes under a name of their own, as `managedFields` shows it, and takes what another has read.
+        let local = LocalClient::new(api.clone());
+        let client = |manager: &str| -> Arc<dyn Client> { Arc::new(local.clone().writing_as(manager)) };
 
         let mut tasks = JoinSet::new();
         tasks.spawn(api.clone().run_namespaces());

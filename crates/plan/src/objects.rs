@@ -14,7 +14,7 @@ use crate::object::Object;
 pub struct Objects {
     kinds: BTreeMap<Kind, BTreeMap<Key, Arc<Object>>>,
     /// Children by the UID of the owner that controls them. A dependent of another object's namesake is not found here.
-    by_controller: BTreeMap<Uid, BTreeSet<(Kind, Key)>>,
+    by_controller: BTreeMap<Uid, BTreeMap<Kind, BTreeMap<Key, Arc<Object>>>>,
     /// Pods that nobody controls. They are few, and a Job may want them.
     uncontrolled_pods: BTreeSet<Key>,
 }
@@ -31,13 +31,14 @@ impl Objects {
                 self.uncontrolled_pods.remove(&key);
             }
         }
-        let previous = self.kinds.entry(kind).or_default().insert(key.clone(), object);
+        let previous = self.kinds.entry(kind).or_default().insert(key.clone(), object.clone());
         let owner_before = previous.as_ref().and_then(|object| object.meta.controller_uid());
         if owner_before != owner.as_ref() {
             self.unindex(kind, &key, owner_before);
-            if let Some(owner) = owner {
-                self.by_controller.entry(owner).or_default().insert((kind, key));
-            }
+        }
+        if let Some(owner) = owner {
+            let children = self.by_controller.entry(owner).or_default();
+            children.entry(kind).or_default().insert(key, object);
         }
         previous
     }
@@ -54,11 +55,14 @@ impl Objects {
 
     fn unindex(&mut self, kind: Kind, key: &Key, owner: Option<&Uid>) {
         let Some(owner) = owner else { return };
-        if let Some(children) = self.by_controller.get_mut(owner) {
-            children.remove(&(kind, key.clone()));
-            if children.is_empty() {
-                self.by_controller.remove(owner);
-            }
+        let Some(children) = self.by_controller.get_mut(owner) else { return };
+        let Some(of_kind) = children.get_mut(&kind) else { return };
+        of_kind.remove(key);
+        if of_kind.is_empty() {
+            children.remove(&kind);
+        }
+        if children.is_empty() {
+            self.by_controller.remove(owner);
         }
     }
 
@@ -100,8 +104,14 @@ impl Objects {
         owner: &Uid,
         kind: Kind,
     ) -> impl Iterator<Item = &'a Arc<Object>> + use<'a> {
-        let children = self.by_controller.get(owner).into_iter().flatten();
-        children.filter(move |(of_kind, _)| *of_kind == kind).filter_map(|(kind, key)| self.get(*kind, key))
+        let children = self.by_controller.get(owner).and_then(|children| children.get(&kind));
+        children.into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// How many objects of `kind` an owner controls.
+    pub fn n_children(&self, owner: &Uid, kind: Kind) -> usize {
+        let children = self.by_controller.get(owner).and_then(|children| children.get(&kind));
+        children.map_or(0, BTreeMap::len)
     }
 
     /// How many objects of a kind there are.

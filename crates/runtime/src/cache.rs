@@ -41,12 +41,12 @@ impl Cache {
         match event.event_type {
             EventType::Bookmark => None,
             EventType::Added | EventType::Modified => {
-                let object = Arc::new(Object::decode(kind, &event.object));
+                let object = event.read(kind);
                 let before = self.objects.insert(object.clone());
                 Some(Change { object, before, is_gone: false, is_news: true })
             }
             EventType::Deleted => {
-                let object = Arc::new(Object::decode(kind, &event.object));
+                let object = event.read(kind);
                 let before = self.objects.remove(kind, &object.meta.key);
                 Some(Change { object, before, is_gone: true, is_news: true })
             }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn event(event_type: EventType, name: &str, revision: u64) -> Event {
-        Event { event_type, revision, object: pod(name, revision) }
+        Event::new(event_type, revision, pod(name, revision))
     }
 
     fn names(changes: Vec<Change>) -> Vec<String> {

@@ -1,13 +1,15 @@
 //! What a cluster can be asked. The same interface stands in front of the embedded server (without HTTP underneath), of
 //! a real cluster, and of the simulator's faults.
 
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use krafla_api::{Key, Kind, Uid};
-use krafla_plan::Step;
+use krafla_plan::{Object, Step};
+use parking_lot::Mutex;
 
 /// A cluster, as controllers, scheduler and node see it.
 pub trait Client: Send + Sync {
@@ -44,6 +46,37 @@ pub struct Event {
     /// The object after it, or as it last was before its deletion (with the revision of the deletion). Empty for a
     /// bookmark.
     pub object: Bytes,
+    /// What others in this process have made of it.
+    pub reading: Reading,
+}
+
+impl Event {
+    /// An event that nobody else is told of.
+    pub fn new(event_type: EventType, revision: u64, object: Bytes) -> Event {
+        Event { event_type, revision, object, reading: Reading::default() }
+    }
+
+    /// The object, narrowed to what decisions read.
+    pub fn read(&self, kind: Kind) -> Arc<Object> {
+        self.reading.get_or_make(|| Object::decode(kind, &self.object))
+    }
+}
+
+/// An object as it was read by the first of those who are told of one event: reading a pod costs more than most of what
+/// is then decided about it. It is not kept from being forgotten once nobody has it any more.
+#[derive(Clone, Debug, Default)]
+pub struct Reading(Arc<Mutex<Weak<Object>>>);
+
+impl Reading {
+    /// Whoever comes while it is being read waits, which takes no longer than to read it as well.
+    fn get_or_make(&self, make: impl FnOnce() -> Object) -> Arc<Object> {
+        let mut known = self.0.lock();
+        known.upgrade().unwrap_or_else(|| {
+            let object = Arc::new(make());
+            *known = Arc::downgrade(&object);
+            object
+        })
+    }
 }
 
 /// What can happen to an object.

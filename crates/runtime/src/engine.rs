@@ -522,7 +522,7 @@ impl Engine {
 /// How many objects a root controls, of those that its controller reads.
 fn n_children(controller: &dyn Controller, root: &Root, objects: &Objects) -> usize {
     let Some(object) = objects.get(controller.root(), &root.key) else { return 0 };
-    controller.watches().iter().map(|kind| objects.children(&object.meta.uid, *kind).count()).sum()
+    controller.watches().iter().map(|kind| objects.n_children(&object.meta.uid, *kind)).sum()
 }
 
 fn log_notes(controller: &str, key: &Key, notes: &[Note]) {

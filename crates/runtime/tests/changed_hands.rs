@@ -33,7 +33,7 @@ fn a_job_that_loses_a_pod_makes_another() {
     assert!(engine.next(now).is_none(), "it has the pod that it needs");
 
     let object = pod(2, &json!([]), &json!({ "of": "nobody" }));
-    engine.observed(Kind::Pod, &Event { event_type: EventType::Modified, revision: 2, object }, now);
+    engine.observed(Kind::Pod, &Event::new(EventType::Modified, 2, object), now);
     let work = engine.next(now).expect("it looks again");
     assert!(work.plan.steps.iter().all(krafla_plan::Step::creates), "{}", work.plan);
     assert_eq!(work.plan.steps.len(), 1);

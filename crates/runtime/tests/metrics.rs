@@ -23,7 +23,7 @@ fn job(uid: &str, phase: &str, revision: u64) -> bytes::Bytes {
 }
 
 fn observe(engine: &mut Engine, event_type: EventType, revision: u64, object: bytes::Bytes) {
-    engine.observed(Kind::VcJob, &Event { event_type, revision, object }, now());
+    engine.observed(Kind::VcJob, &Event::new(event_type, revision, object), now());
 }
 
 fn now() -> Time {
@@ -96,7 +96,7 @@ fn volcano_6_and_7_a_success_that_could_not_be_stored_is_neither_believed_nor_co
     assert!(decided.iter().all(|plan| plan == &decided[0] && plan.contains("Succeed")), "{decided:?}");
     let (event_type, revision) = (EventType::Modified, 2);
     for _ in 0..2 {
-        let event = Event { event_type, revision, object: flow("Succeed", revision) };
+        let event = Event::new(event_type, revision, flow("Succeed", revision));
         engine.observed(Kind::JobFlow, &event, now());
         let counted = [r#"volcano_jobflow_succeed_phase_count{jobflow_namespace="n"} 1"#];
         assert_eq!(lines(&metrics, SUCCEEDED), counted);
@@ -137,11 +137,8 @@ fn attempts_are_counted_with_how_long_they_took_and_how_often_they_were_put_off(
     );
 
     // The Job changes before the pod is seen: there is nothing to decide yet.
-    let event = Event {
-        event_type: EventType::Modified,
-        revision: 2,
-        object: job.to_string().replace(r#""1""#, r#""2""#).into(),
-    };
+    let changed = job.to_string().replace(r#""1""#, r#""2""#).into();
+    let event = Event::new(EventType::Modified, 2, changed);
     engine.observed(Kind::Job, &event, later);
     assert!(engine.next(later).is_none());
     assert_eq!(
@@ -180,7 +177,7 @@ fn a_queue_shows_how_long_roots_wait_and_are_worked_on_and_how_often_that_fails(
     "#]]
     .assert_eq(&queue_lines(&metrics, later(7)));
 
-    let event = Event { event_type: EventType::Modified, revision: 2, object: flow("Running", 2) };
+    let event = Event::new(EventType::Modified, 2, flow("Running", 2));
     engine.observed(Kind::JobFlow, &event, later(8));
     engine.finished(work, Outcome::Dropped, later(9));
     expect![[r#"

@@ -63,7 +63,7 @@ fn a_watch_that_hangs_does_not_make_the_engine_write_twice() {
     for (revision, seconds) in (3..).zip([1, 29, 31, 300, 3600]) {
         let object =
             json!({ "metadata": { "name": "home", "uid": "home", "resourceVersion": revision.to_string() } });
-        let event = Event { event_type: EventType::Modified, revision, object: object.to_string().into() };
+        let event = Event::new(EventType::Modified, revision, object.to_string().into());
         engine.observed(Kind::Namespace, &event, at(seconds));
         assert!(
             engine.next(at(seconds)).is_none(),
@@ -71,7 +71,7 @@ fn a_watch_that_hangs_does_not_make_the_engine_write_twice() {
         );
     }
 
-    let event = Event { event_type: EventType::Added, revision: 2, object: config_map(2).to_string().into() };
+    let event = Event::new(EventType::Added, 2, config_map(2).to_string().into());
     engine.observed(Kind::ConfigMap, &event, at(3601));
     assert!(engine.next(at(3601)).is_none(), "nothing is missing");
     assert_eq!(engine.counts().plans, 2, "the root was looked at once its own write was seen");

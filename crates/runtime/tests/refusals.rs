@@ -99,7 +99,7 @@ fn pods_that_the_server_refuses_are_not_active() {
     // What the Job says is stored, and then its pods are refused.
     job["status"] = json!({ "active": 3, "startTime": start, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {} });
     job["metadata"]["resourceVersion"] = json!("2");
-    let event = Event { event_type: EventType::Modified, revision: 2, object: job.to_string().into() };
+    let event = Event::new(EventType::Modified, 2, job.to_string().into());
     engine.observed(Kind::Job, &event, start);
     fail(&mut engine, work, refused(), start);
 

@@ -151,10 +151,10 @@ async fn a_server_that_stays_full_is_asked_for_one_pod_each_time() {
     let applied = apply(&server, None, &work.plan).await;
     engine.finished(work, Outcome::Applied(applied), start());
     let status = json!({ "active": 500, "startTime": start(), "ready": 0, "terminating": 0, "uncountedTerminatedPods": {} });
-    let stored = Event { event_type: EventType::Modified, revision: 1, object: job(1, &status) };
+    let stored = Event::new(EventType::Modified, 1, job(1, &status));
     engine.observed(Kind::Job, &stored, start());
     for (revision, pod) in (2..).zip(server.state.lock().pods.clone()) {
-        let added = Event { event_type: EventType::Added, revision, object: pod.to_string().into() };
+        let added = Event::new(EventType::Added, revision, pod.to_string().into());
         engine.observed(Kind::Pod, &added, start());
     }
 

@@ -42,7 +42,7 @@ impl Watched {
         self.root["metadata"]["resourceVersion"] = self.revision.to_string().into();
         let (event_type, revision) = (EventType::Modified, self.revision);
         let object = self.root.to_string().into();
-        self.engine.observed(self.kind, &Event { event_type, revision, object }, self.now);
+        self.engine.observed(self.kind, &Event::new(event_type, revision, object), self.now);
         while let Some(work) = self.engine.next(self.now) {
             let applied = Applied { writes: 1, ..Applied::default() };
             self.engine.finished(work, Outcome::Applied(applied), self.now);

@@ -97,5 +97,5 @@ fn as_event(stored: &StoredEvent) -> Event {
         StoredType::Modified => EventType::Modified,
         StoredType::Deleted => EventType::Deleted,
     };
-    Event { event_type, revision: stored.revision, object: stored.entry.bytes.clone() }
+    Event::new(event_type, stored.revision, stored.entry.bytes.clone())
 }

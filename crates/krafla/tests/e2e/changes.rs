@@ -55,6 +55,51 @@ fn a_watch_shows_what_is_there_and_then_what_happens() {
     watching.wait().unwrap();
 }
 
+/// A pod of one container that runs a command. One that is gated is never run.
+fn pod(name: &str, command: &str, is_gated: bool) -> String {
+    let gates = if is_gated { "[{name: example.com/closed}]" } else { "[]" };
+    format!(
+        r#"
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}}}
+spec:
+  restartPolicy: Never
+  schedulingGates: {gates}
+  containers: [{{name: main, image: any, command: ["{command}"]}}]
+"#
+    )
+}
+
+#[test]
+fn a_short_pod_is_written_once_by_each_who_has_to_do_with_it() {
+    let up = Up::start();
+    up.apply(&pod("first", "true", true));
+    let mut watching = up
+        .kubectl_command(&["get", "pods", "-w", "--output-watch-events", "--no-headers", "-L", "end"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines().map(Result::unwrap);
+    // Everything after this line is told of.
+    assert!(lines.find(|line| line.contains("first")).is_some());
+    up.apply(&pod("short", "true", false));
+    up.kubectl_ok(&["wait", "pod/short", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s"]);
+    up.kubectl_ok(&["label", "pod/short", "end=told"]);
+    let told: Vec<String> = lines
+        .map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .filter(|columns| columns[1] == "short")
+        .take_while(|columns| columns.last().is_none_or(|end| end != "told"))
+        .map(|columns| format!("{} {}", columns[0], columns[3]))
+        // On a busy machine the node may tell that it runs before it has seen it end.
+        .filter(|line| line != "MODIFIED Running")
+        .collect();
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+    // Whoever made it, the scheduler, and the node.
+    assert_eq!(told, ["ADDED Pending", "MODIFIED Pending", "MODIFIED Completed"]);
+}
+
 #[test]
 fn dependents_go_or_stay_as_a_deletion_says() {
     let up = Up::start();

@@ -232,7 +232,10 @@ impl Node {
                 match event {
                     Ok(event) => {
                         revision = event.revision;
-                        self.observe(&event, workers);
+                        // What this node wrote, it need not read.
+                        if !self.shared.pods.is_own_report(revision) {
+                            self.observe(&event, workers);
+                        }
                     }
                     Err(ClientError::Expired(_)) => return,
                     Err(error) => {
@@ -247,6 +250,8 @@ impl Node {
 
     fn observe(&self, event: &Event, workers: &mut JoinSet<()>) {
         match event.event_type {
+            // A new pod is seldom bound already, and that it is not is seen at a glance.
+            EventType::Added if !self.is_bound_here(Glance::at(&event.object).as_ref()) => {}
             EventType::Added | EventType::Modified => drop(self.take_in(&event.object, workers)),
             EventType::Deleted => {
                 if let Some(glance) = Glance::at(&event.object) {
@@ -259,22 +264,27 @@ impl Node {
 
     /// Takes in a pod if it is bound to this node, and returns its UID.
     fn take_in(&self, json: &[u8], workers: &mut JoinSet<()>) -> Option<Uid> {
-        let glance = Glance::at(json)?;
-        if glance.spec.node_name != self.shared.config.name {
-            return None;
-        }
-        let uid = glance.metadata.uid.clone();
         match serde_json::from_slice::<Pod>(json) {
-            Ok(pod) => {
-                let pod = Arc::new(pod);
+            Ok(pod) if pod.spec.node_name == self.shared.config.name => {
+                let (uid, pod) = (pod.metadata.uid.clone(), Arc::new(pod));
                 if self.shared.pods.insert(pod.clone()) == Taken::New {
                     self.shared.hosts.changed(&pod);
                     self.employ(&uid, workers);
                 }
+                Some(uid)
             }
-            Err(error) => self.refuse(glance, error.to_string(), workers),
+            Ok(_) => None,
+            Err(error) => {
+                let glance = Glance::at(json).filter(|glance| self.is_bound_here(Some(glance)))?;
+                let uid = glance.metadata.uid.clone();
+                self.refuse(glance, error.to_string(), workers);
+                Some(uid)
+            }
         }
-        Some(uid)
+    }
+
+    fn is_bound_here(&self, pod: Option<&Glance>) -> bool {
+        pod.is_some_and(|pod| pod.spec.node_name == self.shared.config.name)
     }
 
     fn refuse(&self, pod: Glance, why: String, workers: &mut JoinSet<()>) {

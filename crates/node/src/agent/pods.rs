@@ -19,6 +19,7 @@ use crate::container::{Cause, ContainerId, End, Record};
 use crate::decide::Attempts;
 use crate::materials::references::of_volumes;
 use crate::pod::Pod;
+use crate::status::PodStatus;
 
 pub(crate) struct Pods {
     state: Mutex<State>,
@@ -35,6 +36,8 @@ struct State {
     session: u64,
     /// What the supervisor has reported since it was connected to; none once it has reported all.
     reported: Option<BTreeSet<ContainerId>>,
+    /// The revisions that this node's own reports made and that the server has not told of yet.
+    own_reports: BTreeSet<u64>,
 }
 
 #[derive(Default)]
@@ -96,6 +99,30 @@ impl Pods {
         }
         entry.wake.notify_one();
         taken
+    }
+
+    /// The server has taken in what this node reported of a pod: of all that it will tell of that revision, only the status is
+    /// new.
+    pub(crate) fn reported(&self, uid: &Uid, revision: u64, status: &PodStatus) {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let Some(entry) = state.entries.get_mut(uid) else { return };
+        // The server may have told of it before it answered.
+        let Some(pod) = entry.pod.as_mut().filter(|pod| pod.metadata.revision() < revision) else { return };
+        let pod = Arc::make_mut(pod);
+        pod.metadata.resource_version = revision.to_string();
+        pod.status = status.clone();
+        entry.wake.notify_one();
+        state.own_reports.insert(revision);
+    }
+
+    /// Whether this node itself made a revision that the server tells of. What came before it has been told.
+    pub(crate) fn is_own_report(&self, revision: u64) -> bool {
+        let own_reports = &mut self.state.lock().own_reports;
+        while own_reports.first().is_some_and(|first| *first < revision) {
+            own_reports.pop_first();
+        }
+        own_reports.remove(&revision)
     }
 
     /// The server has a pod no more.
@@ -266,5 +293,39 @@ impl Pods {
         if let Some(address) = state.entries.remove(uid).and_then(|entry| entry.address) {
             state.addresses.give_back(address);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_this_node_reported_is_known_without_reading_it_again() {
+        let pods = Pods::new(Addresses::default());
+        let uid = Uid::from("u");
+        let mut pod = Pod::default();
+        pod.metadata.uid = uid.clone();
+        pod.metadata.resource_version = "5".to_owned();
+        pods.insert(Arc::new(pod.clone()));
+        let status = |message: &str| PodStatus { message: message.to_owned(), ..PodStatus::default() };
+        let known = || {
+            let pod = pods.view(&uid).unwrap().pod;
+            (pod.metadata.revision(), pod.status.message.clone())
+        };
+
+        pods.reported(&uid, 7, &status("own"));
+        assert_eq!(known(), (7, "own".to_owned()));
+        assert!(!pods.is_own_report(6));
+        assert!(pods.is_own_report(7));
+        assert!(!pods.is_own_report(7), "told of once");
+
+        // The server has told of a later change before it answered.
+        pod.metadata.resource_version = "9".to_owned();
+        pod.status = status("another's");
+        pods.insert(Arc::new(pod));
+        pods.reported(&uid, 8, &status("own again"));
+        assert_eq!(known(), (9, "another's".to_owned()));
+        assert!(pods.state.lock().own_reports.is_empty());
     }
 }

@@ -48,12 +48,13 @@ impl Worker {
             uid: self.uid.clone(),
             revision: Some(self.revision),
             of_status: true,
-            patch: serde_json::json!({ "status": patch }),
+            patch: Value::Object(Map::from_iter([("status".to_owned(), patch)])),
         };
         match self.shared.client.write(&step).await {
             Ok(written) => {
                 self.revision = self.revision.max(written.revision);
                 self.status = desired.clone();
+                self.shared.pods.reported(&self.uid, written.revision, desired);
                 self.succeeded();
             }
             Err(error) => self.failed(pod, &error).await,
@@ -149,16 +150,17 @@ fn event(pod: &Pod, note: &Note, node: &str, now: Time) -> Value {
 
 /// The fields of a status that differ, as a merge patch; none if there are none.
 pub(crate) fn changed_fields(known: &PodStatus, desired: &PodStatus) -> Option<Value> {
+    if known == desired {
+        return None;
+    }
     let fields = |status: &PodStatus| match serde_json::to_value(status) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
     };
     let (known, desired) = (fields(known), fields(desired));
-    let removed =
-        known.keys().filter(|name| !desired.contains_key(*name)).map(|name| (name.clone(), Value::Null));
-    let changed = desired.iter().filter(|(name, value)| known.get(*name) != Some(value));
-    let patch: Map<_, _> =
-        changed.map(|(name, value)| (name.clone(), value.clone())).chain(removed).collect();
+    let removed: Vec<String> = known.keys().filter(|name| !desired.contains_key(*name)).cloned().collect();
+    let changed = desired.into_iter().filter(|(name, value)| known.get(name) != Some(value));
+    let patch: Map<_, _> = changed.chain(removed.into_iter().map(|name| (name, Value::Null))).collect();
     (!patch.is_empty()).then_some(Value::Object(patch))
 }
 

@@ -143,7 +143,7 @@ impl Inner {
         let revision = state.history.len() as u64 + 1;
         object["metadata"]["resourceVersion"] = json!(revision.to_string());
         let uid = Uid::from(object["metadata"]["uid"].as_str().unwrap());
-        let event = Event { event_type, revision, object: Bytes::from(object.to_string()) };
+        let event = Event::new(event_type, revision, Bytes::from(object.to_string()));
         state.history.push((kind, event));
         if event_type == EventType::Deleted {
             state.objects.remove(&(kind, key.clone()));

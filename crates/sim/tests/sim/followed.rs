@@ -184,7 +184,7 @@ fn next_of(watcher: &mut Watcher) -> Option<Event> {
         Stored::Modified => EventType::Modified,
         Stored::Deleted => EventType::Deleted,
     };
-    Some(Event { event_type, revision: stored.revision, object: stored.entry.bytes.clone() })
+    Some(Event::new(event_type, stored.revision, stored.entry.bytes.clone()))
 }
 
 /// A task of a Volcano Job.
