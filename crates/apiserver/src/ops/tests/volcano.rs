@@ -5,7 +5,7 @@
 //! there is no webhook that denies anything. Where the two part on purpose, the table at the end says how.
 //!
 //! The same with Volcano's optional policies instead of its webhooks (`policies.json`). They know less, so more is refused and
-//! filled in here; what they refuse is refused here too, in the words of the webhooks.
+//! filled in here; of what they refuse, four cases are taken here, as the rules of the webhooks take them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
