@@ -22,7 +22,7 @@ struct CronJob {
     never_overlaps: bool,
     /// The moments for which a Job has been made.
     made: BTreeSet<String>,
-    /// The Jobs that have neither finished nor begun to go.
+    /// The Jobs that have neither finished nor gone.
     active: BTreeSet<Uid>,
 }
 
@@ -42,9 +42,12 @@ impl Runs {
     pub(super) fn see_job(&mut self, change: Change, object: &Object) -> Vec<Broken> {
         let cron_job = object.meta.controller_uid().and_then(|owner| self.cron_jobs.get_mut(owner));
         let (Some(cron_job), Some(job)) = (cron_job, object.as_job()) else { return Vec::new() };
+        // What somebody makes from the template by hand is no run.
+        let Some(moment) = object.meta.annotations.get(CRONJOB_SCHEDULED_TIMESTAMP) else {
+            return Vec::new();
+        };
         let mut broken = Vec::new();
         if change == Change::Created {
-            let moment = object.meta.annotations.get(CRONJOB_SCHEDULED_TIMESTAMP).unwrap_or_default();
             if !cron_job.made.insert(moment.to_owned()) {
                 broken.push(Some((Property::P9, format!("the run of {moment} was made before"))));
             }
@@ -53,9 +56,7 @@ impl Runs {
                     .push(Some((Property::P1, "runs beside another although that is forbidden".to_owned())));
             }
         }
-        let is_over =
-            change == Change::Removed || object.meta.is_deleting() || job.status.finished().is_some();
-        if is_over {
+        if change == Change::Removed || job.status.finished().is_some() {
             cron_job.active.remove(&object.meta.uid);
         } else {
             cron_job.active.insert(object.meta.uid.clone());
@@ -105,6 +106,17 @@ mod tests {
     }
 
     #[test]
+    fn jobs_that_somebody_makes_from_the_template_are_no_runs() {
+        let mut history = History::default();
+        see(&mut history, Change::Created, &cron_job("Forbid"));
+        for uid in ["a", "b"] {
+            let mut by_hand = run(uid, "", &json!({}));
+            by_hand.1["metadata"]["annotations"] = json!({});
+            assert_eq!(see(&mut history, Change::Created, &by_hand), Vec::<String>::new());
+        }
+    }
+
+    #[test]
     fn p1_runs_that_must_not_overlap_do_not() {
         let mut history = History::default();
         see(&mut history, Change::Created, &cron_job("Forbid"));
@@ -112,6 +124,14 @@ mod tests {
         assert_eq!(
             see(&mut history.clone(), Change::Created, &run("b", "two", &json!({}))),
             ["P1: n/b: runs beside another although that is forbidden"]
+        );
+        let mut going = run("a", "one", &json!({}));
+        going.1["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:00:00Z");
+        see(&mut history, Change::Updated, &going);
+        assert_eq!(
+            see(&mut history.clone(), Change::Created, &run("b", "two", &json!({}))),
+            ["P1: n/b: runs beside another although that is forbidden"],
+            "what goes still runs"
         );
         let finished = json!({ "conditions": [{ "type": "Complete", "status": "True" }] });
         see(&mut history, Change::Updated, &run("a", "one", &finished));

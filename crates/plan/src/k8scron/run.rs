@@ -7,7 +7,7 @@ use krafla_api::batch::{CRONJOB_SCHEDULED_TIMESTAMP, CronJobStatus};
 use krafla_api::{Key, Kind, Time};
 use serde_json::json;
 
-use super::{CronJob, history, status};
+use super::{CronJob, history};
 use crate::cron::Timetable;
 use crate::{Note, Object, Objects, Plan, Severity, Step};
 
@@ -55,9 +55,8 @@ pub(super) fn make(
     if objects.get(Kind::Job, &key).is_some() {
         return;
     }
-    let running: Vec<&Arc<Object>> = jobs.iter().copied().filter(|job| status::is_running(job)).collect();
     match spec.concurrency_policy.as_str() {
-        "Forbid" if !running.is_empty() => {
+        "Forbid" if !status.active.is_empty() => {
             let message =
                 "Not starting job because prior execution is running and concurrency policy is Forbid";
             plan.notes.push(Note {
@@ -67,7 +66,11 @@ pub(super) fn make(
             });
             return;
         }
-        "Replace" => running.into_iter().for_each(|job| history::delete(job, plan)),
+        "Replace" => {
+            let is_active = |job: &Object| status.active.iter().any(|listed| listed.uid == job.meta.uid);
+            let replaced = jobs.iter().filter(|job| is_active(job) && !job.meta.is_deleting());
+            replaced.for_each(|job| history::delete(job, plan));
+        }
         _ => {}
     }
     plan.steps.push(create(cron_job, timetable, run, &key));

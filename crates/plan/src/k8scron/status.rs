@@ -19,10 +19,15 @@ pub(super) fn recount(
 ) -> CronJobStatus {
     let before = cron_job.status;
     let mut status = before.clone();
-    status.active.retain(|listed| jobs.iter().any(|job| job.meta.uid == listed.uid && is_running(job)));
-    for job in jobs.iter().filter(|job| is_running(job)) {
-        if !status.active.iter().any(|listed| listed.uid == job.meta.uid) {
+    status.active.retain(|listed| jobs.iter().any(|job| job.meta.uid == listed.uid && is_unfinished(job)));
+    for job in jobs.iter().filter(|job| is_unfinished(job)) {
+        if status.active.iter().any(|listed| listed.uid == job.meta.uid) {
+            continue;
+        }
+        if scheduled_for(&job.meta).is_some() {
             status.active.push(reference(&job.meta));
+        } else {
+            plan.notes.push(not_a_run(&job.meta));
         }
     }
     note_ends(before, jobs, plan);
@@ -43,9 +48,16 @@ pub(crate) fn has_recorded(status: &CronJobStatus, job: &Object) -> bool {
         && completed_at <= status.last_successful_time
 }
 
-/// Whether a Job is neither finished nor on its way out.
-pub(super) fn is_running(job: &Object) -> bool {
-    !job.meta.is_deleting() && job.as_job().is_some_and(|job| job.status.finished().is_none())
+/// Whether a Job may still run: one that is on its way out does until it is gone.
+fn is_unfinished(job: &Object) -> bool {
+    job.as_job().is_some_and(|job| job.status.finished().is_none())
+}
+
+/// A Job that somebody made from the template, as `kubectl create job --from` does, is nobody's run: it neither keeps one
+/// waiting nor makes room for one.
+fn not_a_run(job: &Meta) -> Note {
+    let message = format!("Saw a job that the controller did not create or forgot: {}", job.key.name);
+    Note { severity: Severity::Warning, reason: "UnexpectedJob", message }
 }
 
 /// The run for which a Job was made.

@@ -194,6 +194,62 @@ fn a_run_is_not_made_while_another_runs_if_that_is_forbidden() {
 }
 
 #[test]
+fn a_run_that_is_on_its_way_out_runs_until_it_is_gone() {
+    let status = json!({ "active": listed(&["c-1"]), "lastScheduleTime": "2026-07-09T09:00:00Z" });
+    let mut going = job("c-1", 9, None);
+    going["metadata"]["deletionTimestamp"] = json!(NOW);
+    going["metadata"]["finalizers"] = json!(["foregroundDeletion"]);
+    check(
+        &json!({ "concurrencyPolicy": "Forbid" }),
+        &status,
+        &[going.clone()],
+        &expect![[r#"
+            wake at 2026-07-09T11:00:00Z
+            note Normal JobAlreadyActive: Not starting job because prior execution is running and concurrency policy is Forbid
+        "#]],
+    );
+    check(
+        &json!({ "concurrencyPolicy": "Replace" }),
+        &status,
+        &[going],
+        &expect![[r#"
+            create job c-29726520
+            wake at 2026-07-09T11:00:00Z
+            note Normal SuccessfulCreate: Created job c-29726520
+        "#]],
+    );
+}
+
+#[test]
+fn a_job_that_somebody_made_from_the_template_is_no_run() {
+    let mut by_hand = job("by-hand", 9, None);
+    by_hand["metadata"]["annotations"] = json!({ "cronjob.kubernetes.io/instantiate": "manual" });
+    for policy in ["Forbid", "Replace"] {
+        check(
+            &json!({ "concurrencyPolicy": policy }),
+            &json!({ "lastScheduleTime": "2026-07-09T09:00:00Z" }),
+            &[by_hand.clone()],
+            &expect![[r#"
+                create job c-29726520
+                wake at 2026-07-09T11:00:00Z
+                note Warning UnexpectedJob: Saw a job that the controller did not create or forgot: by-hand
+                note Normal SuccessfulCreate: Created job c-29726520
+            "#]],
+        );
+    }
+    // One that is on record is a run: not every release of Kubernetes marks them.
+    check(
+        &json!({ "concurrencyPolicy": "Forbid" }),
+        &json!({ "active": listed(&["by-hand"]), "lastScheduleTime": "2026-07-09T09:00:00Z" }),
+        &[by_hand],
+        &expect![[r#"
+            wake at 2026-07-09T11:00:00Z
+            note Normal JobAlreadyActive: Not starting job because prior execution is running and concurrency policy is Forbid
+        "#]],
+    );
+}
+
+#[test]
 fn a_run_that_is_too_late_is_missed() {
     check(
         &json!({ "startingDeadlineSeconds": 60 }),
