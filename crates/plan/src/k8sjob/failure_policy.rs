@@ -69,7 +69,9 @@ fn failed_container<'a>(codes: &OnExitCodes, pod: &Ended<'a>) -> Option<(&'a str
 }
 
 fn held_condition<'a>(wanted: &[OnPodCondition], pod: &Ended<'a>) -> Option<&'a str> {
-    let mut conditions = pod.pod.status.conditions.statuses.iter();
+    let held = &pod.pod.status.conditions;
+    let scheduled = held.scheduled.iter().map(|it| (it.condition_type.as_str(), it.status.as_str()));
+    let mut conditions = held.statuses.iter().chain(scheduled);
     let is_wanted = |(name, status): &(&str, &str)| {
         wanted.iter().any(|it| it.condition_type == *name && it.status == *status)
     };
@@ -156,6 +158,10 @@ mod tests {
             let rules = json!([on_condition("Ignore", wanted)]);
             assert_eq!(judged(&rules, &status), expected, "{wanted} {held}");
         }
+        let unscheduled =
+            json!({ "phase": "Failed", "conditions": [{ "type": "PodScheduled", "status": "False" }] });
+        let rule = json!([{ "action": "Ignore", "onPodConditions": [{ "type": "PodScheduled", "status": "False" }] }]);
+        assert_eq!(judged(&rule, &unscheduled), Verdict::Ignore, "also by what the scheduler says");
         let without = json!({ "phase": "Failed" });
         assert_eq!(judged(&json!([on_condition("Ignore", "True")]), &without), Verdict::Count);
     }
