@@ -51,7 +51,7 @@ static MANAGED_ELSEWHERE: Metric = Metric::counter(
 pub(super) fn measure(managed: &Managed, stored: &Stored<'_>) -> Vec<Measure> {
     match stored.after.or(stored.before).map(|object| object.kind) {
         Some(Kind::Job) => of_job(managed, stored),
-        Some(Kind::Pod) => of_pod(stored),
+        Some(Kind::Pod) => of_pod(managed, stored),
         _ => Vec::new(),
     }
 }
@@ -100,7 +100,12 @@ fn indexes_finished(before: &Job, after: &Job) -> Vec<Measure> {
     .collect()
 }
 
-fn of_pod(stored: &Stored<'_>) -> Vec<Measure> {
+fn of_pod(managed: &Managed, stored: &Stored<'_>) -> Vec<Measure> {
+    // A pod without a Job is Kubernetes' own, like a Job without a manager.
+    let job = stored.after.or(stored.before).and_then(|pod| owner(pod, stored)?.as_job());
+    if !managed.includes(job.and_then(|job| job.spec.managed_by.as_deref())) {
+        return Vec::new();
+    }
     let (was_waiting, is_waiting) =
         (stored.before.is_some_and(awaits_count), stored.after.is_some_and(awaits_count));
     let mut measures = Vec::new();
@@ -201,6 +206,26 @@ mod tests {
         Object::decode(Kind::Pod, pod.to_string().as_bytes())
     }
 
+    #[test]
+    fn pods_are_counted_by_the_manager_of_their_job() {
+        let ours = Managed::By("acme.io/jobs".to_owned());
+        let new = pod("Pending", &[JOB_TRACKING]);
+        let (waiting, gone) = (pod("Failed", &[JOB_TRACKING]), pod("Failed", &[]));
+        let n_measures = |managed: &Managed, spec: Value, before: Option<&Object>, after: &Object| {
+            let mut objects = Objects::default();
+            objects.insert(job(&spec, json!({})).into());
+            let stored = Stored { before, after: Some(after), objects: &objects, is_news: true };
+            measure(managed, &stored).len()
+        };
+        for (before, after) in [(None, &new), (Some(&new), &waiting), (Some(&waiting), &gone)] {
+            let theirs = || json!({ "managedBy": "acme.io/jobs" });
+            assert_eq!(n_measures(&Managed::Unclaimed, json!({}), before, after), 1);
+            assert_eq!(n_measures(&Managed::Unclaimed, theirs(), before, after), 0);
+            assert_eq!(n_measures(&ours, json!({}), before, after), 0);
+            assert_eq!(n_measures(&ours, theirs(), before, after), 1);
+        }
+    }
+
     fn check(known: Option<Object>, before: Option<Object>, after: Option<Object>, expected: &Expect) {
         let mut objects = Objects::default();
         known.into_iter().for_each(|object| drop(objects.insert(object.into())));
@@ -280,6 +305,17 @@ mod tests {
         let let_go = expect![[r#"
             job_controller_terminated_pods_tracking_finalizer_total["delete"] Add(1.0)
             job_controller_pod_failures_handled_by_failure_policy_total["Ignore"] Add(1.0)"#]];
-        check(judged(), Some(waiting), Some(gone), &let_go);
+        check(judged(), Some(waiting.clone()), Some(gone.clone()), &let_go);
+        for action in ["FailJob", "FailIndex", "Count"] {
+            let mut objects = Objects::default();
+            let mut rule = rule.clone();
+            rule["action"] = json!(action);
+            objects.insert(job(&json!({ "podFailurePolicy": { "rules": [rule] } }), json!({})).into());
+            let stored =
+                Stored { before: Some(&waiting), after: Some(&gone), objects: &objects, is_news: true };
+            let said = measure(&Managed::default(), &stored).last().map(ToString::to_string);
+            let handled = "job_controller_pod_failures_handled_by_failure_policy_total";
+            assert_eq!(said, Some(format!(r#"{handled}["{action}"] Add(1.0)"#)));
+        }
     }
 }
