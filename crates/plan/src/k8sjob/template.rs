@@ -1,6 +1,6 @@
 //! The pod that a Job makes from its template.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_api::batch::{
     COMPLETION_INDEX, COMPLETION_INDEX_VARIABLE, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT,
@@ -16,6 +16,8 @@ use crate::{Objects, Step};
 
 /// How long the part of a generated name before its last five characters may be.
 const PREFIX_LENGTH_MAX: usize = 58;
+/// How long a name may be.
+const NAME_LENGTH_MAX: usize = 253;
 /// What generated names end with: no vowels, so no words.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
@@ -99,12 +101,22 @@ fn add_index_variable(spec: &mut Map<String, Value>) {
     }
 }
 
-/// What the names of such pods begin with. Of a long name the Job's part is cut, so that the index stays.
-pub(super) fn name_prefix(job: &Job<'_>, index: Option<u32>) -> String {
-    let end = index.map_or("-".to_owned(), |index| format!("-{index}-"));
-    let mut start = job.meta.key.name.to_string();
-    start.truncate(PREFIX_LENGTH_MAX.saturating_sub(end.len()));
-    start + &end
+/// What the names of such pods are generated from. Of a long name the Job's part is cut, so that the index stays.
+fn name_prefix(job: &Job<'_>, index: Option<u32>) -> String {
+    let name = &job.meta.key.name;
+    match index {
+        Some(index) => {
+            let end = format!("-{index}-");
+            first(name, PREFIX_LENGTH_MAX.saturating_sub(end.len())).to_owned() + &end
+        }
+        None if name.len() < NAME_LENGTH_MAX => format!("{name}-"),
+        None => name.to_string(),
+    }
+}
+
+/// The first characters of a name.
+fn first(name: &str, length: usize) -> &str {
+    name.get(..length).unwrap_or(name)
 }
 
 /// Names for new pods. A name follows from the Job and from what exists already, so that a pod whose creation was not
@@ -116,24 +128,27 @@ pub(super) struct Names<'a> {
     n_pods: usize,
     /// The next attempt for each index, and for pods without one.
     next: BTreeMap<Option<u32>, u32>,
+    /// The names that were drawn. Of thousands, some come twice.
+    drawn: BTreeSet<String>,
 }
 
 impl<'a> Names<'a> {
     pub(super) fn new(job: &'a Job<'a>, objects: &'a Objects, n_pods: usize) -> Names<'a> {
-        Names { objects, job, n_pods, next: BTreeMap::new() }
+        Names { objects, job, n_pods, next: BTreeMap::new(), drawn: BTreeSet::new() }
     }
 
     pub(super) fn draw(&mut self, index: Option<u32>) -> String {
         let prefix = name_prefix(self.job, index);
+        let prefix = first(&prefix, PREFIX_LENGTH_MAX);
         // Pods without an index were named one after the other: so many names are most likely taken, and trying them all again
         // for each new pod would cost a queue of work the square of its length.
-        let first = if index.is_none() { u32::try_from(self.n_pods).unwrap_or(u32::MAX) } else { 0 };
-        let attempt = self.next.entry(index).or_insert(first);
+        let untried = if index.is_none() { u32::try_from(self.n_pods).unwrap_or(u32::MAX) } else { 0 };
+        let attempt = self.next.entry(index).or_insert(untried);
         loop {
             let name = format!("{prefix}{}", suffix(&self.job.meta.uid.0, index, *attempt));
             *attempt = attempt.saturating_add(1);
             let key = Key::new(&self.job.meta.key.namespace, &name);
-            if self.objects.get(Kind::Pod, &key).is_none() {
+            if self.objects.get(Kind::Pod, &key).is_none() && self.drawn.insert(name.clone()) {
                 return name;
             }
         }
@@ -176,7 +191,38 @@ mod tests {
         assert_eq!(prefix("a", None), "a-");
         assert_eq!(prefix("a", Some(12)), "a-12-");
         let long = "n".repeat(63);
-        assert_eq!(prefix(&long, None), format!("{}-", "n".repeat(57)));
+        assert_eq!(prefix(&long, None), format!("{long}-"));
         assert_eq!(prefix(&long, Some(12)), format!("{}-12-", "n".repeat(54)));
+        let longest = "n".repeat(253);
+        assert_eq!(prefix(&longest, None), longest, "one more would be no name");
+    }
+
+    fn draw(name: &str, n: usize) -> Vec<String> {
+        let meta = Meta { key: Key::new("ns", name), ..Meta::default() };
+        let (spec, status) = (JobSpec::default(), JobStatus::default());
+        let job = Job { meta: &meta, spec: &spec, status: &status, now: Time::from_seconds(0) };
+        let objects = Objects::default();
+        let mut names = Names::new(&job, &objects, 0);
+        (0..n).map(|_| names.draw(None)).collect()
+    }
+
+    #[test]
+    fn a_name_is_generated_as_a_server_does_it() {
+        for (name, kept) in [
+            ("a".to_owned(), "a-".to_owned()),
+            ("n".repeat(63), "n".repeat(58)),
+            (format!("{}.{}", "n".repeat(56), "m".repeat(6)), format!("{}.m", "n".repeat(56))),
+            (format!("{}.{}", "n".repeat(57), "m".repeat(5)), format!("{}.", "n".repeat(57))),
+        ] {
+            let drawn = draw(&name, 1).remove(0);
+            assert_eq!(drawn.get(..drawn.len() - 5), Some(kept.as_str()));
+            assert_eq!(krafla_admission::names::dns_subdomain(&drawn), Vec::<String>::new(), "{drawn}");
+        }
+    }
+
+    #[test]
+    fn no_name_is_drawn_twice() {
+        let names: BTreeSet<String> = draw("a", 20_000).into_iter().collect();
+        assert_eq!(names.len(), 20_000);
     }
 }
