@@ -11,26 +11,32 @@ pub(super) fn parse(text: &str, completions: i64) -> Result<Ranges, String> {
         return Ok(ranges);
     }
     for part in text.split(',') {
-        let limits: Vec<&str> = part.split('-').collect();
-        let (first, last) = match limits.as_slice() {
-            [only] => (*only, *only),
-            [first, last] => (*first, *last),
-            _ => {
-                return Err(format!(
-                    "the fragment {part:?} violates the requirement that an index interval can have at most two parts separated by '-'"
-                ));
-            }
-        };
-        let (first, last) = (index(first, completions)?, index(last, completions)?);
+        let (first, last) = range(part, completions)?;
         if let Some((_, previous)) = ranges.last().filter(|(_, previous)| *previous >= first) {
             return Err(out_of_order(*previous, first));
-        }
-        if limits.len() == 2 && first >= last {
-            return Err(out_of_order(first, last));
         }
         ranges.push((first, last));
     }
     Ok(ranges)
+}
+
+/// Those parts of a text that are ranges of indexes.
+pub(super) fn readable(text: &str, completions: i64) -> Ranges {
+    text.split(',').filter_map(|part| range(part, completions).ok()).collect()
+}
+
+fn range(part: &str, completions: i64) -> Result<(i64, i64), String> {
+    let limits: Vec<&str> = part.split('-').collect();
+    match limits.as_slice() {
+        [only] => index(only, completions).map(|only| (only, only)),
+        [first, last] => {
+            let (first, last) = (index(first, completions)?, index(last, completions)?);
+            if first < last { Ok((first, last)) } else { Err(out_of_order(first, last)) }
+        }
+        _ => Err(format!(
+            "the fragment {part:?} violates the requirement that an index interval can have at most two parts separated by '-'"
+        )),
+    }
 }
 
 /// How many indexes there are.

@@ -166,16 +166,12 @@ impl Report<'_> {
         let completions = self.spec.get("completions").int();
         let [completed, failed] = ["completedIndexes", "failedIndexes"].map(|field| self.new.get(field));
         let has_changed = ["completedIndexes", "failedIndexes"].map(|field| self.is_changed(field));
-        let mut parsed = Vec::new();
         for ((at, name), is_changed) in
             [(&completed, "completedIndexes"), (&failed, "failedIndexes")].into_iter().zip(has_changed)
         {
-            match completions.map(|completions| indexes::parse(at.text(), completions)) {
-                Some(Ok(ranges)) => parsed.push(ranges),
-                Some(Err(why)) if is_changed => {
-                    verdict.invalid(at.path(), at.text(), format!("error parsing {name}: {why}"));
-                }
-                Some(Err(_)) | None => {}
+            let parsed = completions.map(|completions| indexes::parse(at.text(), completions));
+            if let (Some(Err(why)), true) = (parsed, is_changed) {
+                verdict.invalid(at.path(), at.text(), format!("error parsing {name}: {why}"));
             }
         }
         let [completed_changed, failed_changed] = has_changed;
@@ -187,9 +183,13 @@ impl Report<'_> {
             let rule = "cannot set non-null failedIndexes when backoffLimitPerIndex is null";
             verdict.invalid(failed.path(), failed.text(), rule);
         }
-        if let ([completed, failed_ranges], true) = (parsed.as_slice(), completed_changed || failed_changed)
-            && let Some(index) = indexes::overlap(completed, failed_ranges)
-        {
+        // What can not be read of one keeps the rest from being compared with the other no more than it has to.
+        let both = completions.filter(|_| completed_changed || failed_changed).and_then(|completions| {
+            let [completed, failed] =
+                [&completed, &failed].map(|at| indexes::readable(at.text(), completions));
+            indexes::overlap(&completed, &failed)
+        });
+        if let Some(index) = both {
             let rule = format!("failedIndexes and completedIndexes overlap at index: {index}");
             verdict.invalid(failed.path(), failed.text(), rule);
         }

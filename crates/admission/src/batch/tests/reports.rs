@@ -196,6 +196,7 @@ fn indexes() {
         23 failed indexes out of order: status.failedIndexes: Invalid value: "1,0": error parsing failedIndexes: non-increasing order, previous: 1, current: 0
         23 failed indexes where they are not counted: status.failedIndexes: Invalid value: "0": cannot set non-null failedIndexes when backoffLimitPerIndex is null
         24 an index in both: status.failedIndexes: Invalid value: "2": failedIndexes and completedIndexes overlap at index: 2
+        24 an index in both, beside what can not be read: status.failedIndexes: Invalid value: "1-y,2": error parsing failedIndexes: cannot convert string to integer for index: "y"; status.failedIndexes: Invalid value: "1-y,2": failedIndexes and completedIndexes overlap at index: 2
         24 that was wrong before: fine
     "#]]
     .assert_eq(&table(&[
@@ -223,6 +224,12 @@ fn indexes() {
             &per_index,
             json!({ "completedIndexes": "0-2" }),
             json!({ "completedIndexes": "0-2", "failedIndexes": "2" }),
+        ),
+        (
+            "24 an index in both, beside what can not be read",
+            &per_index,
+            json!({ "completedIndexes": "0,x,2" }),
+            json!({ "completedIndexes": "0,x,2", "failedIndexes": "1-y,2" }),
         ),
         (
             "24 that was wrong before",
