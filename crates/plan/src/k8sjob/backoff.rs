@@ -12,12 +12,12 @@ const DELAY: Duration = Duration::from_secs(10);
 const DELAY_MAX: Duration = Duration::from_secs(600);
 
 /// When the Job may create pods again, if it must wait: counted are the failures since the last success. A pod that is on its
-/// way out has failed only as long as it is not counted: after that it may as well be one that the Job itself sent away.
+/// way out counts only as long as it is tracked: after that it may as well be one that the Job itself sent away.
 pub(super) fn ready_at<'a>(pods: impl Iterator<Item = &'a JobPod<'a>> + Clone) -> Option<Time> {
     let last_success_at =
         pods.clone().filter(|pod| pod.state == State::Succeeded).map(JobPod::ended_at).max();
     let failures = pods
-        .filter(|pod| pod.state == State::Failed || (pod.has_failed && pod.is_tracked))
+        .filter(|pod| pod.has_failed && (pod.is_tracked || !pod.meta().is_deleting()))
         .map(JobPod::ended_at);
     let mut since_success =
         failures.filter(|at| last_success_at.is_none_or(|success| *at > success)).peekable();

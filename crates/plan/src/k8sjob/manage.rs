@@ -60,7 +60,7 @@ pub(super) fn change<'a>(job: &Job<'_>, pods: &'a [JobPod<'a>], tally: &Tally<'a
         return Change::default();
     }
     if job.spec.backoff_limit_per_index.is_some() && job.is_indexed() {
-        return create_when_due(job, free_indexes(job, pods, tally, n_now), tally);
+        return create_when_due(job, free_indexes(job, pods, tally, n_missing), n_now, tally);
     }
     match backoff::ready_at(pods.iter()).filter(|at| *at > job.now) {
         Some(at) => Change { wake_at: Some(at), ..Change::default() },
@@ -112,7 +112,7 @@ fn free_indexes(job: &Job<'_>, pods: &[JobPod<'_>], tally: &Tally<'_>, n: usize)
 }
 
 /// Each index waits for itself. One that waits is not replaced by a higher one.
-fn create_when_due<'a>(job: &Job<'_>, indexes: Vec<u32>, tally: &Tally<'_>) -> Change<'a> {
+fn create_when_due<'a>(job: &Job<'_>, indexes: Vec<u32>, n_now: usize, tally: &Tally<'_>) -> Change<'a> {
     let due_at = |index: &u32| {
         let failed = tally.retained.get(index)?;
         let n_failures = failed.failures_before().iter().map(|n| u32::try_from(*n).unwrap_or(0)).sum::<u32>();
@@ -121,5 +121,6 @@ fn create_when_due<'a>(job: &Job<'_>, indexes: Vec<u32>, tally: &Tally<'_>) -> C
     let is_due = |index: &u32| due_at(index).is_none_or(|at| at <= job.now);
     let (due, waiting): (Vec<u32>, Vec<u32>) = indexes.into_iter().partition(is_due);
     let wake_at = waiting.iter().filter_map(due_at).min();
-    Change { create: due.into_iter().map(Some).collect(), wake_at, ..Change::default() }
+    let n_later = due.len().saturating_sub(n_now);
+    Change { create: due.into_iter().take(n_now).map(Some).collect(), n_later, wake_at, ..Change::default() }
 }

@@ -154,7 +154,10 @@ pub fn plan(managed: &Managed, snapshot: &Snapshot<'_>) -> Plan {
     let account = track::account(&job, &pods, &tally, outcome.as_ref(), &mut status);
     wake(&mut plan, account.wake_at);
     match &outcome {
-        Some(outcome) => end(&job, outcome, account.untracked.is_empty(), &mut status, &mut plan),
+        Some(outcome) => {
+            let nothing_to_do = account.untracked.is_empty() && change.delete.is_empty();
+            end(&job, outcome, nothing_to_do, &mut status, &mut plan);
+        }
         None if job.meta.is_deleting() => {}
         None => suspend_or_resume(&job, &mut status, &mut plan),
     }
@@ -165,7 +168,7 @@ pub fn plan(managed: &Managed, snapshot: &Snapshot<'_>) -> Plan {
 }
 
 /// Says how the Job will end, and that it has ended once nothing of it is left.
-fn end(job: &Job<'_>, outcome: &Outcome, nothing_to_count: bool, status: &mut JobStatus, plan: &mut Plan) {
+fn end(job: &Job<'_>, outcome: &Outcome, nothing_to_do: bool, status: &mut JobStatus, plan: &mut Plan) {
     let [decided, ended] = outcome.conditions();
     let why = (outcome.reason.as_str(), outcome.message.as_str());
     condition::set(status, (decided, true), why, job.now);
@@ -173,7 +176,7 @@ fn end(job: &Job<'_>, outcome: &Outcome, nothing_to_count: bool, status: &mut Jo
         .uncounted_terminated_pods
         .as_ref()
         .is_none_or(|listed| listed.succeeded.is_empty() && listed.failed.is_empty());
-    if !(nothing_to_count && is_counted && status.active == 0 && status.terminating == Some(0)) {
+    if !(nothing_to_do && is_counted && status.active == 0 && status.terminating == Some(0)) {
         return;
     }
     condition::set(status, (ended, true), why, job.now);

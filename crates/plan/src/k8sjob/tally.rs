@@ -128,7 +128,9 @@ fn indexes(job: &Job<'_>, pods: &[JobPod<'_>], uncounted: &Uncounted<'_>) -> (In
     let Some(completions) = job.completions().filter(|_| job.is_indexed()) else { return Default::default() };
     let (completed, failed) = job.recorded_indexes(completions);
     let new = pods.iter().filter(|pod| uncounted.is_new_success(pod));
-    let completed = completed.with(new.filter_map(|pod| pod.index));
+    // An index that is on record as failed stays so: no server takes one that is both.
+    let new = new.filter_map(|pod| pod.index).filter(|index| !failed.contains(*index));
+    let completed = completed.with(new);
     let Some(limit) = job.spec.backoff_limit_per_index else { return (completed, Indexes::default()) };
     let new = pods.iter().filter(|pod| pod.is_tracked && pod.fails_its_index(limit));
     let new = new.filter_map(|pod| pod.index).filter(|index| !completed.contains(*index));

@@ -15,10 +15,10 @@ use krafla_api::batch::{JobStatus, UncountedTerminatedPods};
 use krafla_api::{Time, Uid};
 
 use super::Job;
-use super::failure_policy::Verdict;
+use super::failure_policy::{self, Verdict};
 use super::manage::n_at_once;
 use super::outcome::Outcome;
-use super::pods::{JobPod, State};
+use super::pods::{Ended, JobPod, State};
 use super::tally::{Tally, Uncounted};
 
 /// How many pods may be on record at once: a status of 400 kB is less than a third of what a store takes. Each record is two
@@ -125,13 +125,15 @@ fn put_on_record(
     if !pod.counts || uncounted.succeeded.contains(uid) || uncounted.failed.contains(uid) {
         return;
     }
-    // With the Job fail all of its pods that have not succeeded.
+    // With the Job fail all of its pods that have not succeeded, and the policy is asked about those too.
+    let policy = job.spec.pod_failure_policy.as_ref();
+    let verdict = || failure_policy::judge(policy, &Ended { meta: pod.meta(), pod: pod.pod });
     let fails_with_job = outcome.is_some_and(|outcome| !outcome.is_success);
     if pod.state == State::Succeeded {
         if !job.is_indexed() {
             record.succeeded.push(uid.clone());
         }
-    } else if (pod.has_failed || fails_with_job) && pod.verdict != Verdict::Ignore {
+    } else if (pod.has_failed || fails_with_job) && verdict() != Verdict::Ignore {
         record.failed.push(uid.clone());
     }
 }

@@ -130,3 +130,11 @@ fn a_schedule_by_distance_goes_on_from_its_last_run_after_a_week() {
     "#]]
     .assert_eq(&plan.to_string());
 }
+
+#[test]
+fn surplus_jobs_go_before_the_run_is_made_so_that_a_refusal_keeps_none() {
+    let jobs = [job("c-1", 7, Some("Failed")), job("c-2", 8, Some("Failed"))];
+    let plan = plan(&json!({}), &json!({ "lastScheduleTime": "2026-07-09T09:00:00Z" }), &jobs, &[]);
+    let steps: Vec<String> = plan.steps.iter().map(ToString::to_string).collect();
+    assert_eq!(steps, ["delete job c-1", "create job c-29726520"]);
+}

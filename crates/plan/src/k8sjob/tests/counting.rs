@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::fixture::{check, check_all};
+use super::fixture::{World, check, check_all};
 
 #[test]
 fn a_pod_is_put_on_record_let_go_and_counted() {
@@ -140,4 +140,58 @@ fn the_requests_for_a_job_are_two_per_pod_and_four() {
         // Before: the pods' creation, the status with their start and the one with their readiness.
         assert_eq!(n_writes + n + 2, 2 * n + 4, "{n} pods");
     }
+}
+
+#[test]
+fn a_pod_that_fails_with_its_job_is_judged_too() {
+    check_all(
+        "job parallelism=3 completions=3 backoff=0
+         rule Ignore condition=DisruptionTarget
+         status active=2
+         pod a Failed exit=1
+         pod b Running condition=DisruptionTarget
+         pod c Running",
+        &expect![[r#"
+            status {"active":null,"conditions":[{"lastProbeTime":"2027-01-15T08:01:40Z","lastTransitionTime":"2027-01-15T08:01:40Z","message":"Job has reached the specified backoff limit","reason":"BackoffLimitExceeded","status":"True","type":"FailureTarget"}],"terminating":2,"uncountedTerminatedPods":{"failed":["a","c"]}}
+            let go of a
+            let go of b
+            let go of c
+            delete b
+            delete c
+            --
+            status when convenient {"failed":2,"uncountedTerminatedPods":{"failed":null}}
+            --
+        "#]],
+    );
+}
+
+#[test]
+fn a_record_that_is_nearly_full_takes_no_more_than_it_can() {
+    let mut text =
+        "job parallelism=1 completions=20000\nstatus active=1 uncounted-failed=f\npod a Running\n".to_owned();
+    text += "pod f Failed\n";
+    for n in 0..10_010 {
+        text += &format!("pod s{n:05} Succeeded\n");
+    }
+    let plan = super::fixture::World::parse(&text).plan();
+    assert_eq!(plan.steps.len(), 10_000, "the one on record is let go of, and 9,999 others");
+}
+
+#[test]
+fn only_what_was_let_go_is_counted() {
+    let mut world = World::parse(
+        "job parallelism=1 completions=9
+         status active=1
+         pod a Succeeded
+         pod b Succeeded
+         pod c Running",
+    );
+    let plan = world.plan();
+    plan.writes().take(2).for_each(|step| world.apply(step));
+    assert_eq!(world.status()["succeeded"], serde_json::Value::Null);
+    let shown: Vec<String> = world.plan().writes().map(ToString::to_string).collect();
+    expect![[r#"
+        patch job status a {"status":{"succeeded":1,"uncountedTerminatedPods":{"succeeded":["b"]}}}
+        patch pod b {"metadata":{"finalizers":[]}}"#]]
+    .assert_eq(&shown.join("\n"));
 }

@@ -305,3 +305,19 @@ fn a_job_fails_only_above_its_limit_of_failed_pods() {
         assert_eq!(plan.contains("BackoffLimitExceeded"), fails, "{n_failed} failures of {limit}: {plan}");
     }
 }
+
+#[test]
+fn a_job_has_not_ended_while_it_still_has_to_remove_a_pod() {
+    // The program died after it had let the pod go. The pod has no node, so nobody will be waited for.
+    check(
+        "job indexed parallelism=2 completions=2
+         success indexes=0
+         status succeeded=1 completed=0
+         condition SuccessCriteriaMet reason=SuccessPolicy
+         pod a Succeeded index=0 untracked
+         pod b Pending index=1 untracked",
+        &expect![[r#"
+            delete b
+        "#]],
+    );
+}

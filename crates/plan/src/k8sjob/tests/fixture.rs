@@ -57,7 +57,7 @@ pub(super) fn check_all(text: &str, expected: &Expect) {
 /// The objects of a test, as JSON, so that plans can be carried out.
 pub(super) struct World {
     objects: Vec<(Kind, Value)>,
-    was_refused: bool,
+    pub(super) was_refused: bool,
 }
 
 impl World {
@@ -118,7 +118,7 @@ impl World {
     }
 
     /// Carries out a write as a server would, which takes no status that contradicts itself or what was reported before.
-    fn apply(&mut self, step: &Step) {
+    pub(super) fn apply(&mut self, step: &Step) {
         match step {
             Step::Create { object, .. } => {
                 let mut pod = object.clone();

@@ -405,3 +405,27 @@ fn a_pod_is_made_from_the_template() {
         }"#]]
     .assert_eq(&serde_json::to_string_pretty(object).unwrap());
 }
+
+#[test]
+fn an_index_on_record_as_failed_stays_failed() {
+    check_all(
+        "job indexed parallelism=2 completions=3 per-index=0
+         status active=1 failed=1 failed-indexes=0
+         pod a Succeeded index=0 failures=0
+         pod b Running index=1 failures=0
+         pod c Running index=2 failures=0",
+        &expect![[r#"
+            status {"active":2}
+            let go of a
+            --
+        "#]],
+    );
+}
+
+#[test]
+fn a_crowd_of_indexes_with_tries_of_their_own_is_announced_at_once() {
+    let plan =
+        super::fixture::World::parse("job new indexed parallelism=1200 completions=1200 per-index=1").plan();
+    let Some(crate::Step::Patch { patch, .. }) = &plan.status else { panic!("no status") };
+    assert_eq!((patch["status"]["active"].as_i64(), plan.steps.len()), (Some(1200), 500));
+}

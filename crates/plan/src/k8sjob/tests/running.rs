@@ -394,3 +394,24 @@ fn pods_that_the_server_refuses_are_not_active() {
         "#]],
     );
 }
+
+#[test]
+fn a_pod_that_the_job_sent_away_and_that_fails_on_its_way_delays_nobody() {
+    check(
+        "job parallelism=1 completions=5
+         pod a Failed ended=5 untracked going",
+        &expect![[r#"
+            status when convenient {"active":1}
+            create a-?
+        "#]],
+    );
+}
+
+#[test]
+fn a_job_that_is_going_takes_no_pods_in() {
+    check(
+        "job going parallelism=1 completions=5
+         pod a Running orphan",
+        &expect![[r#""#]],
+    );
+}

@@ -1,7 +1,8 @@
 //! The cases by which Kubernetes tests one sync of a Job and the counting of its pods (`TestControllerSyncJob`,
 //! `TestTrackJobStatusAndRemoveFinalizers`), in one table. Each runs until nothing is left to do at once.
 //!
-//! Its cases of failing writes are played by the simulator, at every write; those of unmet expectations have no counterpart.
+//! Writes of pods that fail stand in a table of their own, and the simulator plays them at every write; those of unmet
+//! expectations have no counterpart.
 
 use expect_test::{Expect, expect};
 
@@ -166,6 +167,11 @@ fn jobs_end() {
                 "2*Running,ready Failed",
             ),
             (
+                "one of a hundred pods beyond the limit",
+                "job parallelism=100 completions=100 backoff=0",
+                "99*Running Failed",
+            ),
+            (
                 "suspending a job",
                 "job suspend parallelism=2 completions=4\nstatus active=2",
                 "2*Running,ready",
@@ -193,6 +199,7 @@ fn jobs_end() {
             limit 6, sixth failure: create 1, let go of 1, active 1, failed 6
             limit 6, seventh failure: let go of 1, failed 7, FailureTarget=True BackoffLimitExceeded, Failed=True BackoffLimitExceeded
             count ready pods when job fails: delete 2, let go of 3, terminating 2, failed 3, FailureTarget=True BackoffLimitExceeded
+            one of a hundred pods beyond the limit: delete 99, let go of 100, terminating 99, failed 100, FailureTarget=True BackoffLimitExceeded
             suspending a job: delete 2, let go of 2, terminating 2, Suspended=True JobSuspended, not started
             resuming a suspended job: create 2, active 2, Suspended=False JobResumed
             suspending a deleted job: let go of 2, active 2
@@ -299,4 +306,41 @@ fn indexes_are_kept() {
             failed index: create 1, let go of 1, active 1, failed 1, failed indexes "0"
         "#]],
     );
+}
+
+/// What the status says after two looks at a Job, if the server takes only so many writes of pods of each.
+fn reported(job: &str, pods: &str, n_taken: usize) -> String {
+    let lines = pods.split_whitespace().enumerate();
+    let text: String = lines.map(|(n, words)| format!("\npod p{n} {}", words.replace(',', " "))).collect();
+    let mut world = World::parse(&(job.to_owned() + &text));
+    let mut tried = 0;
+    for n_taken in [n_taken, 0] {
+        let plan = world.plan();
+        tried += plan.steps.len().min(n_taken + 1);
+        plan.status.iter().chain(plan.steps.iter().take(n_taken)).for_each(|step| world.apply(step));
+        world.was_refused = true;
+    }
+    let number = |field: &str| world.status()[field].as_i64().unwrap_or(0);
+    let [active, succeeded, failed] = ["active", "succeeded", "failed"].map(number);
+    format!("{tried} tried, active {active}, succeeded {succeeded}, failed {failed}")
+}
+
+#[test]
+fn what_the_server_does_not_take_is_not_reported() {
+    let p2c5 = "job parallelism=2 completions=5";
+    let rows = [
+        ("too few active pods, with controller error", p2c5, "Running Succeeded", 0),
+        ("too many active pods, with controller error", p2c5, "Running Running Running", 0),
+        ("only new failed pod with controller error", p2c5, "Running Failed", 0),
+        ("limited pods", "job new parallelism=100 completions=200", "", 10),
+    ];
+    let row =
+        |(name, job, pods, n): &(&str, &str, &str, usize)| format!("{name}: {}\n", reported(job, pods, *n));
+    expect![[r#"
+        too few active pods, with controller error: 2 tried, active 1, succeeded 0, failed 0
+        too many active pods, with controller error: 2 tried, active 2, succeeded 0, failed 0
+        only new failed pod with controller error: 2 tried, active 1, succeeded 0, failed 0
+        limited pods: 12 tried, active 10, succeeded 0, failed 0
+    "#]]
+    .assert_eq(&rows.iter().map(row).collect::<String>());
 }
