@@ -10,6 +10,9 @@
 //!
 //! A gang that finds no room does not hold back the others, unless its queue is first in, first out. Volcano: the
 //! allocate action.
+//!
+//! Why a gang does not start, its PodGroup says. Why it does not grow, the last pod of each shape says, which will be the
+//! last to get a node: so a job of thousands of pods that take their turns is written to once, and not for each of them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -20,7 +23,6 @@ use crate::board::{Board, NoNode, ShapeId};
 use crate::cluster::Cluster;
 use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, State, WhyNot};
 use crate::queue::{Full, QueueId, Queues};
-use crate::resources::Names;
 
 /// Gives nodes to all gangs that can have them.
 pub(crate) fn allocate(cluster: &mut Cluster<'_>) {
@@ -47,6 +49,7 @@ pub(crate) fn allocate(cluster: &mut Cluster<'_>) {
             lines.remove(&queue);
         }
     }
+    say_who_is_stuck(cluster);
 }
 
 /// Serves the first gang of a queue.
@@ -63,8 +66,8 @@ fn serve(cluster: &mut Cluster<'_>, queue: Option<QueueId>, line: &mut BinaryHea
     if has_started && !turn.waiting.is_empty() {
         line.push(turn);
     } else if !has_started && is_fifo {
-        for behind in line.drain().filter(|behind| behind.must_start) {
-            hold_behind(cluster, behind.gang, turn.gang);
+        for behind in line.drain() {
+            hold_behind(cluster, &behind, turn.gang);
         }
     }
 }
@@ -110,14 +113,16 @@ pub(crate) enum Share {
 }
 
 /// What keeps a pod from getting a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stuck {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stuck {
     /// The queue, or one above it, may not use more of something.
     Limit(Full),
     /// The queue, or one above it, has its share of something that others want too.
     Share(Full),
     /// No node will do.
     Nodes(ShapeId),
+    /// The queue is first in, first out, and this gang of it comes before.
+    Behind(usize),
 }
 
 /// Gives nodes to as many pods as the gang needs to start, or to none. Says whether it starts.
@@ -159,7 +164,7 @@ pub(crate) fn place<'w>(
     waiting: impl Iterator<Item = &'w usize> + Clone,
     share: Share,
 ) -> Result<Vec<Placement>, Obstacle> {
-    let Cluster { names, board, queues, gangs, .. } = cluster;
+    let Cluster { board, queues, gangs, .. } = &mut *cluster;
     let Some(gang) = gangs.get(gang) else { return Err(Obstacle::default()) };
     // What could never start cannot take anything from others; let it find out why.
     let mut share = if gang.is_possible { share } else { Share::Ignored };
@@ -197,10 +202,12 @@ pub(crate) fn place<'w>(
     if shortfall.is_nothing() {
         return Ok(placements);
     }
-    let obstacle = Obstacle::of(stuck.values(), names, board, queues);
+    let queue = gang.queue;
+    let obstacle = Obstacle::of(stuck.values(), cluster);
+    let Cluster { board, queues, .. } = cluster;
     board.undo();
     for Placement { shape, .. } in placements {
-        if let (Some(queue), Some(needs)) = (gang.queue, board.needs(shape)) {
+        if let (Some(queue), Some(needs)) = (queue, board.needs(shape)) {
             queues.give_back(queue, needs);
         }
     }
@@ -211,14 +218,32 @@ pub(crate) fn place<'w>(
 fn grow(cluster: &mut Cluster<'_>, turn: &mut Turn) -> bool {
     let Cluster { board, queues, gangs, .. } = cluster;
     let Some(gang) = gangs.get_mut(turn.gang) else { return false };
-    let Some(member) = turn.waiting.pop().and_then(|index| gang.members.get_mut(index)) else { return false };
+    let Some(index) = turn.waiting.pop() else { return false };
+    let Some(member) = gang.members.get_mut(index) else { return false };
     if let State::Waiting(shape) = member.state {
         board.begin();
-        if let Ok(host) = put(queues, board, gang.queue, shape, Share::Kept) {
-            member.state = State::Placed(host);
+        match put(queues, board, gang.queue, shape, Share::Kept) {
+            Ok(host) => member.state = State::Placed(host),
+            Err(stuck) => drop(gang.stuck.insert(shape, (index, stuck))),
         }
     }
     !turn.waiting.is_empty()
+}
+
+/// Puts into words why gangs that run do not grow. All nodes are given by now: what is true of one pod of a shape is true
+/// of all.
+fn say_who_is_stuck(cluster: &mut Cluster<'_>) {
+    let mut sentences: BTreeMap<Stuck, String> = BTreeMap::new();
+    for index in 0..cluster.gangs.len() {
+        let Some(gang) = cluster.gangs.get_mut(index).filter(|gang| !gang.gets_nodes()) else { continue };
+        for (member, stuck) in std::mem::take(&mut gang.stuck).into_values() {
+            let sentence = sentences.entry(stuck).or_insert_with(|| stuck.explain(cluster).sentence).clone();
+            let gang = cluster.gangs.get_mut(index);
+            if let Some(member) = gang.and_then(|gang| gang.members.get_mut(member)) {
+                member.why_not = Some(sentence);
+            }
+        }
+    }
 }
 
 /// Puts one pod on a node, within what its queue may use.
@@ -246,7 +271,8 @@ fn put(
 }
 
 impl Stuck {
-    fn explain(self, names: &Names, board: &Board<'_>, queues: &Queues<'_>) -> NoNode {
+    fn explain(self, cluster: &Cluster<'_>) -> NoNode {
+        let Cluster { names, board, queues, .. } = cluster;
         let (lacks, sentence) = match self {
             Stuck::Limit(Full { queue, place }) => {
                 let (queue, name) = (queues.name(queue), names.name(place));
@@ -258,6 +284,7 @@ impl Stuck {
                 (format!("over queue {queue}'s share"), sentence)
             }
             Stuck::Nodes(shape) => return board.why_not(shape, names),
+            Stuck::Behind(before) => ("its turn".to_owned(), waits_behind(cluster, before)),
         };
         NoNode { lacks, sentence }
     }
@@ -277,12 +304,7 @@ pub(crate) struct Obstacle {
 
 impl Obstacle {
     /// What these pods ran into.
-    fn of<'s>(
-        stuck: impl Iterator<Item = &'s Stuck>,
-        names: &Names,
-        board: &Board<'_>,
-        queues: &Queues<'_>,
-    ) -> Obstacle {
+    fn of<'s>(stuck: impl Iterator<Item = &'s Stuck>, cluster: &Cluster<'_>) -> Obstacle {
         let mut answers: Vec<(Stuck, usize)> = Vec::new();
         for answer in stuck {
             let n_answers = answers.len();
@@ -294,7 +316,7 @@ impl Obstacle {
         }
         let mut obstacle = Obstacle::default();
         for (answer, n_pods) in answers {
-            let NoNode { lacks, sentence } = answer.explain(names, board, queues);
+            let NoNode { lacks, sentence } = answer.explain(cluster);
             *obstacle.lacks.entry(lacks).or_default() += n_pods;
             if obstacle.because.is_empty() {
                 obstacle.because = sentence;
@@ -327,10 +349,22 @@ impl Obstacle {
     }
 }
 
-/// In a queue that is first in, first out, a gang waits for the one before it.
-fn hold_behind(cluster: &mut Cluster<'_>, gang: usize, before: usize) {
+/// In a queue that is first in, first out, a gang waits for the one before it: to start, or to grow.
+fn hold_behind(cluster: &mut Cluster<'_>, turn: &Turn, before: usize) {
+    let because = waits_behind(cluster, before);
+    let Some(gang) = cluster.gangs.get_mut(turn.gang) else { return };
+    if turn.must_start {
+        gang.why_not = Some(Obstacle::whole(&because).why_not(gang));
+        return;
+    }
+    for index in turn.waiting.iter().rev() {
+        if let Some(State::Waiting(shape)) = gang.members.get(*index).map(|member| member.state) {
+            gang.stuck.insert(shape, (*index, Stuck::Behind(before)));
+        }
+    }
+}
+
+fn waits_behind(cluster: &Cluster<'_>, before: usize) -> String {
     let before = cluster.gangs.get(before).and_then(Gang::object).map(|object| object.meta.key.clone());
-    let Some(gang) = cluster.gangs.get_mut(gang) else { return };
-    let because = format!("waits behind {} in its first in, first out queue", before.unwrap_or_default());
-    gang.why_not = Some(Obstacle::whole(&because).why_not(gang));
+    format!("waits behind {} in its first in, first out queue", before.unwrap_or_default())
 }

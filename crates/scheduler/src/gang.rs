@@ -10,6 +10,7 @@ use krafla_api::{Key, Time, labels};
 use krafla_plan::Object;
 use krafla_plan::object::{Pod, PodGroup, PodPhase};
 
+use crate::allocate::Stuck;
 use crate::board::ShapeId;
 use crate::queue::QueueId;
 use crate::resources::Amounts;
@@ -43,6 +44,8 @@ pub(crate) struct Gang<'a> {
     pub(crate) phase: PodGroupPhase,
     /// Why it is not placed, if it is not.
     pub(crate) why_not: Option<WhyNot>,
+    /// Of each shape, the last of the pods beyond its minimum that got no node, and why.
+    pub(crate) stuck: BTreeMap<ShapeId, (usize, Stuck)>,
 }
 
 /// Why a gang is not placed: a word for programs and a sentence for people.
@@ -62,6 +65,8 @@ pub(crate) struct Member<'a> {
     /// What it uses, and where; nothing before it has a node or after it ended.
     pub(crate) uses: Amounts,
     pub(crate) host: Option<usize>,
+    /// Why it has no node, where the pod itself is to say so.
+    pub(crate) why_not: Option<String>,
 }
 
 /// Where a pod stands in the scheduler's eyes.
@@ -171,6 +176,7 @@ impl<'a> Gang<'a> {
             is_possible: true,
             phase,
             why_not: None,
+            stuck: BTreeMap::new(),
         }
     }
 
@@ -228,6 +234,11 @@ impl<'a> Gang<'a> {
     /// Whether a member still wants a node.
     pub(crate) fn is_waiting(&self, index: usize) -> bool {
         self.members.get(index).is_some_and(|member| matches!(member.state, State::Waiting(_)))
+    }
+
+    /// Whether this decision gives it a node.
+    pub(crate) fn gets_nodes(&self) -> bool {
+        self.members.iter().any(|member| matches!(member.state, State::Placed(_)))
     }
 
     /// How many pods are in a state that answers yes.
@@ -378,7 +389,7 @@ impl<'a> Member<'a> {
         let task =
             object.meta.labels.get(labels::TASK_SPEC).or(object.meta.annotations.get(labels::TASK_SPEC));
         let task = task.unwrap_or_default();
-        Member { object, task, priority, state, uses: Amounts::default(), host: None }
+        Member { object, task, priority, state, uses: Amounts::default(), host: None, why_not: None }
     }
 
     /// Whether somebody has said that the pod must not be sent away for others.

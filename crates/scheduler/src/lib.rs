@@ -98,10 +98,9 @@ impl Controller for Scheduler {
 /// What is known already, then the bindings, then what is true once they are made. Writes of one sort stand together, so
 /// that they can be made side by side.
 fn gang_writes(cluster: &Cluster<'_>, now: Time) -> Vec<Step> {
-    let gets_nodes = |gang: &Gang<'_>| gang.count(|state| matches!(state, State::Placed(_))) > 0;
-    let (placed, others): (Vec<_>, Vec<_>) = cluster.gangs.iter().partition(|gang| gets_nodes(gang));
+    let (placed, others): (Vec<_>, Vec<_>) = cluster.gangs.iter().partition(|gang| gang.gets_nodes());
     let mut steps: Vec<Step> = others.iter().filter_map(|gang| podgroup::status_patch(gang, now)).collect();
-    steps.extend(others.iter().filter_map(|gang| pod::status_patch(gang, now)));
+    steps.extend(others.iter().flat_map(|gang| pod::status_patches(gang, now)));
     steps.extend(placed.iter().flat_map(|gang| bindings(cluster, gang)));
     steps.extend(placed.iter().filter_map(|gang| podgroup::status_patch(gang, now)));
     steps

@@ -1,19 +1,25 @@
-//! What the scheduler says of a lone pod that finds no room: the condition that `kubectl describe pod` shows.
+//! What the scheduler says of a pod that finds no room: the condition that `kubectl describe pod` shows.
 //!
-//! Pods of a gang do not get one each: their PodGroup says it once for all. When a pod gets its node, the server sets the
-//! condition to true.
+//! A pod in no gang has one of its own. Why a gang does not start, its PodGroup says once for all pods; why one that runs
+//! does not grow, the last pod of each shape says. When a pod gets its node, the server sets the condition to true.
 
 use krafla_api::{Kind, Time};
 use krafla_plan::{Object, Step};
 use serde_json::json;
 
-use crate::gang::{Gang, WhyNot};
+use crate::gang::Gang;
 
-/// The write that brings a lone pod's condition up to date, if it is not.
-pub(crate) fn status_patch(gang: &Gang<'_>, now: Time) -> Option<Step> {
-    let (None, Some(WhyNot { message, .. })) = (gang.podgroup, &gang.why_not) else { return None };
-    let Object { meta, .. } = gang.object()?;
-    let observed = gang.object()?.as_pod()?.status.conditions.scheduled.as_deref();
+/// The writes that bring the conditions of a gang's pods up to date, where they are not.
+pub(crate) fn status_patches(gang: &Gang<'_>, now: Time) -> impl Iterator<Item = Step> {
+    let of_lone_pod = gang.why_not.as_ref().filter(|_| gang.podgroup.is_none());
+    let of_lone_pod = of_lone_pod.and_then(|why_not| Some((gang.object()?, why_not.message.as_str())));
+    let of_members = gang.members.iter().filter_map(|it| Some((it.object, it.why_not.as_deref()?)));
+    of_lone_pod.into_iter().chain(of_members).filter_map(move |(pod, why)| status_patch(pod, why, now))
+}
+
+fn status_patch(object: &Object, message: &str, now: Time) -> Option<Step> {
+    let meta = &object.meta;
+    let observed = object.as_pod()?.status.conditions.scheduled.as_deref();
     let said_before = observed.filter(|condition| condition.status == "False");
     if said_before.is_some_and(|condition| without_numbers(&condition.message) == without_numbers(message)) {
         return None;

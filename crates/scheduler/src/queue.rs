@@ -55,7 +55,7 @@ pub(crate) struct Queue<'a> {
 pub(crate) struct QueueId(usize);
 
 /// Why a queue does not let something in: the queue, itself or one above, and the resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Full {
     pub(crate) queue: QueueId,
     pub(crate) place: usize,

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::run::GROWS_NO_FURTHER;
 use crate::support::{Up, job, krafla, text};
 
 #[test]
@@ -56,11 +57,12 @@ fn jobs_that_wait_say_why_and_what_to_do() {
     up.apply(&job("settings", 1, "true", "").replace("command", config));
     let greedy = "resources: {requests: {cpu: 100k}}, command";
     up.apply(&job("greedy", 2, "true", "").replace("command", greedy));
+    up.apply(GROWS_NO_FURTHER);
     up.apply(&job("fine", 1, "true", ""));
     up.wait_for("vcjob/fine", "{.status.state.phase}", "Completed");
 
-    let told = wait_until_told(&up, &["settings", "greedy"]);
-    let [settings, greedy] = told.as_slice() else { panic!("{told:?}") };
+    let told = wait_until_told(&up, &["settings", "greedy", "a"]);
+    let [settings, greedy, grows] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!(settings["reason"], "Container", "{settings:#}");
     assert!(
         settings["cause"].as_str().unwrap().ends_with("configmap \"settings\" not found"),
@@ -69,6 +71,8 @@ fn jobs_that_wait_say_why_and_what_to_do() {
     assert_eq!(greedy["reason"], "Unschedulable", "{greedy:#}");
     assert!(greedy["cause"].as_str().unwrap().contains("cpu"), "{greedy:#}");
     assert!(greedy["remedy"].as_str().unwrap().contains("resources.requests"), "{greedy:#}");
+    let cause = "pod a-large-2: 0/1 nodes are available: 1 Insufficient cpu";
+    assert_eq!((&grows["reason"], &grows["cause"]), (&"Unschedulable".into(), &cause.into()), "{grows:#}");
 
     let output = krafla().args(["doctor", "--kubeconfig"]).arg(up.kubeconfig()).output().unwrap();
     let said = text(&output.stdout);

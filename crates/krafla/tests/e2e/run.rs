@@ -93,6 +93,43 @@ fn a_job_that_can_not_start_says_why() {
     }
 }
 
+/// A job that starts with one task, and has another which no machine can run.
+pub(crate) const GROWS_NO_FURTHER: &str = r"
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: a}
+spec:
+  minAvailable: 1
+  tasks:
+    - name: small
+      replicas: 1
+      minAvailable: 1
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: main, image: any, command: [sleep, '1000']}]
+    - name: large
+      replicas: 3
+      minAvailable: 0
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: main, image: any, command: ['true'], resources: {requests: {cpu: 1000}}}]
+";
+
+#[test]
+fn a_job_that_runs_and_can_not_grow_says_why() {
+    let why = why_it_waits(GROWS_NO_FURTHER);
+    assert!(
+        why.starts_with("a: waiting: pod a-large-2: 0/1 nodes are available: 1 Insufficient cpu"),
+        "{why}"
+    );
+    assert!(
+        why.ends_with("to do: ask for less in resources.requests, or wait until others have ended"),
+        "{why}"
+    );
+}
+
 #[test]
 fn a_container_that_only_waits_is_told() {
     let manifest = job("a", 1, "true", "").replace(", command: [sh, -c, 'true']", "");

@@ -74,6 +74,50 @@ fn pods_beyond_the_minimum_are_bound_as_far_as_there_is_room() {
 }
 
 #[test]
+fn of_pods_beyond_the_minimum_that_find_no_room_the_last_of_each_sort_says_why() {
+    let cluster = |told: &str| {
+        format!(
+            "node one cpu=2
+             podgroup g min=1 phase=Running scheduled running=2
+             pod g-0 of=g on=one phase=Running
+             pod g-1 of=g on=one phase=Running
+             pod g-2 of=g
+             pod g-3 of=g
+             pod g-4 of=g {told}
+             pod g-x-0 of=g node:disk=fast
+             pod g-x-1 of=g node:disk=fast"
+        )
+    };
+    check(
+        &cluster(""),
+        &expect![[r#"
+        pod g-4: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
+        pod g-x-1: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector)
+    "#]],
+    );
+    check(
+        &cluster("unschedulable=0/7_nodes_are_available:_7_Insufficient_cpu"),
+        &expect![[r#"
+        pod g-x-1: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector)
+    "#]],
+    );
+}
+
+#[test]
+fn a_gang_that_still_grows_does_not_say_yet_who_is_left_over() {
+    check(
+        "node one cpu=2
+         podgroup g min=1 phase=Running scheduled running=1
+         pod g-0 of=g on=one phase=Running
+         pod g-1 of=g
+         pod g-2 of=g",
+        &expect![[r#"
+            bind pod g-1 to one
+        "#]],
+    );
+}
+
+#[test]
 fn every_gang_starts_before_any_grows() {
     check(
         "node one cpu=3

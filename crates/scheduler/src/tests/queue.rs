@@ -276,6 +276,24 @@ fn in_a_fifo_queue_nobody_overtakes() {
 }
 
 #[test]
+fn in_a_fifo_queue_a_gang_that_runs_grows_only_after_the_others_have_started() {
+    check(
+        "node one cpu=2
+         queue line fifo
+         podgroup runs min=1 queue=line phase=Running scheduled running=1
+         pod runs-0 of=runs on=one phase=Running
+         pod runs-1 of=runs
+         pod runs-2 of=runs
+         podgroup large min=1 queue=line phase=Inqueue
+         pod large-0 of=large cpu=3",
+        &expect![[r#"
+            podgroup large: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod runs-2: not PodScheduled(Unschedulable: waits behind default/large in its first in, first out queue)
+        "#]],
+    );
+}
+
+#[test]
 fn queues_that_are_each_others_parents_hang_below_root() {
     check(
         "node one

@@ -236,6 +236,9 @@ pub(crate) fn remedy_of_scheduling(message: &str) -> &'static str {
     } else if says(&["and others wait for it", "waits behind", "waits for pods that are leaving"]) {
         "wait until others have ended"
     } else if says(&["Insufficient", "not enough", "Too many pods"]) {
+        if message.starts_with("0/") || message.starts_with("pod ") {
+            return "ask for less in resources.requests, or wait until others have ended";
+        }
         "ask for less in resources.requests, lower spec.minAvailable, or wait until others have ended"
     } else if says(&["taint"]) {
         "tolerate the taint in the pod's template, or remove it from the node"

@@ -1,8 +1,9 @@
 //! Why a pod does not run.
 
-use krafla_api::{Key, Kind};
+use krafla_api::{Key, Kind, labels};
 use krafla_node::pod::Pod;
 use krafla_node::status::{ContainerStatus, Phase};
+use krafla_plan::Object;
 
 use super::{Cause, Seen};
 
@@ -41,16 +42,26 @@ fn of_placement(seen: &Seen, pod: &Pod) -> Option<Cause> {
         return None;
     }
     let name = || pod.metadata.name.clone();
-    let scheduling =
-        &seen.objects.get(Kind::Pod, &Key::new(&pod.metadata.namespace, &pod.metadata.name))?.as_pod()?.spec;
+    let object = seen.objects.get(Kind::Pod, &Key::new(&pod.metadata.namespace, &pod.metadata.name))?;
+    let scheduling = &object.as_pod()?.spec;
     if !scheduling.scheduling_gates.is_empty() {
         let gates = scheduling.scheduling_gates.iter().map(|gate| gate.name.to_string()).collect();
         return Some(Cause::Gated { pod: name(), gates });
     }
-    Some(match pod.status.condition("PodScheduled") {
-        Some(condition) => Cause::Unschedulable(condition.message.clone()),
-        None => Cause::NotScheduled { pod: name(), scheduler: scheduling.scheduler_name.to_string() },
-    })
+    match pod.status.condition("PodScheduled") {
+        Some(condition) => Some(Cause::Unschedulable(format!("pod {}: {}", name(), condition.message))),
+        None if has_scheduled_gang(seen, object) => None,
+        None => Some(Cause::NotScheduled { pod: name(), scheduler: scheduling.scheduler_name.to_string() }),
+    }
+}
+
+/// Whether the scheduler has seen to the gang of a pod. Then the pod waits for its turn, and if that takes long, another
+/// one like it says why.
+fn has_scheduled_gang(seen: &Seen, pod: &Object) -> bool {
+    let group = pod.meta.annotations.get(labels::GROUP_NAME).unwrap_or_default();
+    let gang = seen.objects.get(Kind::PodGroup, &Key::new(&pod.meta.key.namespace, group));
+    let conditions = gang.and_then(|gang| gang.as_podgroup()).map(|gang| &gang.status.conditions);
+    conditions.into_iter().flatten().any(|it| it.condition_type == "Scheduled" && it.status == "True")
 }
 
 /// Why a container does not run, where that is not just the way of all containers.

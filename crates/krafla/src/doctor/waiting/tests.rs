@@ -206,9 +206,9 @@ fn a_gang_that_finds_no_place_says_what_is_missing() {
     check(
         &[&pod("", refused)],
         expect![[r#"
-        pod ns/a-w-0: 0/1 nodes are available: 1 node(s) had untolerated taint [Unschedulable]
-          to do: tolerate the taint in the pod's template, or remove it from the node
-    "#]],
+            pod ns/a-w-0: pod a-w-0: 0/1 nodes are available: 1 node(s) had untolerated taint [Unschedulable]
+              to do: tolerate the taint in the pod's template, or remove it from the node
+        "#]],
     );
     check(
         &[&pod("schedulerName: my-scheduler", "")],
@@ -283,6 +283,37 @@ fn what_a_pod_lacks_is_told_of_its_job() {
             job ns/a: nothing runs any more since pod a-w-0 failed: command "trian" was not found in PATH [PodFailed]
               to do: see `kubectl logs a-w-0`; a policy (RestartJob, AbortJob) says what should happen to the job
         "#]],
+    );
+}
+
+#[test]
+fn of_a_gang_that_runs_the_pod_that_knows_says_why_others_wait() {
+    let running = job("status: {state: {phase: Running}, running: 1}");
+    let scheduled = gang("{type: Scheduled, status: 'True'}");
+    let member = |name: &str, status: &str| {
+        let group = "annotations: {scheduling.k8s.io/group-name: a-1}";
+        let spec = "schedulerName: volcano, containers: []";
+        pod(spec, status).replace("name: a-w-0", &format!("name: {name}, {group}")).replace("'2'", name)
+    };
+    let silent = member("a-w-1", "phase: Pending");
+    check(&[&running, QUEUE, &scheduled, &silent], expect![[""]]);
+    let condition =
+        "{type: PodScheduled, status: 'False', message: '0/1 nodes are available: 1 Insufficient cpu'}";
+    let told = member("a-w-2", &format!("phase: Pending, conditions: [{condition}]"));
+    check(
+        &[&running, QUEUE, &scheduled, &silent, &told],
+        expect![[r#"
+        job ns/a: pod a-w-2: 0/1 nodes are available: 1 Insufficient cpu [Unschedulable]
+          to do: ask for less in resources.requests, or wait until others have ended
+    "#]],
+    );
+    let unseen = gang("");
+    check(
+        &[&running, QUEUE, &unseen, &silent],
+        expect![[r#"
+        job ns/a: no scheduler has looked at pod a-w-1, which asks for volcano [NotScheduled]
+          to do: start the scheduler volcano, or name another one in spec.schedulerName
+    "#]],
     );
 }
 
