@@ -29,6 +29,31 @@ async fn containers_outlive_the_node_and_the_next_one_finds_them() {
 }
 
 #[tokio::test]
+async fn a_pod_keeps_its_address_though_a_new_one_is_found_before_it() {
+    let machine = Machine::new(Mode::OutliveNode);
+    let node = machine.start_node();
+    let address = |pod: &serde_json::Value| pod["status"]["podIP"].as_str().unwrap().to_owned();
+    machine.server.create_pod("old", once("sleep 1000"));
+    let before = address(&machine.server.until_phase("old", "Running").await);
+    node.kill().await;
+    // It is listed first, and would be given the first address that there is.
+    machine.server.create_pod("new", once("sleep 1000"));
+
+    let node = machine.start_node();
+    let new = address(&machine.server.until_phase("new", "Running").await);
+    assert_ne!(new, before);
+    // One that comes after both of them is taken in when nothing is left to be said of these.
+    machine.server.create_pod("last", once("true"));
+    machine.server.until_phase("last", "Succeeded").await;
+    assert_eq!(address(&machine.server.pod("old").unwrap()), before);
+    for pod in ["old", "new"] {
+        machine.server.delete_pod(pod, Some(0));
+        machine.server.until_gone(pod).await;
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_pod_that_was_deleted_meanwhile_is_removed() {
     let machine = Machine::new(Mode::OutliveNode);
     let node = machine.start_node();

@@ -76,9 +76,13 @@ fn each_of_100_pods_runs_exactly_once_though_krafla_is_killed_twice() {
     // Once while most of them are still to be started, and once while all of them run.
     up.kill_and_restart();
     up.wait_for("vcjob/a", "{.status.running}", "100");
+    let addresses =
+        ["get", "pods", "-o", "jsonpath={range .items[*]}{.metadata.name} {.status.podIP}{'\\n'}{end}"];
+    let before = up.kubectl_ok(&addresses);
     up.kill_and_restart();
     drop(lock);
     up.wait_for("vcjob/a", "{.status.state.phase}", "Completed");
+    assert_eq!(up.kubectl_ok(&addresses), before, "each pod keeps its address");
 
     let mut all: Vec<String> = (0..100).map(|index| format!("a-work-{index}")).collect();
     all.sort();

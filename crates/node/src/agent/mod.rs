@@ -215,10 +215,9 @@ impl Node {
 
     async fn list(&self, workers: &mut JoinSet<()>) -> Result<u64, ClientError> {
         let listed = self.shared.client.list(Kind::Pod).await?;
-        let mut uids = BTreeSet::new();
-        for json in &listed.items {
-            uids.extend(self.take_in(json, workers));
-        }
+        let mut found: Vec<_> = listed.items.iter().filter_map(|json| self.read(json)).collect();
+        found.sort_by_key(Found::has_no_address);
+        let uids = found.into_iter().map(|found| self.take_in(found, workers)).collect();
         let orphans = self.shared.pods.listed(&uids);
         self.remove_orphans(orphans);
         Ok(listed.revision)
@@ -252,7 +251,11 @@ impl Node {
         match event.event_type {
             // A new pod is seldom bound already, and that it is not is seen at a glance.
             EventType::Added if !self.is_bound_here(Glance::at(&event.object).as_ref()) => {}
-            EventType::Added | EventType::Modified => drop(self.take_in(&event.object, workers)),
+            EventType::Added | EventType::Modified => {
+                if let Some(found) = self.read(&event.object) {
+                    self.take_in(found, workers);
+                }
+            }
             EventType::Deleted => {
                 if let Some(glance) = Glance::at(&event.object) {
                     self.shared.pods.gone(&glance.metadata.uid);
@@ -262,23 +265,32 @@ impl Node {
         }
     }
 
-    /// Takes in a pod if it is bound to this node, and returns its UID.
-    fn take_in(&self, json: &[u8], workers: &mut JoinSet<()>) -> Option<Uid> {
+    /// Reads a pod that is bound to this node; none if it is not.
+    fn read(&self, json: &[u8]) -> Option<Found> {
         match serde_json::from_slice::<Pod>(json) {
-            Ok(pod) if pod.spec.node_name == self.shared.config.name => {
-                let (uid, pod) = (pod.metadata.uid.clone(), Arc::new(pod));
+            Ok(pod) => (pod.spec.node_name == self.shared.config.name).then(|| Found::Pod(Arc::new(pod))),
+            Err(error) => {
+                let glance = Glance::at(json).filter(|glance| self.is_bound_here(Some(glance)))?;
+                Some(Found::Unreadable(glance, error.to_string()))
+            }
+        }
+    }
+
+    /// Takes in a pod of this node, and returns its UID.
+    fn take_in(&self, found: Found, workers: &mut JoinSet<()>) -> Uid {
+        match found {
+            Found::Pod(pod) => {
+                let uid = pod.metadata.uid.clone();
                 if self.shared.pods.insert(pod.clone()) == Taken::New {
                     self.shared.hosts.changed(&pod);
                     self.employ(&uid, workers);
                 }
-                Some(uid)
+                uid
             }
-            Ok(_) => None,
-            Err(error) => {
-                let glance = Glance::at(json).filter(|glance| self.is_bound_here(Some(glance)))?;
+            Found::Unreadable(glance, why) => {
                 let uid = glance.metadata.uid.clone();
-                self.refuse(glance, error.to_string(), workers);
-                Some(uid)
+                self.refuse(glance, why, workers);
+                uid
             }
         }
     }
@@ -330,6 +342,24 @@ impl Node {
     /// What is known of a pod, by its name.
     pub(crate) fn find(&self, key: &Key) -> Option<View> {
         self.shared.pods.find(key)
+    }
+}
+
+/// A pod that the server has bound to this node.
+enum Found {
+    Pod(Arc<Pod>),
+    /// What can be seen of it, and why it can not be read.
+    Unreadable(Glance, String),
+}
+
+impl Found {
+    /// Pods that have an address are taken in before those that do not: else it could be given away before the pod that
+    /// listens there is known.
+    fn has_no_address(&self) -> bool {
+        match self {
+            Found::Pod(pod) => pod.status.pod_ip.is_empty(),
+            Found::Unreadable(..) => true,
+        }
     }
 }
 
