@@ -57,6 +57,11 @@ impl ContainerId {
         self.place(pods).with_added_extension("stdin")
     }
 
+    /// As it stands in the pod's status.
+    pub fn reported(&self) -> String {
+        format!("krafla://{self}")
+    }
+
     /// Where this attempt may write why it ended, below the root directory.
     pub fn message_path(&self, root: &Path) -> PathBuf {
         root.join(MESSAGES).join(format!("{}.{}.{}", self.pod, self.name, self.attempt))

@@ -107,3 +107,31 @@ async fn the_hook_before_the_end_runs_while_the_container_does() {
     assert_eq!(machine.read("order"), "hook\nend\n");
     node.stop().await;
 }
+
+#[tokio::test]
+async fn what_was_started_and_ready_is_so_for_the_next_node_without_a_second_hook() {
+    let machine = Machine::new(Mode::OutliveNode);
+    let node = machine.start_node();
+    // A probe that succeeds once: asked again, it would never say yes.
+    let mut beside = sh("beside", "exec sleep 1000");
+    beside["restartPolicy"] = json!("Always");
+    beside["startupProbe"] = exec("mkdir asked");
+    let mut main = sh("main", "exec sleep 1000");
+    main["lifecycle"] = json!({"postStart": exec("echo hook >> hooks")});
+    main["readinessProbe"] = exec("true");
+    machine.server.create_pod("p", json!({"initContainers": [beside], "containers": [main]}));
+    let is_ready = |pod: &Value| main_status(pod)["ready"] == true;
+    let before = machine.server.until("p", is_ready).await;
+    assert_eq!(before["status"]["phase"], "Running");
+    node.kill().await;
+
+    let node = machine.start_node();
+    // All that this node has to say of the one that it found, it has said when the other has come and gone.
+    machine.server.create_pod("q", json!({"restartPolicy": "Never", "containers": [sh("main", "true")]}));
+    machine.server.until_phase("q", "Succeeded").await;
+    assert_eq!(machine.server.pod("p").unwrap()["status"], before["status"]);
+    assert_eq!(machine.read("hooks"), "hook\n");
+    machine.server.delete_pod("p", Some(0));
+    machine.server.until_gone("p").await;
+    node.stop().await;
+}

@@ -77,7 +77,7 @@ impl Worker {
             self.refresh_volumes(&context).await;
             let running =
                 view.attempts.all_running().map(|record| (record.id.name.as_str(), record)).collect();
-            self.watch.update(&context, &running);
+            self.watch.update(&context, &running, &self.status);
             let now = self.shared.clock.now();
             // What is due again is tried again below.
             self.retry_at = self.retry_at.filter(|at| *at > now);

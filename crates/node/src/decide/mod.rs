@@ -261,13 +261,21 @@ fn advance(sight: &Sight<'_>, todo: &mut Todo) {
 /// Whether what comes after an init container may start: it has succeeded, or it is a sidecar that has
 /// started.
 fn is_passed(sight: &Sight<'_>, container: &Container) -> bool {
+    // A sidecar that ends or starts anew later on does not hold up the others: it had its start.
+    if has_begun_after(sight, container) {
+        return true;
+    }
     match sight.attempts.latest(&container.name) {
         None => false,
-        // A sidecar that fails later on does not hold up the others: it had its start.
-        Some(record) if container.is_sidecar() && record.is_running() => sight.health(container).is_started,
-        Some(record) if container.is_sidecar() => record.started_at.is_some(),
+        Some(record) if container.is_sidecar() => record.is_running() && sight.health(container).is_started,
         Some(record) => record.end.as_ref().is_some_and(|end| end.exit_code == 0),
     }
+}
+
+/// Whether anything that comes after an init container was ever started.
+fn has_begun_after(sight: &Sight<'_>, container: &Container) -> bool {
+    let mut after = sight.pod.all_containers().skip_while(|known| known.name != container.name).skip(1);
+    after.any(|later| sight.attempts.latest(&later.name).is_some())
 }
 
 /// Starts a container if it has never run, stops it if it is not well, and starts it again if it has ended

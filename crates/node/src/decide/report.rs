@@ -95,7 +95,7 @@ fn container_status(sight: &Sight<'_>, fate: &Fate, container: &Container, is_in
         return status;
     };
     status.restart_count = record.id.attempt;
-    status.container_id = container_id(record);
+    status.container_id = record.id.reported();
     let previous =
         record.id.attempt.checked_sub(1).and_then(|attempt| sight.attempts.get(&container.name, attempt));
     status.last_state = match previous.and_then(|record| Some((record, record.end.as_ref()?))) {
@@ -187,13 +187,9 @@ fn terminated(record: &Record, end: &End) -> ContainerState {
         message: end.message.clone(),
         started_at: record.started_at.map(Time),
         finished_at: Some(Time(end.at)),
-        container_id: container_id(record),
+        container_id: record.id.reported(),
     };
     ContainerState { terminated: Some(terminated), ..ContainerState::default() }
-}
-
-fn container_id(record: &Record) -> String {
-    format!("krafla://{}", record.id)
 }
 
 fn set_conditions(sight: &Sight<'_>, status: &mut PodStatus) {

@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use crate::agent::Context;
 use crate::container::{ContainerId, Record};
 use crate::pod::{Container, Probe};
+use crate::status::PodStatus;
 use handler::carry_out;
 use tally::{Tally, Verdict, period, timeout};
 
@@ -56,6 +57,18 @@ impl Health {
             failure: None,
         }
     }
+
+    /// A container that is found running: as it was last reported, if that was of the same attempt. Its hook and its startup probe
+    /// have had their turn then, and must not have another.
+    fn at_sight(container: &Container, record: &Record, before: &PodStatus) -> Health {
+        let reported = before.container(&container.name);
+        match reported.filter(|status| status.container_id == record.id.reported()) {
+            Some(status) if status.started == Some(true) => {
+                Health { is_started: true, is_ready: status.ready, unready: String::new(), failure: None }
+            }
+            _ => Health::at_start(container),
+        }
+    }
 }
 
 /// A hook before the end of a container.
@@ -85,8 +98,13 @@ impl Watch {
         Watch { found: Arc::default(), tasks: BTreeMap::new(), wake }
     }
 
-    /// Begins to watch those that run, and forgets those that do not.
-    pub(crate) fn update(&mut self, context: &Context, running: &BTreeMap<&str, &Record>) {
+    /// Begins to watch those that run, and forgets those that do not. `before` is the status that was last written.
+    pub(crate) fn update(
+        &mut self,
+        context: &Context,
+        running: &BTreeMap<&str, &Record>,
+        before: &PodStatus,
+    ) {
         let is_running =
             |id: &ContainerId| running.get(id.name.as_str()).is_some_and(|record| record.id == *id);
         self.tasks.retain(|id, task| {
@@ -106,9 +124,11 @@ impl Watch {
             self.tasks.entry(record.id.clone()).or_insert_with(|| {
                 let report =
                     Report { id: record.id.clone(), found: self.found.clone(), wake: self.wake.clone() };
-                report.set(|_| {}, container);
+                let health = Health::at_sight(container, record, before);
+                let is_started = health.is_started;
+                report.found.lock().health.insert(record.id.clone(), health);
                 let started_at = record.started_at.unwrap_or(Timestamp::UNIX_EPOCH);
-                tokio::spawn(watch(context.clone(), container.clone(), started_at, report))
+                tokio::spawn(watch(context.clone(), container.clone(), started_at, is_started, report))
             });
         }
     }
@@ -176,24 +196,23 @@ impl Report {
     }
 }
 
-async fn watch(context: Context, container: Container, started_at: Timestamp, report: Report) {
+async fn watch(
+    context: Context,
+    container: Container,
+    started_at: Timestamp,
+    is_started: bool,
+    report: Report,
+) {
     let asker = Asker { context: &context, container: &container, id: &report.id, started_at };
     let fail = |message: String, grace_seconds| {
         report.set(|health| health.failure = Some(Failure { message, grace_seconds }), &container);
     };
-    if let Some(hook) = &container.lifecycle.post_start {
-        // It has no time-out of its own: the pod's deletion ends it.
-        if let Err(error) = carry_out(&context, &report.id, &container, hook, Duration::MAX).await {
-            return fail(format!("PostStartHook failed: {error}"), None);
+    if !is_started {
+        if let Err(failure) = asker.see_start().await {
+            return fail(failure.message, failure.grace_seconds);
         }
+        report.set(|health| health.is_started = true, &container);
     }
-    if let Some(probe) = &container.startup_probe {
-        let (verdict, message) = asker.ask(probe, |verdict, _| Some(verdict)).await;
-        if verdict == Verdict::Bad {
-            return fail(format!("Startup probe failed: {message}"), probe.termination_grace_period_seconds);
-        }
-    }
-    report.set(|health| health.is_started = true, &container);
 
     let readiness = async {
         let Some(probe) = &container.readiness_probe else { return };
@@ -230,6 +249,26 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
+    /// The hook after the start, then the startup probe.
+    async fn see_start(&self) -> Result<(), Failure> {
+        if let Some(hook) = &self.container.lifecycle.post_start {
+            // It has no time-out of its own: the pod's deletion ends it.
+            let outcome = carry_out(self.context, self.id, self.container, hook, Duration::MAX).await;
+            outcome.map_err(|error| Failure {
+                message: format!("PostStartHook failed: {error}"),
+                grace_seconds: None,
+            })?;
+        }
+        let Some(probe) = &self.container.startup_probe else { return Ok(()) };
+        match self.ask(probe, |verdict, _| Some(verdict)).await {
+            (Verdict::Good, _) => Ok(()),
+            (Verdict::Bad, message) => Err(Failure {
+                message: format!("Startup probe failed: {message}"),
+                grace_seconds: probe.termination_grace_period_seconds,
+            }),
+        }
+    }
+
     /// Asks again and again, and tells each verdict to `end`, until that returns something. The text is the
     /// last error.
     async fn ask<T>(&self, probe: &Probe, end: impl Fn(Verdict, &str) -> Option<T>) -> (T, String) {

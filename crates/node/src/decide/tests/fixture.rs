@@ -94,7 +94,8 @@ impl World {
                 self.troubles.insert((*name).to_owned(), trouble);
             }
             ["probes", name] => {
-                let container = spec.containers.iter_mut().find(|container| container.name == *name).unwrap();
+                let mut all = spec.init_containers.iter_mut().chain(&mut spec.containers);
+                let container = all.find(|container| container.name == *name).unwrap();
                 container.startup_probe = Some(Probe::default());
                 container.readiness_probe = Some(Probe::default());
                 container.liveness_probe = Some(Probe::default());
