@@ -2,7 +2,8 @@
 //!
 //! The command sees what the container sees: its environment, its working directory, its volumes and its peers'
 //! names. It is a child of this process, not of the supervisor: somebody waits for its answer, and when nobody
-//! does any more it is killed, with everything that it has started in its process group.
+//! does any more it is killed, with everything that it has started in its process group. If this process is killed
+//! itself, the supervisor does that: it knows the command by its environment.
 
 mod terminal;
 
@@ -133,7 +134,9 @@ pub(crate) async fn prepare(
         }
         Some(_) => enter(context, id, &launch.working_dir, command)?,
     };
-    let place = id.place(&context.shared.config.pods());
+    // By its own name, as the supervisor knows it.
+    let pods = context.shared.config.pods();
+    let place = id.place(&pods.canonicalize().unwrap_or(pods));
     let own = (CONTAINER_VARIABLE.to_owned(), place.into_os_string());
     let env = launch.env.into_iter().map(|(name, value)| (name, value.into())).chain([own]);
     let working_dir = launch.working_dir;

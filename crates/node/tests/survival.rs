@@ -5,8 +5,9 @@
 mod common;
 
 use common::{Machine, once, sh, until_ended};
-use krafla_node::{LogOptions, Mode};
-use rustix::process::{Pid, Signal, kill_process};
+use futures_util::StreamExt;
+use krafla_node::{ExecOptions, LogOptions, Mode, Output};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::json;
 
 #[tokio::test]
@@ -110,6 +111,34 @@ async fn nothing_is_left_behind_when_containers_end_with_the_node() {
     node.kill().await;
     until_ended(&child).await;
     until_ended(&daemon).await;
+}
+
+#[tokio::test]
+async fn what_runs_beside_a_container_ends_with_the_node_though_the_container_goes_on() {
+    let machine = Machine::new(Mode::OutliveNode);
+    let node = machine.start_node();
+    machine.server.create_pod("p", once("setsid sleep 1000 & echo $! > own; wait; echo ended"));
+    machine.server.until_phase("p", "Running").await;
+    // The daemon has left the process group, and both are children of whoever takes in orphans.
+    let daemon = "setsid sh -c 'echo $$ > daemon; exec sleep 1000' &";
+    let script = format!("{daemon} while [ ! -s daemon ]; do sleep 0.01; done; echo $$; exec sleep 1000");
+    let command = ["sh", "-c", &script].map(str::to_owned).to_vec();
+    let options = ExecOptions { command, ..ExecOptions::default() };
+    let mut session = node.node.exec("default", "p", "main", options).await.unwrap();
+    let Some(Output::Stdout(pid)) = session.output.next().await else { panic!("no output") };
+    node.kill().await;
+    until_ended(std::str::from_utf8(&pid).unwrap()).await;
+    until_ended(&machine.read("daemon")).await;
+
+    let node = machine.start_node();
+    machine.server.create_pod("q", once("true"));
+    machine.server.until_phase("q", "Succeeded").await;
+    assert_eq!(machine.server.pod("p").unwrap()["status"]["phase"], "Running");
+    let own = Pid::from_raw(machine.read("own").trim().parse().unwrap()).unwrap();
+    test_kill_process(own).unwrap();
+    machine.server.delete_pod("p", Some(0));
+    machine.server.until_gone("p").await;
+    node.stop().await;
 }
 
 #[tokio::test]

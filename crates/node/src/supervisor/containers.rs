@@ -355,15 +355,20 @@ impl Containers {
 
     /// Kills what containers that have ended left behind. Returns whether there was anything: then there may
     /// be more.
-    pub(super) fn sweep(&self) -> bool {
+    pub(super) fn sweep(&self, among: Among) -> bool {
         let processes = self.processes.borrow();
         let runs = |id: &ContainerId| processes.values().any(|process| process.id == *id);
-        let n_killed = kill_strays(&self.pods, Among::Children, |pid, id| {
+        let n_killed = kill_strays(&self.pods, among, |pid, id| {
             !processes.contains_key(&pid.as_raw_nonzero().get()) && !runs(id)
         });
         let mut cgroups = self.old_cgroups.borrow_mut();
         cgroups.retain(|group| !cgroup::remove(group));
         n_killed > 0 || !cgroups.is_empty()
+    }
+
+    /// Kills what a node that is gone ran beside the containers: nobody waits for its answer any more.
+    pub(super) fn sweep_after_node(&self) {
+        kill_strays(&self.pods, Among::Strangers, |_, _| true);
     }
 
     /// Asks all containers to end, and kills those whose time is over. Returns when to call this again; none

@@ -44,6 +44,7 @@ use tokio::time::{Instant, sleep_until};
 
 use containers::Containers;
 use protocol::{Request, read_message, to_line};
+use strays::Among;
 
 /// What happens to the containers when krafla dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,6 +231,7 @@ impl Supervisor {
                 Some(()) = self.asked_to_end.recv() => return Leave::EndingAll,
                 () = ended(&mut self.node) => {
                     self.node = None;
+                    self.containers.sweep_after_node();
                     if mode.ends_with_node() {
                         return Leave::EndingAll;
                     }
@@ -250,6 +252,10 @@ impl Supervisor {
         let may_attach =
             connection.peer_cred().is_ok_and(|peer| [0, geteuid().as_raw()].contains(&peer.uid()));
         if may_attach {
+            if self.node.is_some() {
+                // The one before is gone, though that was not seen yet. The new one has run nothing so far.
+                self.containers.sweep_after_node();
+            }
             self.node = Some(tokio::task::spawn_local(serve(self.containers.clone(), connection)));
         }
     }
@@ -262,7 +268,7 @@ impl Supervisor {
     }
 
     fn sweep(&mut self) {
-        let found_any = self.containers.sweep();
+        let found_any = self.containers.sweep(Among::Children);
         self.sweep_at = found_any.then(|| Instant::now() + SWEEP_AFTER);
     }
 
@@ -274,7 +280,7 @@ impl Supervisor {
                 () = tokio::time::sleep(again_after) => {}
             }
         }
-        while self.containers.sweep() {
+        while self.containers.sweep(Among::Everybody) {
             tokio::select! {
                 Some(()) = self.child_ended.recv() => self.containers.reap(),
                 () = tokio::time::sleep(SWEEP_AFTER) => {}

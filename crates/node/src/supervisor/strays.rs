@@ -1,7 +1,8 @@
-//! Finds processes that outlived their container.
+//! Finds processes that outlived their container, or the node that ran them beside one.
 //!
 //! When the main process of a container ends, its process group is killed. What had left the group before (a
 //! daemon, a job of an interactive shell) becomes a child of the supervisor, and is known by its environment.
+//! So are commands of `kubectl exec`, probes and hooks; but they are the node's children, and anybody's when it is killed.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,6 +18,8 @@ use crate::container::{CONTAINER_VARIABLE, ContainerId};
 pub(super) enum Among {
     /// Children of this process: what its containers have left behind.
     Children,
+    /// All but this process' descendants: what the node has run beside containers.
+    Strangers,
     /// All processes: what the containers of a supervisor that is no more have left behind.
     Everybody,
 }
@@ -35,6 +38,7 @@ pub(super) fn kill_strays(pods: &Path, among: Among, is_stray: impl Fn(Pid, &Con
             continue;
         }
         if container_of(pods, pid).is_some_and(|id| is_stray(pid, &id))
+            && !(among == Among::Strangers && is_descendant(pid))
             && kill_process(pid, Signal::KILL).is_ok()
         {
             n_killed += 1;
@@ -48,6 +52,10 @@ fn parent_of(pid: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_whitespace().nth(1)?.parse().ok().and_then(Pid::from_raw)
+}
+
+fn is_descendant(pid: Pid) -> bool {
+    std::iter::successors(Some(pid), |pid| parent_of(*pid)).any(|ancestor| ancestor == getpid())
 }
 
 fn container_of(pods: &Path, pid: Pid) -> Option<ContainerId> {
