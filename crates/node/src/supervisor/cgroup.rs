@@ -42,7 +42,7 @@ const CPU_PERIOD_US: u64 = 100_000;
 /// The group in which containers have theirs.
 #[derive(Debug)]
 pub(super) struct Cgroups {
-    base: PathBuf,
+    pub(super) base: PathBuf,
 }
 
 impl Cgroups {
@@ -98,11 +98,18 @@ impl Cgroups {
         let group = self.base.join(format!("{}-{}-{}", id.pod, id.name, id.attempt));
         make(&group)?;
         for (file, text) in settings(limits) {
-            fs::write(group.join(file), text)?;
+            // What is not limited as it asks for runs without a group.
+            fs::write(group.join(file), text).inspect_err(|_| drop(fs::remove_dir(&group)))?;
         }
         // Whoever does not have swap does not have this file.
         let _ = fs::write(group.join("memory.swap.max"), "0");
         Ok(group)
+    }
+
+    /// The groups of all containers.
+    pub(super) fn all(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.base).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
     }
 }
 

@@ -77,13 +77,14 @@ impl Containers {
         }
         // A pause has no process that could have been lost: it just goes on.
         let lost: Vec<_> = records.running().filter(|record| record.pid.is_some()).cloned().collect();
+        let has_lost = !lost.is_empty();
         for record in lost {
             let message = "the supervisor of this container ended before it did".to_owned();
             let end = End { at: Timestamp::now(), exit_code: 137, cause: Cause::Lost, message };
             records.put(Record { end: Some(end), ..record });
         }
         last_words::prepare(root)?;
-        Ok(Containers {
+        let containers = Containers {
             root: root.to_owned(),
             pods,
             records: RefCell::new(records),
@@ -95,7 +96,12 @@ impl Containers {
             old_cgroups: RefCell::default(),
             reaped: Notify::new(),
             has_reaped: Cell::default(),
-        })
+        };
+        if has_lost {
+            // Nobody else would remove the groups of what was lost.
+            containers.cgroups();
+        }
+        Ok(containers)
     }
 
     /// Removes all that was kept of containers of which nobody will ask again.
@@ -169,6 +175,14 @@ impl Containers {
             return Ok(None);
         }
         let cgroup = self.make_cgroup(launch);
+        let launched = self.launch_in(launch, cgroup.clone());
+        if launched.is_err() {
+            self.old_cgroups.borrow_mut().extend(cgroup.filter(|group| !cgroup::remove(group)));
+        }
+        launched.map(Some)
+    }
+
+    fn launch_in(&self, launch: &Launch, cgroup: Option<PathBuf>) -> Result<i32, String> {
         let (place, sandbox) = (launch.id.place(&self.pods), sandbox_of(launch, cgroup.clone()));
         if launch.stdin || sandbox.is_some() {
             let directory = self.pods.join(&*launch.id.pod.0);
@@ -187,7 +201,7 @@ impl Containers {
         let (id, explains_by_log) = (launch.id.clone(), launch.explains_by_log);
         let process = Process { id, output, input, terminal, cgroup, explains_by_log };
         self.processes.borrow_mut().insert(pid, process);
-        Ok(Some(pid))
+        Ok(pid)
     }
 
     /// What a container can be written to by, if it asks for that, and the end that it reads from.
@@ -240,11 +254,19 @@ impl Containers {
         if launch.limits.is_empty() {
             return None;
         }
-        let find = || Cgroups::find(&self.pods, &self.stage);
-        let cgroups =
-            self.cgroups.get_or_init(|| find().inspect_err(|why| eprintln!("no limits: {why:#}")).ok());
-        let made = cgroups.as_ref()?.create(&launch.id, &launch.limits);
+        let made = self.cgroups()?.create(&launch.id, &launch.limits);
         made.inspect_err(|error| eprintln!("container {}: no limits: {error}", launch.id)).ok()
+    }
+
+    fn cgroups(&self) -> Option<&Cgroups> {
+        let find = || {
+            let found = Cgroups::find(&self.pods, &self.stage);
+            let found = found.inspect_err(|why| eprintln!("no limits: {why:#}")).ok()?;
+            // What is there already is of containers that lost their supervisor.
+            self.old_cgroups.borrow_mut().extend(found.all());
+            Some(found)
+        };
+        self.cgroups.get_or_init(find).as_ref()
     }
 
     /// Keeps one attempt before the new one, for `kubectl logs --previous`.
@@ -390,6 +412,11 @@ impl Containers {
         again_after
     }
 
+    /// Whether there are groups of containers that have ended.
+    pub(super) fn has_old_cgroups(&self) -> bool {
+        !self.old_cgroups.borrow().is_empty()
+    }
+
     /// Whether there is no process to look after. A pause needs nobody.
     pub(super) fn is_idle(&self) -> bool {
         self.processes.borrow().is_empty()
@@ -463,6 +490,26 @@ mod tests {
             "explains_by_log": false, "backoff_seconds": 10, "grace_seconds": 30,
         });
         Request::Start(serde_json::from_value(launch).unwrap())
+    }
+
+    #[tokio::test]
+    async fn no_group_is_left_of_a_container_that_could_not_be_started() {
+        let (root, tree) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let containers = Containers::load(root.path(), Vec::new()).unwrap();
+        let set = containers.cgroups.set(Some(Cgroups { base: tree.path().to_owned() }));
+        assert!(set.is_ok());
+        // There can be no directory for the pod.
+        fs::remove_dir(root.path().join(PODS)).unwrap();
+        fs::write(root.path().join(PODS), "").unwrap();
+        let id = ContainerId { pod: Uid::from("p"), name: "main".into(), attempt: 0 };
+        let Request::Start(mut launch) = pause(&id) else { panic!("not a start") };
+        launch.argv = vec!["true".to_owned()];
+        launch.limits.memory_bytes = Some(1 << 30);
+        containers.start(&launch);
+        let cause = containers.records.borrow().get(&id).unwrap().end.as_ref().unwrap().cause;
+        assert_eq!(cause, Cause::NotStarted);
+        // This tree is not the kernel's, so that the group is not gone at once.
+        assert_eq!(*containers.old_cgroups.borrow(), [tree.path().join("p-main-0")]);
     }
 
     #[tokio::test]

@@ -170,14 +170,15 @@ async fn supervise(root: &Path, mode: Mode, stage: Vec<OsString>) -> anyhow::Res
     let directory = File::open(root).context("the root directory can not be opened")?;
     let socket = socket_path(&directory);
     let _ = fs::remove_file(&socket);
+    let containers = Containers::load(root, stage).context("no place for the files of pods")?;
     let mut supervisor = Supervisor {
+        sweep_at: containers.has_old_cgroups().then(Instant::now),
         directory,
         listener: UnixListener::bind(&socket).context("the socket can not be bound")?,
         child_ended: signal(SignalKind::child())?,
         asked_to_end: signal(SignalKind::terminate())?,
-        containers: Rc::new(Containers::load(root, stage).context("no place for the files of pods")?),
+        containers: Rc::new(containers),
         node: None,
-        sweep_at: None,
     };
     println!("{READY}");
     std::io::stdout().flush()?;
