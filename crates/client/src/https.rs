@@ -74,8 +74,20 @@ impl Default for Limits {
 pub struct LogOptions {
     /// Whether to go on until the container ends.
     pub follow: bool,
+    /// Which attempt at the container, if not the current one. Kubernetes only tells the current one from the one before;
+    /// an embedded server knows each by its number.
+    pub attempt: Option<Attempt>,
     /// How many of the last lines to begin with.
     pub tail_lines: Option<u64>,
+}
+
+/// One attempt at a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// What restartCount was while it ran.
+    pub number: u32,
+    /// Whether a later one has begun.
+    pub is_previous: bool,
 }
 
 /// A cluster over HTTPS.
@@ -132,8 +144,10 @@ impl HttpsClient {
         options: LogOptions,
     ) -> Result<BoxStream<'static, Bytes>, ClientError> {
         let tail = options.tail_lines.map(|n| format!("&tailLines={n}")).unwrap_or_default();
+        let attempt = options.attempt.map(|it| format!("&previous={}&attempt={}", it.is_previous, it.number));
+        let attempt = attempt.unwrap_or_default();
         let path = format!(
-            "{}/log?container={}&follow={}{tail}",
+            "{}/log?container={}&follow={}{attempt}{tail}",
             object_path(Kind::Pod, pod),
             encoded(container),
             options.follow

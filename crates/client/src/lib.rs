@@ -21,4 +21,4 @@ pub mod tls;
 mod watching;
 
 pub use access::{Access, AccessError, Credentials, Token};
-pub use https::{HttpsClient, Limits, LogOptions};
+pub use https::{Attempt, HttpsClient, Limits, LogOptions};

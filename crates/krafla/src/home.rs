@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use krafla_api::Key;
-use krafla_client::{Access, HttpsClient, Limits};
+use krafla_client::{Access, Attempt, HttpsClient, Limits};
 use krafla_node::{Mode, Node};
 use krafla_runtime::Client;
 
@@ -138,24 +138,43 @@ pub(crate) enum Logs {
 }
 
 impl Logs {
-    /// What a container has written: from the beginning until it ends, or the last lines. A container that never
-    /// started has no log.
-    pub(crate) async fn read(
+    /// What an attempt at a container writes, from its beginning to its end. One that never started has no log.
+    pub(crate) async fn follow(
         &self,
         pod: &Key,
         container: &str,
-        last_lines: Option<u64>,
+        attempt: Attempt,
     ) -> Option<BoxStream<'static, Bytes>> {
-        let follow = last_lines.is_none();
+        self.read(pod, container, Some(attempt), None).await
+    }
+
+    /// The last lines that a container wrote.
+    pub(crate) async fn last_lines(
+        &self,
+        pod: &Key,
+        container: &str,
+        n_lines: u64,
+    ) -> Option<BoxStream<'static, Bytes>> {
+        self.read(pod, container, None, Some(n_lines)).await
+    }
+
+    async fn read(
+        &self,
+        pod: &Key,
+        container: &str,
+        attempt: Option<Attempt>,
+        tail_lines: Option<u64>,
+    ) -> Option<BoxStream<'static, Bytes>> {
+        let follow = tail_lines.is_none();
         match self {
             Logs::Node(node) => {
-                let options =
-                    krafla_node::LogOptions { follow, tail_lines: last_lines, ..Default::default() };
+                let attempt = attempt.map(|attempt| attempt.number);
+                let options = krafla_node::LogOptions { follow, attempt, tail_lines, ..Default::default() };
                 let log = node.logs(&pod.namespace, &pod.name, Some(container), options).await.ok()?;
                 Some(log.scan((), |(), piece| std::future::ready(piece.ok())).boxed())
             }
             Logs::Server(client) => {
-                let options = krafla_client::LogOptions { follow, tail_lines: last_lines };
+                let options = krafla_client::LogOptions { follow, attempt, tail_lines };
                 client.log(pod, container, options).await.ok()
             }
         }

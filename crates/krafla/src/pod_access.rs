@@ -24,6 +24,7 @@ impl PodAccess for NodeAccess {
         let options = krafla_node::LogOptions {
             follow: options.follow,
             previous: options.previous,
+            attempt: options.attempt,
             tail_lines: options.tail_lines,
             since_time: options.since_time,
             since_seconds: options.since_seconds,

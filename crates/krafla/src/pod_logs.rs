@@ -1,18 +1,22 @@
 //! What the pods of jobs write: followed while they run, or the last lines of those that failed.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::Result;
+use bytes::Bytes;
 use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use krafla_api::labels::TASK_SPEC;
 use krafla_api::{Key, Kind, Uid};
+use krafla_client::Attempt;
+use krafla_node::pod::Pod;
+use krafla_node::status::{ContainerState, ContainerStatus, Phase, Terminated};
 use krafla_plan::Object;
-use krafla_plan::object::{PodPhase, Terminated};
 use krafla_runtime::Client;
-use tokio::task::JoinHandle;
-use tokio::task::JoinSet;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::changes::changes;
 use crate::home::{Home, Logs};
@@ -59,7 +63,7 @@ async fn follow(
         printer,
         jobs,
         printing: JoinSet::new(),
-        known: BTreeSet::new(),
+        known: BTreeMap::new(),
         colours: Colours::default(),
     };
     let mut events = changes(client.clone(), Kind::Pod, revision);
@@ -81,38 +85,60 @@ async fn follow(
     following.printing
 }
 
-/// The pods whose output is printed.
+/// The containers whose output is printed.
 struct Following {
     printer: Printer,
     jobs: Vec<Key>,
     printing: JoinSet<()>,
-    known: BTreeSet<Uid>,
+    /// By pod and container: which attempt comes next, and who prints it.
+    known: BTreeMap<(Uid, String), (u32, UnboundedSender<Attempt>)>,
     colours: Colours,
 }
 
 impl Following {
-    /// Begins to print what a pod writes, once it has started.
+    /// Has whatever a pod's containers have begun to write printed, one attempt after the other.
     fn observe(&mut self, json: &[u8]) {
-        let pod = Object::decode(Kind::Pod, json);
-        let Some(body) = pod.as_pod().filter(|body| body.status.phase != PodPhase::Pending) else { return };
-        if !self.jobs.iter().any(|job| is_of_job(&pod, job)) || !self.known.insert(pod.meta.uid.clone()) {
+        let object = Object::decode(Kind::Pod, json);
+        if !self.jobs.iter().any(|job| is_of_job(&object, job)) {
             return;
         }
-        let containers = &body.spec.containers;
-        for container in containers {
-            let prefix = if containers.len() == 1 {
-                pod.meta.key.name.to_string()
-            } else {
-                format!("{}/{}", pod.meta.key.name, container.name)
-            };
-            let prefix = self.colours.paint(&pod, &prefix);
-            self.printing.spawn(self.printer.clone().print(
-                pod.meta.key.clone(),
-                container.name.clone(),
-                prefix,
-            ));
+        let Ok(pod) = serde_json::from_slice::<Pod>(json) else { return };
+        let is_only_one = pod.all_containers().count() == 1;
+        let statuses = pod.status.init_container_statuses.iter().chain(&pod.status.container_statuses);
+        for status in statuses.filter(|status| has_started(status)) {
+            let key = (object.meta.uid.clone(), status.name.clone());
+            let (next, queue) = self.known.entry(key).or_insert_with(|| {
+                let name = &pod.metadata.name;
+                let prefix = if is_only_one { name.clone() } else { format!("{name}/{}", status.name) };
+                let prefix = self.colours.paint(&object, &prefix);
+                let (queue, attempts) = unbounded_channel();
+                self.printing.spawn(self.printer.clone().print(
+                    pod.key(),
+                    status.name.clone(),
+                    prefix,
+                    attempts,
+                ));
+                (0, queue)
+            });
+            for attempt in attempts(*next, status.restart_count) {
+                // A printer only ends when nobody can tell it of further attempts.
+                let _ = queue.send(attempt);
+            }
+            *next = (*next).max(status.restart_count.saturating_add(1));
         }
     }
+}
+
+/// Whether there has been an attempt at a container.
+fn has_started(status: &ContainerStatus) -> bool {
+    let ContainerState { running, terminated, .. } = &status.state;
+    running.is_some() || terminated.is_some() || status.last_state.terminated.is_some()
+}
+
+/// The attempts that have not been told of yet. Of those that came and went unseen only the last one has a log.
+fn attempts(next: u32, current: u32) -> impl Iterator<Item = Attempt> {
+    let first = next.max(current.saturating_sub(1));
+    (first..=current).map(move |number| Attempt { number, is_previous: number < current })
 }
 
 #[derive(Clone)]
@@ -122,9 +148,22 @@ struct Printer {
 }
 
 impl Printer {
-    /// Prints a container's lines until it ends.
-    async fn print(self, pod: Key, container: String, prefix: String) {
-        let Some(mut log) = self.logs.read(&pod, &container, None).await else { return };
+    /// Prints a container's lines, attempt after attempt.
+    async fn print(
+        self,
+        pod: Key,
+        container: String,
+        prefix: String,
+        mut attempts: UnboundedReceiver<Attempt>,
+    ) {
+        while let Some(attempt) = attempts.recv().await {
+            if let Some(log) = self.logs.follow(&pod, &container, attempt).await {
+                self.print_attempt(log, &prefix).await;
+            }
+        }
+    }
+
+    async fn print_attempt(&self, mut log: BoxStream<'static, Bytes>, prefix: &str) {
         let mut rest = Vec::new();
         while let Some(chunk) = log.next().await {
             rest.extend_from_slice(&chunk);
@@ -172,27 +211,43 @@ fn is_of_job(pod: &Object, job: &Key) -> bool {
 /// Shows how the pods of a failed job ended.
 pub(crate) async fn explain(home: &Home, job: &Key) -> Result<()> {
     let pods = home.client.list(Kind::Pod).await?;
-    let pods = pods.items.iter().map(|pod| Object::decode(Kind::Pod, pod));
-    let failed = pods.filter(|pod| {
-        is_of_job(pod, job) && pod.as_pod().is_some_and(|body| body.status.phase == PodPhase::Failed)
-    });
-    for pod in failed.take(FAILED_PODS_SHOWN_MAX) {
-        let Some(body) = pod.as_pod() else { continue };
-        for container in &body.status.container_statuses {
-            let Some(end) = container.state.terminated.as_ref().filter(|end| end.exit_code != 0) else {
-                continue;
-            };
-            let (name, code) = (&pod.meta.key.name, end.exit_code);
-            eprintln!("pod {name}, container {}: exit code {code}{}", container.name, detail(end));
-            show_last_lines(&home.logs, &pod.meta.key, &container.name).await;
+    let of_job = pods.items.iter().filter(|json| is_of_job(&Object::decode(Kind::Pod, json), job));
+    let pods = of_job.filter_map(|json| serde_json::from_slice::<Pod>(json).ok());
+    for pod in pods.filter(|pod| pod.status.phase == Phase::Failed).take(FAILED_PODS_SHOWN_MAX) {
+        if let Some(line) = why_it_failed(&pod) {
+            eprintln!("{line}");
+        }
+        for (container, end) in ends(&pod) {
+            let (name, code) = (&pod.metadata.name, end.exit_code);
+            eprintln!("pod {name}, container {container}: exit code {code}{}", detail(end));
+            show_last_lines(&home.logs, &pod.key(), container).await;
         }
     }
     Ok(())
 }
 
+/// What is said of a failed pod as a whole: whether it took too long, or was evicted.
+fn why_it_failed(pod: &Pod) -> Option<String> {
+    let words = [pod.status.reason.as_str(), pod.status.message.as_str()];
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    (!words.is_empty()).then(|| format!("pod {}: {}", pod.metadata.name, words.join(": ")))
+}
+
+/// The containers of a failed pod that ended badly, or its main ones if all ended well and the pod failed otherwise.
+fn ends(pod: &Pod) -> Vec<(&str, &Terminated)> {
+    let statuses = pod.status.init_container_statuses.iter().chain(&pod.status.container_statuses);
+    let all = statuses.filter_map(|status| Some((status.name.as_str(), status.state.terminated.as_ref()?)));
+    let bad: Vec<_> = all.filter(|(_, end)| end.exit_code != 0).collect();
+    if !bad.is_empty() {
+        return bad;
+    }
+    let main = pod.status.container_statuses.iter();
+    main.filter_map(|status| Some((status.name.as_str(), status.state.terminated.as_ref()?))).collect()
+}
+
 async fn show_last_lines(logs: &Logs, pod: &Key, container: &str) {
     // A container that never started has no log, and its exit reason has been told.
-    let Some(log) = logs.read(pod, container, Some(LAST_LINES)).await else { return };
+    let Some(log) = logs.last_lines(pod, container, LAST_LINES).await else { return };
     let text = log.collect::<Vec<_>>().await.concat();
     for line in String::from_utf8_lossy(&text).lines() {
         eprintln!("  {line}");
@@ -202,8 +257,64 @@ async fn show_last_lines(logs: &Logs, pod: &Key, container: &str) {
 /// Why a container ended, where its exit code does not say it all.
 fn detail(end: &Terminated) -> String {
     match (end.reason.as_str(), end.message.as_str()) {
-        ("" | "Error", "") => String::new(),
+        ("" | "Error" | "Completed", "") => String::new(),
         (reason, "") => format!(" ({reason})"),
         (_, message) => format!(": {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(status: Value) -> Pod {
+        serde_json::from_value(json!({"metadata": {"name": "p"}, "status": status})).unwrap()
+    }
+
+    fn ended(name: &str, exit_code: i32) -> Value {
+        json!({"name": name, "state": {"terminated": {"exitCode": exit_code}}})
+    }
+
+    #[test]
+    fn every_attempt_that_has_a_log_is_printed_once_and_in_order() {
+        let told = |next, current| -> Vec<(u32, bool)> {
+            attempts(next, current).map(|attempt| (attempt.number, attempt.is_previous)).collect()
+        };
+        assert_eq!(told(0, 0), [(0, false)]);
+        assert_eq!(told(0, 1), [(0, true), (1, false)], "the first one was over before it was seen");
+        assert_eq!(told(1, 1), [(1, false)]);
+        assert_eq!(told(2, 1), []);
+        assert_eq!(told(1, 7), [(6, true), (7, false)], "a node keeps the last two");
+    }
+
+    #[test]
+    fn a_container_is_printed_from_its_first_start_on() {
+        let status = |status: Value| serde_json::from_value::<ContainerStatus>(status).unwrap();
+        let ended = json!({"terminated": {"exitCode": 1}});
+        for (json, expected) in [
+            (json!({"state": {"waiting": {"reason": "PodInitializing"}}}), false),
+            (json!({"state": {"running": {}}}), true),
+            (json!({"state": ended}), true),
+            (json!({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": ended}), true),
+        ] {
+            assert_eq!(has_started(&status(json.clone())), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_failed_pod_shows_what_failed_in_it() {
+        let names = |pod: &Pod| ends(pod).iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();
+        let init = [ended("fetch", 0), ended("unpack", 3)];
+        let waiting = json!({"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}});
+        let of_init = pod(json!({"initContainerStatuses": init, "containerStatuses": [waiting]}));
+        assert_eq!((names(&of_init), why_it_failed(&of_init)), (vec!["unpack".to_owned()], None));
+
+        let late = json!({"reason": "DeadlineExceeded", "message": "it took too long",
+            "initContainerStatuses": [ended("fetch", 0)], "containerStatuses": [ended("main", 0)]});
+        let late = pod(late);
+        assert_eq!(names(&late), ["main"]);
+        assert_eq!(why_it_failed(&late).as_deref(), Some("pod p: DeadlineExceeded: it took too long"));
     }
 }

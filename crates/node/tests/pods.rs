@@ -187,6 +187,9 @@ async fn a_container_that_fails_once_is_started_again_at_once() {
     assert_eq!(pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"], 1);
     assert_eq!(node.logs("p", LogOptions::default()).await, "second\n");
     assert_eq!(node.logs("p", LogOptions { previous: true, ..LogOptions::default() }).await, "first\n");
+    for (attempt, line) in [(0, "first\n"), (1, "second\n")] {
+        assert_eq!(node.logs("p", LogOptions { attempt: Some(attempt), ..follow() }).await, line);
+    }
     node.stop().await;
 }
 

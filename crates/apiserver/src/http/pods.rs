@@ -41,6 +41,8 @@ pub struct LogOptions {
     pub follow: bool,
     /// Whether the log of the container before its last restart is meant.
     pub previous: bool,
+    /// Which attempt at the container is meant, by its restartCount. Kubernetes knows no such parameter.
+    pub attempt: Option<u32>,
     /// Whether each line begins with its time.
     pub timestamps: bool,
     /// Only so many lines from the end.
@@ -76,6 +78,7 @@ impl LogOptions {
         Ok(LogOptions {
             follow: query.flag("follow"),
             previous: query.flag("previous"),
+            attempt: query.number("attempt")?.and_then(|attempt| u32::try_from(attempt).ok()),
             timestamps: query.flag("timestamps"),
             tail_lines: positive(tail),
             limit_bytes: positive(limit),

@@ -219,6 +219,41 @@ fn logs_are_printed_with_their_pods_names() {
 }
 
 #[test]
+fn logs_have_every_attempt_and_init_containers() {
+    let first_fails = "if test -e again; then echo second; else touch again; echo first; exit 1; fi";
+    let manifest = job("a", 1, first_fails, "").replace(
+        "restartPolicy: Never",
+        "restartPolicy: OnFailure\n          \
+         initContainers: [{name: before, image: any, command: [sh, -c, \"echo prepared\"]}]",
+    );
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("job.yaml"), manifest).unwrap();
+    let output = krafla().current_dir(dir.path()).args(["run", "--logs", "job.yaml"]).output().unwrap();
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    let of_pod: Vec<&str> = lines.lines().filter(|line| line.starts_with('[')).collect();
+    let expected = ["[a-work-0/before] prepared", "[a-work-0/main] first", "[a-work-0/main] second"];
+    assert_eq!(of_pod, expected, "{lines}");
+}
+
+#[test]
+fn a_failure_before_or_beside_the_main_container_is_explained() {
+    let init = "restartPolicy: Never\n          \
+                initContainers: [{name: before, image: any, command: [sh, -c, \"echo no disk; exit 4\"]}]";
+    let (code, stdout, stderr) = run_text(&job("a", 1, "true", "").replace("restartPolicy: Never", init));
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    let told = "pod a-work-0, container before: exit code 4\n  no disk\n";
+    assert!(stderr.contains(told), "{stderr}");
+
+    let late = "restartPolicy: Never\n          activeDeadlineSeconds: 1";
+    let script = "trap \"exit 0\" TERM; echo working; while :; do sleep 0.05; done";
+    let (code, stdout, stderr) = run_text(&job("a", 1, script, "").replace("restartPolicy: Never", late));
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert!(stderr.contains("pod a-work-0: DeadlineExceeded: "), "{stderr}");
+    assert!(stderr.contains("exit code 0\n  working\n"), "{stderr}");
+}
+
+#[test]
 fn the_result_can_be_read_by_a_program() {
     let hello = repository_file("examples/hello.yaml");
     let output = krafla().args(["run", "--output", "json"]).arg(hello).output().unwrap();

@@ -26,6 +26,8 @@ pub struct LogOptions {
     pub follow: bool,
     /// The attempt before the current one.
     pub previous: bool,
+    /// This attempt and no other: the current one may be over by the time that somebody asks for it.
+    pub attempt: Option<u32>,
     /// Only so many lines from the end.
     pub tail_lines: Option<u64>,
     /// Nothing that is older.
@@ -103,7 +105,7 @@ impl Node {
         options: LogOptions,
     ) -> Result<LogStream, LogError> {
         let view = self.find(&Key::new(namespace, pod)).ok_or_else(|| LogError::NoPod(pod.to_owned()))?;
-        let id = attempt(&view, choose(&view, container)?, options.previous)?;
+        let id = attempt(&view, choose(&view, container)?, &options)?;
         let unreadable =
             |error: io::Error| LogError::Unreadable { container: id.name.clone(), error: error.to_string() };
         let mut log = Segments::open(id.log_path(&self.shared.config.pods())).await.map_err(unreadable)?;
@@ -134,18 +136,20 @@ fn choose<'a>(view: &'a View, container: Option<&str>) -> Result<&'a Container, 
     }
 }
 
-fn attempt(view: &View, container: &Container, previous: bool) -> Result<ContainerId, LogError> {
+fn attempt(view: &View, container: &Container, options: &LogOptions) -> Result<ContainerId, LogError> {
     let (pod, container) = (view.pod.metadata.name.clone(), container.name.clone());
     let Some(latest) = view.attempts.latest(&container) else {
         let status = view.pod.status.container(&container).and_then(|status| status.state.waiting.as_ref());
         let reason = status.map_or("ContainerCreating", |waiting| waiting.reason.as_str()).to_owned();
         return Err(LogError::Waiting { pod, container, reason });
     };
-    if !previous {
-        return Ok(latest.id.clone());
-    }
-    let before = latest.id.attempt.checked_sub(1).and_then(|attempt| view.attempts.get(&container, attempt));
-    before.map(|record| record.id.clone()).ok_or(LogError::NoPrevious { pod, container })
+    let number = match options.attempt {
+        None if !options.previous => return Ok(latest.id.clone()),
+        None => latest.id.attempt.checked_sub(1),
+        number => number,
+    };
+    let record = number.and_then(|number| view.attempts.get(&container, number));
+    record.map(|record| record.id.clone()).ok_or(LogError::NoPrevious { pod, container })
 }
 
 fn since(options: &LogOptions, now: Timestamp) -> Option<Timestamp> {
