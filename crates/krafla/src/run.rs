@@ -166,9 +166,8 @@ impl Run<'_> {
             let (kind, key) = (manifest.kind, submitted.key);
             let what = format!("{}/{}", kind.info().singular, key.name);
             self.screen.line(&format!("{what} {}", submitted.done));
-            for container in submitted.idle {
-                let why = "images are not pulled here, so it only waits until it is ended: give it a command";
-                self.screen.line(&format!("{what}: container {container} has no command, and {why}"));
+            for doubt in submitted.doubts {
+                self.screen.line(&format!("{what}: {doubt}"));
             }
             if FOLLOWED.contains(&kind) {
                 self.jobs.extend(job_keys(&manifest, &key));

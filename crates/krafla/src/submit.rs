@@ -25,8 +25,8 @@ pub(crate) struct Submitted {
     pub(crate) uid: Uid,
     /// What was done, as kubectl says it.
     pub(crate) done: &'static str,
-    /// The containers that have nothing to do, by their names.
-    pub(crate) idle: Vec<String>,
+    /// What will hardly go as it was meant, a sentence each.
+    pub(crate) doubts: Vec<String>,
 }
 
 /// Makes an object, or brings one that is there in line with its manifest. A job that is there is somebody else's run.
@@ -36,11 +36,17 @@ pub(crate) async fn submit(home: &Home, manifest: &Manifest) -> Result<Submitted
     if let Some(dir) = &home.workdir {
         start_in(dir, *kind, &mut object);
     }
-    let idle = if home.runs_processes() { idle_containers(*kind, &mut object) } else { Vec::new() };
+    let mut doubts = endless_tasks(place, *kind, &object);
+    if home.runs_processes() {
+        doubts.extend(idle_containers(*kind, &mut object).iter().map(|container| {
+            let why = "images are not pulled here, so it only waits until it is ended: give it a command";
+            format!("container {container} has no command, and {why}")
+        }));
+    }
     let made = write(home.client.as_ref(), &Step::Create { kind: *kind, object: object.clone() }).await;
     let wrong = |message: String| BadInput(anyhow!("{place}: {message}"));
     match made {
-        Ok(Written { key, uid, .. }) => Ok(Submitted { key, uid, done: "created", idle }),
+        Ok(Written { key, uid, .. }) => Ok(Submitted { key, uid, done: "created", doubts }),
         Err(ClientError::AlreadyExists(message)) if FOLLOWED.contains(kind) => {
             let (name, what) = (name_of(&object), kind.info().singular);
             let remedy = format!(
@@ -51,7 +57,7 @@ pub(crate) async fn submit(home: &Home, manifest: &Manifest) -> Result<Submitted
         }
         Err(ClientError::AlreadyExists(_)) => {
             let Written { key, uid, .. } = change(home.client.as_ref(), *kind, object).await?;
-            Ok(Submitted { key, uid, done: "configured", idle })
+            Ok(Submitted { key, uid, done: "configured", doubts })
         }
         Err(ClientError::Refused { message, .. } | ClientError::NotFound(message)) => {
             Err(wrong(message).into())
@@ -101,6 +107,29 @@ fn idle_containers(kind: Kind, object: &mut Value) -> Vec<String> {
     let idle = containers(kind, object).into_iter().filter(is_idle);
     idle.map(|container| container.get("name").and_then(Value::as_str).unwrap_or_default().to_owned())
         .collect()
+}
+
+/// Tasks of Volcano's jobs whose containers are started again also when they have done their work. That is what a pod
+/// that says nothing gets, and hardly anybody means it.
+fn endless_tasks(place: &str, kind: Kind, object: &Value) -> Vec<String> {
+    let path = match kind {
+        Kind::VcJob | Kind::JobTemplate => "spec.tasks",
+        Kind::VcCronJob => "spec.jobTemplate.spec.tasks",
+        _ => return Vec::new(),
+    };
+    let tasks = object.pointer(&format!("/{}", path.replace('.', "/"))).and_then(Value::as_array);
+    let is_endless = |task: &Value| {
+        let policy = task.pointer("/template/spec/restartPolicy");
+        policy.is_none_or(|policy| policy.is_null() || policy == "Always")
+    };
+    let endless = tasks.into_iter().flatten().enumerate().filter(|(_, task)| is_endless(task));
+    let sentence = |index: usize| {
+        format!(
+            "{place}: {path}[{index}].template.spec.restartPolicy is Always, or missing, which is the same: its containers \
+             are started again whenever they end, and its pods never succeed; set it to OnFailure or Never"
+        )
+    };
+    endless.map(|(index, _)| sentence(index)).collect()
 }
 
 /// All containers of all pods that an object stands for.
@@ -164,5 +193,27 @@ mod tests {
         let mut idle = idle_containers(Kind::VcJob, &mut job);
         idle.sort();
         assert_eq!(idle, ["c", "i"]);
+    }
+
+    #[test]
+    fn a_task_that_never_succeeds_is_named_with_the_remedy() {
+        let task = |spec: Value| json!({ "template": { "spec": spec } });
+        let tasks = json!([
+            task(json!({ "restartPolicy": "Never" })),
+            task(json!({})),
+            task(json!({ "restartPolicy": "Always" }))
+        ]);
+        let told = endless_tasks("a.yaml", Kind::VcJob, &json!({ "spec": { "tasks": tasks } }));
+        assert_eq!(told.len(), 2, "{told:?}");
+        let start = "a.yaml: spec.tasks[1].template.spec.restartPolicy is Always, or missing";
+        assert!(told[0].starts_with(start) && told[0].ends_with("set it to OnFailure or Never"), "{told:?}");
+        let told = endless_tasks(
+            "a.yaml",
+            Kind::VcCronJob,
+            &json!({ "spec": { "jobTemplate": { "spec": { "tasks": tasks } } } }),
+        );
+        assert!(told[1].starts_with("a.yaml: spec.jobTemplate.spec.tasks[2].template"), "{told:?}");
+        // Kubernetes refuses it in a Job of its own.
+        assert_eq!(endless_tasks("a.yaml", Kind::Job, &json!({})), Vec::<String>::new());
     }
 }

@@ -113,11 +113,11 @@ struct Waiter {
 impl Waiter {
     /// None for what is nobody's.
     fn read(kind: Kind, seen: Seen) -> Option<Waiter> {
-        let Seen { metadata, status, .. } = seen;
+        let Seen { metadata, spec, status, .. } = seen;
         let owner = metadata.owner_references.into_iter().next()?;
         let reason = match kind {
             Kind::PodGroup => of_podgroup(&status),
-            _ => of_pod(&metadata.name, &status),
+            _ => of_pod(&metadata.name, &spec, &status),
         };
         let key = Key::new(&metadata.namespace, &metadata.name);
         Some(Waiter { key, owner: owner.name, reason })
@@ -129,6 +129,7 @@ impl Waiter {
 #[serde(default, rename_all = "camelCase")]
 struct Seen {
     metadata: Metadata,
+    spec: Spec,
     status: Status,
     involved_object: Owner,
     #[serde(rename = "type")]
@@ -154,6 +155,30 @@ struct Owner {
     name: String,
 }
 
+/// When a pod's containers are started again.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    restart_policy: String,
+    init_containers: Vec<InitContainer>,
+}
+
+impl Spec {
+    /// What holds for a container: a sidecar says it itself.
+    fn restart_policy(&self, container: &str) -> &str {
+        let mut init = self.init_containers.iter();
+        let own = init.find(|it| it.name == container).and_then(|it| it.restart_policy.as_deref());
+        own.unwrap_or(&self.restart_policy)
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct InitContainer {
+    name: String,
+    restart_policy: Option<String>,
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Status {
@@ -173,21 +198,32 @@ struct Condition {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct ContainerStatus {
     name: String,
     state: ContainerState,
+    last_state: ContainerState,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ContainerState {
     waiting: Option<Waiting>,
+    terminated: Option<Terminated>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Waiting {
+    reason: String,
+    message: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Terminated {
+    exit_code: i32,
+    reason: String,
     message: String,
 }
 
@@ -196,10 +232,10 @@ fn of_podgroup(status: &Status) -> Option<String> {
     of_scheduler(status, "Unschedulable", "True")
 }
 
-/// What the scheduler says of a pod in no gang, or the node of a container that does not start.
-fn of_pod(name: &str, status: &Status) -> Option<String> {
+/// What the scheduler says of a pod in no gang, or the node of a container that does not start or stay.
+fn of_pod(name: &str, spec: &Spec, status: &Status) -> Option<String> {
     let unscheduled = of_scheduler(status, "PodScheduled", "False");
-    unscheduled.map(|why| format!("pod {name}: {why}")).or_else(|| of_container(name, status))
+    unscheduled.map(|why| format!("pod {name}: {why}")).or_else(|| of_containers(name, spec, status))
 }
 
 /// What a condition of the scheduler says, and what to do about it.
@@ -210,13 +246,39 @@ fn of_scheduler(status: &Status, condition_type: &str, bad: &str) -> Option<Stri
     Some(format!("{why}; to do: {}", remedy_of_scheduling(why)))
 }
 
-fn of_container(name: &str, status: &Status) -> Option<String> {
-    let containers = status.init_container_statuses.iter().chain(&status.container_statuses);
-    let mut waiting =
-        containers.filter_map(|container| Some((&container.name, container.state.waiting.as_ref()?)));
-    // A word alone (ContainerCreating, PodInitializing) is the way of all pods.
-    let (container, waiting) = waiting.find(|(_, waiting)| !waiting.message.is_empty())?;
-    Some(format!("pod {name}, container {container}: {}", waiting.message))
+fn of_containers(name: &str, spec: &Spec, status: &Status) -> Option<String> {
+    let mut containers = status.init_container_statuses.iter().chain(&status.container_statuses);
+    containers.find_map(|container| {
+        let waiting = container.state.waiting.as_ref()?;
+        let place = format!("pod {name}, container {}", container.name);
+        match container.last_state.terminated.as_ref().filter(|_| waiting.reason == "CrashLoopBackOff") {
+            Some(end) => Some(format!("{place} {}", of_restart(end, spec.restart_policy(&container.name)))),
+            // A word alone (ContainerCreating, PodInitializing) is the way of all pods.
+            None => Some(format!("{place}: {}", waiting.message)).filter(|_| !waiting.message.is_empty()),
+        }
+    })
+}
+
+/// Why a container that has ended is started again and again. How long it waits in between is left out: it is another
+/// time each time.
+fn of_restart(end: &Terminated, policy: &str) -> String {
+    let again = format!("is started again because restartPolicy is {policy}");
+    let instead = "set restartPolicy to Never if it should not be tried again";
+    match end {
+        Terminated { reason, message, .. } if reason == "StartError" => {
+            format!("can not be started ({message}) and {again}; to do: correct its command, or {instead}")
+        }
+        Terminated { exit_code: 0, .. } => {
+            format!("ended with exit code 0 and {again}; to do: set restartPolicy to OnFailure or Never")
+        }
+        Terminated { exit_code, reason, .. } => {
+            let why =
+                if ["", "Error"].contains(&reason.as_str()) { String::new() } else { format!(" ({reason})") };
+            format!(
+                "ended with exit code {exit_code}{why} and {again}; to do: see with --logs what it wrote, or {instead}"
+            )
+        }
+    }
 }
 
 #[cfg(test)]
@@ -296,6 +358,37 @@ mod tests {
         );
         waits.observe(Kind::Pod, &stuck, true, start);
         assert_eq!(waits.reason(&Key::new("default", "a"), start + TOLD_AFTER), None);
+    }
+
+    #[tokio::test]
+    async fn a_container_that_is_started_again_and_again_says_how_it_ended_and_why() {
+        let told = |spec: Value, back_off: &str, end: Value| {
+            let waiting = json!({"waiting": {"reason": "CrashLoopBackOff", "message": back_off}});
+            let container = json!({"name": "main", "state": waiting, "lastState": {"terminated": end}});
+            let statuses =
+                if spec["initContainers"].is_null() { "containerStatuses" } else { "initContainerStatuses" };
+            let status: Status = serde_json::from_value(json!({statuses: [container]})).unwrap();
+            of_pod("p", &serde_json::from_value(spec).unwrap(), &status).unwrap() + "\n"
+        };
+        let on_failure = json!({"restartPolicy": "OnFailure"});
+        let end = json!({"exitCode": 128, "reason": "StartError", "message": "exec \"pythn\": not found"});
+        let missing = told(on_failure.clone(), "back-off 10s", end.clone());
+        expect![[r#"
+            pod p, container main can not be started (exec "pythn": not found) and is started again because restartPolicy is OnFailure; to do: correct its command, or set restartPolicy to Never if it should not be tried again
+        "#]]
+        .assert_eq(&missing);
+        assert_eq!(told(on_failure.clone(), "back-off 20s", end), missing, "it is told once");
+        expect![[r#"
+            pod p, container main ended with exit code 137 (OOMKilled) and is started again because restartPolicy is OnFailure; to do: see with --logs what it wrote, or set restartPolicy to Never if it should not be tried again
+        "#]]
+        .assert_eq(&told(on_failure, "", json!({"exitCode": 137, "reason": "OOMKilled"})));
+        let sidecar = json!({"restartPolicy": "Never", "initContainers": [{"name": "main", "restartPolicy": "Always"}]});
+        for spec in [json!({"restartPolicy": "Always"}), sidecar] {
+            expect![[r#"
+                pod p, container main ended with exit code 0 and is started again because restartPolicy is Always; to do: set restartPolicy to OnFailure or Never
+            "#]]
+            .assert_eq(&told(spec, "", json!({"exitCode": 0, "reason": "Completed"})));
+        }
     }
 
     fn job(spec: Value, status: Value) -> Object {

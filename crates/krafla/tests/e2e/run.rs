@@ -131,6 +131,19 @@ fn a_job_that_runs_and_can_not_grow_says_why() {
 }
 
 #[test]
+fn a_container_that_is_started_again_and_again_is_explained() {
+    let missing = job("a", 1, "true", "").replace("[sh, -c, \'true\']", "[no-such-command]");
+    let why = why_it_waits(&missing.replace("Never", "OnFailure"));
+    assert!(why.contains("container main can not be started") && why.contains("no-such-command"), "{why}");
+    assert!(why.contains("restartPolicy is OnFailure; to do: correct its command"), "{why}");
+    let why = why_it_waits(&job("a", 1, "true", "").replace("          restartPolicy: Never\n", ""));
+    assert!(
+        why.contains("exit code 0 and is started again because restartPolicy is Always; to do:"),
+        "{why}"
+    );
+}
+
+#[test]
 fn a_container_that_only_waits_is_told() {
     let manifest = job("a", 1, "true", "").replace(", command: [sh, -c, 'true']", "");
     let dir = tempfile::tempdir().unwrap();
