@@ -36,6 +36,8 @@ pub const JDB_MAX_UNAVAILABLE: &str = "volcano.sh/jdb-max-unavailable";
 pub const JOB_FORWARDING: &str = "volcano.sh/job-forwarding";
 /// Pod annotation: the controller itself removes this pod; its end is no trigger.
 pub const OUT_OF_SYNC: &str = "volcano.sh/controller-out-of-sync";
+/// Job annotation: since when that holds which a policy gives time and of which no object tells the beginning.
+pub const HOLDS_SINCE: &str = "krafla.dev/holds-since";
 /// Job label: what kind of job it is, for people.
 pub const JOB_TYPE: &str = "volcano.sh/job-type";
 /// Pod annotation: the rank that Ascend devices get.

@@ -325,6 +325,8 @@ pub struct PodStatus {
     pub phase: PodPhase,
     /// Why, in one word.
     pub reason: String,
+    /// When its node took it on.
+    pub start_time: Option<Time>,
     /// Where it is reached, once it runs.
     #[serde(rename = "podIP", deserialize_with = "readable_address")]
     pub pod_ip: Option<IpAddr>,
@@ -351,17 +353,21 @@ pub struct PodConditions {
     pub statuses: Pairs,
     /// When `Ready` last changed.
     pub ready_changed_at: Option<Time>,
+    /// When any of them last changed.
+    pub changed_at: Option<Time>,
 }
 
 impl<'de> Deserialize<'de> for PodConditions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let all: Vec<PodCondition> = null_as_default(deserializer)?;
+        let changed_at = all.iter().filter_map(|condition| condition.last_transition_time).max();
         let (scheduled, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|condition| condition.condition_type == "PodScheduled");
         let ready = others.iter().find(|condition| condition.condition_type == "Ready");
         Ok(PodConditions {
             scheduled: scheduled.into_iter().next().map(Box::new),
             ready_changed_at: ready.and_then(|ready| ready.last_transition_time),
+            changed_at,
             statuses: others
                 .into_iter()
                 .map(|condition| (condition.condition_type, condition.status))

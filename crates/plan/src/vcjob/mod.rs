@@ -28,6 +28,7 @@ mod podgroup;
 mod pods;
 mod policy;
 mod resources;
+mod since;
 mod status;
 mod trigger;
 mod volumes;
@@ -142,7 +143,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     let group = podgroup::observe(&job, snapshot);
     let plugins = plugins::of(&job);
     let mut plan = Plan::nothing();
-    let mut next = decide(&job, &pods, &group, snapshot, &mut plan);
+    let (mut next, policies) = decide(&job, &pods, &group, snapshot, &mut plan);
     match &next.phase {
         JobPhase::Unset | JobPhase::Pending | JobPhase::Running => {
             grow::kill(&job, &next, &pods, &mut plan);
@@ -176,18 +177,19 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
             );
         }
     }
+    since::keep(&job, &policies.moments, &mut plan);
     status::write(&job, &pods, &plugins, &next, &mut plan);
     plan
 }
 
-/// Where the job goes: by a Command, by a policy, or by itself.
+/// Where the job goes: by a Command, by a policy, or by itself. And what its policies say.
 fn decide(
     job: &Job<'_>,
     pods: &Pods<'_>,
     group: &Group<'_>,
     snapshot: &Snapshot<'_>,
     plan: &mut Plan,
-) -> Next {
+) -> (Next, Decision) {
     let listens = matches!(job.phase(), JobPhase::Pending | JobPhase::Running | JobPhase::Restarting);
     let departed = if listens { snapshot.departed } else { &[] };
     let triggers = if listens { trigger::observe(job, pods, group, departed) } else { Vec::new() };
@@ -204,7 +206,7 @@ fn decide(
     if let Some(command) = &command {
         command.take(plan);
     }
-    match chosen {
+    let next = match chosen {
         Some(intent) => {
             let message = format!("{}: {}", intent.action, intent.message());
             plan.notes.push(Note { severity: Severity::Normal, reason: "ExecuteAction", message });
@@ -213,7 +215,8 @@ fn decide(
         // While a Command that is already carried out is still there, the phase that it led to is not left.
         None if command.is_some() && *job.phase() != JobPhase::Unset => phase::stay(job),
         None => phase::advance(job, pods),
-    }
+    };
+    (next, policies)
 }
 
 /// The first intent that has an effect, together with all others of its kind: pods that fail together restart together.
@@ -314,6 +317,12 @@ impl<'a> Job<'a> {
 
     fn phase(&self) -> &JobPhase {
         &self.status.state.phase
+    }
+
+    /// When its present phase began, as far as that is stored.
+    fn began_at(&self) -> Time {
+        let began_at = self.status.state.last_transition_time.or(self.meta.created_at);
+        began_at.unwrap_or(Time::from_seconds(0))
     }
 
     fn task(&self, name: &str) -> Option<&TaskSpec> {

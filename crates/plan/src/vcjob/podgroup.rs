@@ -53,10 +53,13 @@ impl Group<'_> {
         Some((Hold::PODGROUP_PENDING.to_owned(), complaint.message.clone()))
     }
 
-    /// When the scheduler last said something new about it.
-    pub(super) fn changed_at(&self) -> Option<Time> {
+    /// When the scheduler last said that members of it find no place.
+    pub(super) fn unschedulable_at(&self) -> Option<Time> {
         let conditions = &self.0?.as_podgroup()?.status.conditions;
-        conditions.iter().filter_map(|condition| condition.last_transition_time).max()
+        let holding = conditions
+            .iter()
+            .filter(|condition| condition.condition_type == "Unschedulable" && condition.status == "True");
+        holding.filter_map(|condition| condition.last_transition_time).max()
     }
 }
 
@@ -109,7 +112,8 @@ fn build(job: &Job<'_>, spec: Map<String, Value>) -> Value {
         ("ownerReferences".to_owned(), json!([job.owner_reference()])),
     ]);
     let forwarded = job.is_forwarded.then_some((labels::JOB_FORWARDING, "true"));
-    let annotations: Pairs = job.meta.annotations.iter().chain(forwarded).collect();
+    let of_job = job.meta.annotations.iter().filter(|(key, _)| *key != labels::HOLDS_SINCE);
+    let annotations: Pairs = of_job.chain(forwarded).collect();
     for (field, entries) in [("labels", &job.meta.labels), ("annotations", &annotations)] {
         if !entries.is_empty() {
             metadata.insert(field.to_owned(), json!(entries));

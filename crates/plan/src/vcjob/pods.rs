@@ -343,9 +343,13 @@ impl<'a> Observed<'a> {
         self.object.meta.created_at
     }
 
-    /// When the last of its containers ended.
+    /// When the last of its containers ended. Of a pod that its node rejected or lost nobody says so; then it is when
+    /// something last changed about it. Never the present moment: what is counted from there would never be over.
     pub(super) fn ended_at(&self) -> Option<Time> {
-        self.statuses().filter_map(|status| status.state.terminated.as_ref()?.finished_at).max()
+        let status = &self.pod.status;
+        let ended_at =
+            self.statuses().filter_map(|status| status.state.terminated.as_ref()?.finished_at).max();
+        ended_at.or(status.conditions.changed_at).or(status.start_time).or(self.created_at())
     }
 
     /// How often its containers were started again.

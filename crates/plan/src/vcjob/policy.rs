@@ -5,6 +5,7 @@ use krafla_api::{Time, Uid};
 
 use super::Job;
 use super::intent::{Intent, Targets};
+use super::since::Moments;
 use super::trigger::Trigger;
 
 /// What policies ask for.
@@ -16,6 +17,8 @@ pub(super) struct Decision {
     pub(super) look_again_at: Option<Time>,
     /// Evidence that a delayed policy still needs.
     pub(super) awaited: Vec<Uid>,
+    /// Since when that holds which a policy gives time and of which no object tells the beginning.
+    pub(super) moments: Moments,
 }
 
 /// What all triggers together lead to. A policy whose time has not come is looked at again when it comes, and one that gives
@@ -26,6 +29,9 @@ pub(super) fn decide(job: &Job<'_>, triggers: &[Trigger<'_>]) -> Decision {
         let answer = answer(job, trigger);
         let due_at =
             answer.and_then(|policy| policy.timeout).map(|delay| trigger.since.after(delay.to_std()));
+        if let (Some(_), Some(name)) = (due_at, &trigger.kept_as) {
+            decision.moments.insert(name.clone(), trigger.since);
+        }
         match (answer, due_at) {
             (Some(_), Some(_)) if trigger.is_mended => {}
             (Some(_), Some(due_at)) if due_at > job.now => {

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use krafla_api::volcano::{Event, PodGroupPhase, TaskSpec};
 use krafla_api::{Time, Uid};
 
-use super::Job;
 use super::podgroup::Group;
 use super::pods::{Observed, Pods};
+use super::{Job, since};
 use crate::Departed;
 
 /// Something that holds and that a policy may answer.
@@ -29,6 +29,8 @@ pub(super) struct Trigger<'a> {
     pub(super) exit_codes: Vec<i32>,
     /// Since when it holds; time-outs count from here.
     pub(super) since: Time,
+    /// What that moment is to be kept under, if no object tells it.
+    pub(super) kept_as: Option<String>,
     /// What a person should read.
     pub(super) cause: String,
     /// The departed pod that is the evidence for it.
@@ -44,7 +46,7 @@ pub(super) fn observe<'a>(
     group: &Group<'_>,
     departed: &'a [Departed],
 ) -> Vec<Trigger<'a>> {
-    let mut triggers: Vec<Trigger<'a>> = pods.current().filter_map(|pod| of_pod(pod, job.now)).collect();
+    let mut triggers: Vec<Trigger<'a>> = pods.current().filter_map(|pod| of_pod(job, pod)).collect();
     triggers.extend(evictions(job, pods, departed));
     triggers.extend(pods.lost_unseen().map(|task| unseen_eviction(job, task)));
     for task in &job.spec.tasks {
@@ -55,14 +57,14 @@ pub(super) fn observe<'a>(
     triggers
 }
 
-fn of_pod<'a>(pod: &'a Observed<'_>, now: Time) -> Option<Trigger<'a>> {
+fn of_pod<'a>(job: &Job<'_>, pod: &'a Observed<'_>) -> Option<Trigger<'a>> {
     let (event, since, cause) = if pod.has_failed() {
         let codes: Vec<String> = pod.exit_codes().map(|code| code.to_string()).collect();
         let how =
             if codes.is_empty() { String::new() } else { format!(" with exit code {}", codes.join(", ")) };
-        (Event::PodFailed, pod.ended_at().unwrap_or(now), format!("pod {} failed{how}", pod.name()))
+        (Event::PodFailed, pod.ended_at(), format!("pod {} failed{how}", pod.name()))
     } else if pod.is_pending() {
-        (Event::PodPending, pod.created_at().unwrap_or(now), format!("pod {} is pending", pod.name()))
+        (Event::PodPending, pod.created_at(), format!("pod {} is pending", pod.name()))
     } else {
         return None;
     };
@@ -73,7 +75,8 @@ fn of_pod<'a>(pod: &'a Observed<'_>, now: Time) -> Option<Trigger<'a>> {
         pod: Some(pod.uid()),
         retry_count: pod.retry_count,
         exit_codes: pod.exit_codes().collect(),
-        since,
+        since: since.unwrap_or_else(|| job.began_at()),
+        kept_as: None,
         cause,
         evidence: None,
         is_mended: false,
@@ -127,9 +130,10 @@ fn task_failed<'a>(job: &Job<'_>, task: &'a TaskSpec, pods: &'a Pods<'_>) -> Opt
         return None;
     }
     let worst = alive().max_by_key(|pod| pod.restarts())?;
-    let since = alive().filter_map(Observed::restarted_at).max().unwrap_or(job.now);
+    let restarted_at = alive().filter_map(Observed::restarted_at).max();
     let cause = format!("containers of task {} restarted {restarts} times, {limit} are allowed", task.name);
-    Some(Trigger { pod: Some(worst.uid()), ..of_job(Event::TaskFailed, Some(&task.name), since, cause) })
+    let trigger = first_seen(job, restarted_at, of_job(Event::TaskFailed, Some(&task.name), job.now, cause));
+    Some(Trigger { pod: Some(worst.uid()), ..trigger })
 }
 
 /// Volcano: as many pods of the task succeeded as it has replicas. Pods kept from an earlier version count, but at least one
@@ -142,7 +146,7 @@ fn task_completed<'a>(job: &Job<'_>, task: &'a TaskSpec, pods: &'a Pods<'_>) -> 
     let succeeded =
         pods.current().filter(|pod| pod.task == task.name && pod.is_finished() && !pod.has_failed());
     let last = succeeded.max_by_key(|pod| pod.ended_at())?;
-    let since = last.ended_at().unwrap_or(job.now);
+    let since = last.ended_at().unwrap_or_else(|| job.began_at());
     let cause = format!("all pods of task {} succeeded", task.name);
     let trigger = of_job(Event::TaskCompleted, Some(&task.name), since, cause);
     Some(Trigger { pod: Some(last.uid()), partition: last.partition, ..trigger })
@@ -152,8 +156,15 @@ fn job_unknown<'a>(job: &Job<'_>, group: &Group<'_>) -> Option<Trigger<'a>> {
     if *group.phase()? != PodGroupPhase::Unknown {
         return None;
     }
-    let since = group.changed_at().or(job.status.state.last_transition_time).unwrap_or(job.now);
-    Some(of_job(Event::JobUnknown, None, since, "the PodGroup lost members and is Unknown".to_owned()))
+    let cause = "the PodGroup lost members and is Unknown".to_owned();
+    Some(first_seen(job, group.unschedulable_at(), of_job(Event::JobUnknown, None, job.now, cause)))
+}
+
+/// With the moment in which it was first seen, or else with what the objects say at this first sight of it.
+fn first_seen<'a>(job: &Job<'_>, told: Option<Time>, trigger: Trigger<'a>) -> Trigger<'a> {
+    let name = since::name(&trigger.event, trigger.task);
+    let since = since::recall(job, &name).or(told).unwrap_or(job.now);
+    Trigger { since, kept_as: Some(name), ..trigger }
 }
 
 fn of_job(event: Event, task: Option<&str>, since: Time, cause: String) -> Trigger<'_> {
@@ -165,6 +176,7 @@ fn of_job(event: Event, task: Option<&str>, since: Time, cause: String) -> Trigg
         retry_count: 0,
         exit_codes: Vec::new(),
         since,
+        kept_as: None,
         cause,
         evidence: None,
         is_mended: false,

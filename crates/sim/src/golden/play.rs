@@ -220,20 +220,25 @@ fn set_pods(stage: &Stage, deed: &Value) {
         if pod["spec"].get("nodeName").is_none() && (phase != "Pending" || deed["bind"] == true) {
             stage.server.write(&Step::Bind { pod: key, uid, node: "node-1".to_owned() }).unwrap();
         }
-        set_status(stage, Kind::Pod, pod, pod_status(deed, pod, phase));
+        set_status(stage, Kind::Pod, pod, pod_status(deed, pod, phase, stage.now()));
     }
 }
 
-fn pod_status(deed: &Value, pod: &Value, phase: &str) -> Value {
+fn pod_status(deed: &Value, pod: &Value, phase: &str, now: Time) -> Value {
     let mut status = Map::from_iter([("phase".to_owned(), phase.into())]);
     if deed["no_statuses"] != true {
         let containers = pod["spec"]["containers"].as_array().unwrap().iter().enumerate();
         let statuses = containers.map(|(position, container)| {
             let is_ready = deed.get("ready").map_or(phase == "Running", |ready| *ready == true);
+            let n_restarts = deed.get("restarts").cloned().unwrap_or(json!(0));
+            let last_state = match n_restarts.as_i64() {
+                None | Some(0) => json!({}),
+                Some(_) => json!({ "terminated": { "exitCode": 1, "finishedAt": now } }),
+            };
             json!({
                 "name": container["name"], "image": container["image"], "imageID": "", "ready": is_ready,
-                "restartCount": deed.get("restarts").unwrap_or(&json!(0)),
-                "state": container_state(deed, phase, position),
+                "restartCount": n_restarts, "lastState": last_state,
+                "state": container_state(deed, phase, position, now),
             })
         });
         status.insert("containerStatuses".to_owned(), statuses.collect());
@@ -241,13 +246,13 @@ fn pod_status(deed: &Value, pod: &Value, phase: &str) -> Value {
     Value::Object(status)
 }
 
-fn container_state(deed: &Value, phase: &str, position: usize) -> Value {
+fn container_state(deed: &Value, phase: &str, position: usize, now: Time) -> Value {
     let default_code = if phase == "Failed" && position == 0 { 1 } else { 0 };
     let of_first = deed.get("exit_code").filter(|_| position == 0).cloned();
     let code = deed["exit_codes"].get(position).cloned().or(of_first).unwrap_or(json!(default_code));
     match phase {
         "Running" => json!({ "running": {} }),
-        "Succeeded" | "Failed" => json!({ "terminated": { "exitCode": code } }),
+        "Succeeded" | "Failed" => json!({ "terminated": { "exitCode": code, "finishedAt": now } }),
         _ => json!({ "waiting": {} }),
     }
 }

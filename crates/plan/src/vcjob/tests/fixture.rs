@@ -3,10 +3,13 @@
 //! ```text
 //! job phase=Running been=Pending min=2 retry=1 version=1 max-retry=3 policy=PodFailed:RestartJob policy=3:AbortJob queue=q
 //! job name=a class=high label=key:value annotation=key:value tier=1 tier-name=rack terminating=1
+//! job since=TaskFailed/work:80
 //! task work replicas=2 min=1 after=lead policy=PodFailed+PodEvicted:RestartJob limit=cpu*2 class=high max-retry=3
 //! task work partitions=2x1 min-partitions=1 scheduler=mine numa=best-effort
 //! group Inqueue says=1/2+tasks+unschedulable scheduled=70 needs=cpu name=a-u1
 //! pod work-0 Running unready
+//! pod work-0 Running restarts=3 restarted=80
+//! pod work-0 Failed no-end changed=80 started=70
 //! pod work-1 Failed exit=3 second=4 version=0 retry=0 partition=0 restarts=2 created=20 going marked
 //! gone work-2 Running at=90
 //! command AbortJob
@@ -249,6 +252,11 @@ fn new_job(words: &[&str]) -> Value {
     if let Some(duration) = value(words, "ran") {
         job["status"]["runningDuration"] = duration.into();
     }
+    for (name, at) in words.iter().filter_map(|text| text.strip_prefix("since=")?.split_once(':')) {
+        let at = Time::from_seconds(1_800_000_000 + at.parse::<i64>().unwrap());
+        job["metadata"]["annotations"][krafla_api::labels::HOLDS_SINCE] =
+            json!({ name: at }).to_string().into();
+    }
     for field in ["labels", "annotations"] {
         let word = format!("{}=", field.trim_end_matches('s'));
         for (key, value) in words.iter().filter_map(|text| text.strip_prefix(&word)?.split_once(':')) {
@@ -358,6 +366,7 @@ fn new_pod(words: &[&str]) -> Value {
     }
     let exit = number(words, "exit", i64::from(words[1] == "Failed"));
     let state = match words[1] {
+        "Succeeded" | "Failed" if words.contains(&"no-end") => json!({ "terminated": { "exitCode": exit } }),
         "Succeeded" | "Failed" => {
             json!({ "terminated": { "exitCode": exit, "finishedAt": "2027-01-15T08:01:30Z" } })
         }
@@ -369,13 +378,21 @@ fn new_pod(words: &[&str]) -> Value {
     }
     let mut statuses = vec![json!({
         "name": "main", "ready": !words.contains(&"unready"), "state": state, "restartCount": number(words, "restarts", 0) })];
+    if value(words, "restarted").is_some() {
+        let at = Time::from_seconds(1_800_000_000 + number(words, "restarted", 0));
+        statuses[0]["lastState"] = json!({ "terminated": { "exitCode": 1, "finishedAt": at } });
+    }
     if value(words, "second").is_some() {
         let exit = number(words, "second", 0);
         statuses.push(json!({ "name": "second", "state": { "terminated": { "exitCode": exit } } }));
     }
-    json!({
-        "metadata": metadata,
-        "spec": { "nodeName": "n" },
-        "status": { "phase": words[1], "containerStatuses": statuses },
-    })
+    let mut status = json!({ "phase": words[1], "containerStatuses": statuses });
+    if value(words, "started").is_some() {
+        status["startTime"] = json!(Time::from_seconds(1_800_000_000 + number(words, "started", 0)));
+    }
+    if value(words, "changed").is_some() {
+        let at = Time::from_seconds(1_800_000_000 + number(words, "changed", 0));
+        status["conditions"] = json!([{ "type": "Ready", "status": "False", "lastTransitionTime": at }]);
+    }
+    json!({ "metadata": metadata, "spec": { "nodeName": "n" }, "status": status })
 }

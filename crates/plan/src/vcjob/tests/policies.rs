@@ -1,5 +1,7 @@
 //! Which policy answers what, row by row, and until when a policy with a time-out waits.
 
+use expect_test::expect;
+
 use super::fixture;
 
 /// What is done about a running job with a task `lead` of one pod and a task `work` of two: the action that begins, or until
@@ -176,10 +178,66 @@ fn a_time_out_ends_with_what_it_was_about() {
         // The failed pod ended at 08:01:30.
         ("policy=PodFailed:AbortJob@1m", "", "pod work-0 Failed", "waits until 2027-01-15T08:02:30Z"),
         ("policy=PodFailed:AbortJob@1m", "", "pod work-0 Running", "nothing"),
-        ("policy=Unknown:AbortJob@1h", "", "group Unknown", "waits until 2027-01-15T09:00:01Z"),
+        ("policy=Unknown:AbortJob@1h", "", "group Unknown", "waits until 2027-01-15T09:01:40Z"),
         ("policy=Unknown:AbortJob@1h", "", "group Running", "nothing"),
         ("policy=PodPending:AbortJob@1h", "", "pod work-0 Running created=40", "nothing"),
     ]);
+}
+
+#[test]
+fn a_time_out_of_a_pod_whose_end_nobody_tells_counts_from_what_is_stored() {
+    let (failed, completed) = ("policy=PodFailed:AbortJob@1m", "policy=TaskCompleted:CompleteJob@1m");
+    let both = |words: &str| format!("pod work-0 Succeeded {words}, pod work-1 Succeeded {words}");
+    check(&[
+        (failed, "", "pod work-0 Failed no-end changed=80", "waits until 2027-01-15T08:02:20Z"),
+        (failed, "", "pod work-0 Failed no-end changed=39", "AbortJob"),
+        (failed, "", "pod work-0 Failed no-end started=70", "waits until 2027-01-15T08:02:10Z"),
+        (failed, "", "pod work-0 Failed no-end created=60", "waits until 2027-01-15T08:02:00Z"),
+        (failed, "", "pod work-0 Failed no-end created=20", "AbortJob"),
+        (completed, "", &both("no-end changed=80"), "waits until 2027-01-15T08:02:20Z"),
+        (completed, "", &both("no-end changed=39"), "CompleteJob"),
+    ]);
+}
+
+#[test]
+fn a_time_out_counts_from_the_first_sight_however_often_the_same_is_said_anew() {
+    let (failed, unknown) = ("policy=TaskFailed:AbortJob@1m", "policy=Unknown:AbortJob@1m");
+    let since = |policy: &str, name: &str, at: u32| format!("{policy} since={name}:{at}");
+    let restarted = "pod work-0 Running restarts=4 restarted=99";
+    let complaint = "group Unknown says=no+place";
+    check(&[
+        (failed, "", restarted, "waits until 2027-01-15T08:02:39Z"),
+        (failed, "", "pod work-0 Running restarts=4", "waits until 2027-01-15T08:02:40Z"),
+        (&since(failed, "TaskFailed/work", 70), "", restarted, "waits until 2027-01-15T08:02:10Z"),
+        (&since(failed, "TaskFailed/work", 39), "", restarted, "AbortJob"),
+        (&since(failed, "TaskFailed/lead", 39), "", restarted, "waits until 2027-01-15T08:02:39Z"),
+        (unknown, "", complaint, "waits until 2027-01-15T08:02:00Z"),
+        (unknown, "", "group Unknown scheduled=70", "waits until 2027-01-15T08:02:40Z"),
+        (&since(unknown, "Unknown", 39), "", complaint, "AbortJob"),
+    ]);
+}
+
+#[test]
+fn the_job_keeps_since_when_that_holds_of_which_no_object_tells_the_beginning() {
+    let kept = |job: &str, happened: &str| {
+        let plan = fixture::plan(&format!(
+            "job phase=Running min=1 {job}
+             task work replicas=1
+             {happened}"
+        ));
+        let plan = plan.to_string();
+        plan.lines().find(|line| line.contains("holds-since")).unwrap_or_default().to_owned()
+    };
+    let (policy, restarted) = ("policy=TaskFailed:AbortJob@1m", "pod work-0 Running restarts=3 restarted=80");
+    expect![[r#"patch job a {"metadata":{"annotations":{"krafla.dev/holds-since":"{\"TaskFailed/work\":\"2027-01-15T08:01:20.000000Z\"}"}}}"#]].assert_eq(&kept(policy, restarted));
+    expect![[r#"patch job a {"metadata":{"annotations":{"krafla.dev/holds-since":"{\"Unknown\":\"2027-01-15T08:01:40.000000Z\"}"}}}"#]].assert_eq(&kept("policy=Unknown:AbortJob@1m", "group Unknown"));
+    // Once is enough, and what is over is forgotten.
+    expect![[r#""#]].assert_eq(&kept(&format!("{policy} since=TaskFailed/work:80"), restarted));
+    expect![[r#"patch job a {"metadata":{"annotations":{"krafla.dev/holds-since":null}}}"#]]
+        .assert_eq(&kept(&format!("{policy} since=TaskFailed/work:80"), "pod work-0 Running"));
+    // Nobody waits, so there is nothing to count from.
+    expect![[r#""#]].assert_eq(&kept("policy=TaskFailed:NoSuchAction", restarted));
+    expect![[r#""#]].assert_eq(&kept("", "group Unknown"));
 }
 
 #[test]

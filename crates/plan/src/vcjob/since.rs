@@ -1,0 +1,52 @@
+//! Since when something holds of which no object tells the beginning: of a container's restarts only the last is kept, and
+//! Volcano's scheduler renews what it says of a PodGroup at every round. While a policy gives such a thing time, the job
+//! itself keeps the moment in which it was first seen, so that the time runs out, whoever looks and however often.
+//!
+//! ```text
+//!   krafla.dev/holds-since: {"TaskFailed/work":"2027-01-15T08:00:00.000000Z"}
+//! ```
+
+use std::collections::BTreeMap;
+
+use krafla_api::volcano::Event;
+use krafla_api::{Kind, Time, labels};
+use serde_json::json;
+
+use super::Job;
+use crate::{Plan, Step};
+
+/// Moments by what began in them.
+pub(super) type Moments = BTreeMap<String, Time>;
+
+/// What a moment is kept under.
+pub(super) fn name(event: &Event, task: Option<&str>) -> String {
+    task.map_or_else(|| event.to_string(), |task| format!("{event}/{task}"))
+}
+
+/// The moment that is kept under a name.
+pub(super) fn recall(job: &Job<'_>, name: &str) -> Option<Time> {
+    kept(job).remove(name)
+}
+
+/// Keeps these moments, and forgets those of what is over.
+pub(super) fn keep(job: &Job<'_>, moments: &Moments, plan: &mut Plan) {
+    if kept(job) == *moments {
+        return;
+    }
+    let texts: BTreeMap<&String, String> =
+        moments.iter().map(|(name, moment)| (name, moment.to_micro_string())).collect();
+    let text = (!texts.is_empty()).then(|| json!(texts).to_string());
+    plan.steps.push(Step::Patch {
+        kind: Kind::VcJob,
+        key: job.meta.key.clone(),
+        uid: job.meta.uid.clone(),
+        revision: None,
+        of_status: false,
+        patch: json!({ "metadata": { "annotations": { labels::HOLDS_SINCE: text } } }),
+    });
+}
+
+fn kept(job: &Job<'_>) -> Moments {
+    let text = job.meta.annotations.get(labels::HOLDS_SINCE);
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
