@@ -7,6 +7,7 @@ use krafla_api::{Key, Kind, Time};
 use crate::object::Object;
 use crate::objects::Objects;
 use crate::probe::{Answers, NO_ANSWERS};
+use crate::step::Note;
 
 /// What one decision sees: a root by its key, everything observed around it, and the time.
 ///
@@ -31,8 +32,9 @@ pub struct Snapshot<'a> {
     /// up to the root's own revision: only then does a difference between status and children show what happened while
     /// nobody looked.
     pub is_first_look: bool,
-    /// Whether the server refused a write of the last decision for this root: what that was about to make may not be there.
-    pub was_refused: bool,
+    /// What the server said when it refused a write of the last decision for this root: what that was about to make may not
+    /// be there.
+    pub refusal: Option<&'a Note>,
 }
 
 /// An object that went away.
@@ -55,7 +57,7 @@ impl<'a> Snapshot<'a> {
             departed: &[],
             answers: &NO_ANSWERS,
             is_first_look: false,
-            was_refused: false,
+            refusal: None,
         }
     }
 

@@ -92,8 +92,8 @@ pub struct Engine {
     bereaved: BTreeSet<Root>,
     /// Roots for which a plan has been stored, or found to be empty, since the start.
     looked_at: BTreeSet<Root>,
-    /// Roots of whose last decision the server refused a write.
-    refused: BTreeSet<Root>,
+    /// Roots of whose last decision the server refused a write, and what it said.
+    refused: BTreeMap<Root, Note>,
     /// Roots whose counters wait to be written.
     counters: Counters<Root>,
     /// Roots with many children, which rest between decisions.
@@ -129,7 +129,7 @@ impl Engine {
             departed: BTreeMap::new(),
             bereaved: BTreeSet::new(),
             looked_at: BTreeSet::new(),
-            refused: BTreeSet::new(),
+            refused: BTreeMap::new(),
             counters: Counters::default(),
             rests: Rests::default(),
             last_notes: BTreeMap::new(),
@@ -369,7 +369,7 @@ impl Engine {
             answers: self.inquiries.answers(root).unwrap_or(nothing_asked.answers),
             departed: departed.map_or(&[], Vec::as_slice),
             is_first_look: has_caught_up && !self.looked_at.contains(root),
-            was_refused: self.refused.contains(root),
+            refusal: self.refused.get(root),
             ..nothing_asked
         }
     }
@@ -414,11 +414,11 @@ impl Engine {
         self.counts.failures += 1;
         tracing::debug!(key = %root.key, step = failure.step, error = %failure.error, "write failed");
         if let ClientError::Refused { message, .. } = &failure.error {
-            self.refused.insert(root.clone());
             let Some(controller) = self.controllers.get(root.controller) else { return };
             let reason = failure.refusal_reason;
             let message = refusal(controller.root(), reason, message);
             let refused = Note { severity: Severity::Warning, reason, message };
+            self.refused.insert(root.clone(), refused.clone());
             let warnings = plan.notes.iter().filter(|note| note.severity == Severity::Warning).cloned();
             let notes: Vec<Note> = warnings.chain([refused]).collect();
             self.say(root, &notes, now);

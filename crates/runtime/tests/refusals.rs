@@ -114,3 +114,41 @@ fn pods_that_the_server_refuses_are_not_active() {
     });
     assert_eq!(said, Some(Value::Null), "within a second the status has taken its word back");
 }
+
+/// What a decision puts into the state of a Volcano job, if it changes that.
+fn reason(work: &Work) -> Option<Value> {
+    let Some(Step::Patch { patch, .. }) = &work.plan.status else { return None };
+    patch.pointer("/status/state/reason").cloned()
+}
+
+#[test]
+fn what_the_server_refuses_a_volcano_job_is_in_its_status_once_it_lasts() {
+    let start = Time::from_seconds(0);
+    let mut engine = Engine::new(vec![Box::new(krafla_plan::vcjob::JobController)]);
+    let pod = json!({ "spec": { "containers": [{ "name": "main", "image": "any" }] } });
+    let job = json!({
+        "metadata": { "namespace": "n", "name": "a", "uid": "u", "resourceVersion": "1" },
+        "spec": { "minAvailable": 1, "queue": "default", "tasks": [{ "name": "work", "replicas": 1, "template": pod }] },
+        "status": { "state": { "phase": "Pending" }, "minAvailable": 1 },
+    });
+    let queue = json!({ "metadata": { "name": "default", "uid": "q", "resourceVersion": "1" } });
+    for kind in engine.kinds().collect::<Vec<Kind>>() {
+        let items = match kind {
+            Kind::VcJob => vec![job.to_string().into()],
+            Kind::Queue => vec![queue.to_string().into()],
+            _ => Vec::new(),
+        };
+        engine.listed(kind, &Listed { revision: 1, items }, start).unwrap();
+    }
+    let (mut now, mut said) = (start, Vec::new());
+    while now < start.after(Duration::from_secs(3)) {
+        if let Some(work) = engine.next(now) {
+            said.extend(reason(&work).map(|reason| (now, reason)));
+            fail(&mut engine, work, refused(), now);
+        }
+        now = now.after(Duration::from_millis(5));
+    }
+    let (first, reason) = said.first().expect("it is said");
+    assert_eq!(*reason, "FailedCreate");
+    assert!(*first >= start.after(Duration::from_millis(500)), "what passes in a moment costs no write");
+}

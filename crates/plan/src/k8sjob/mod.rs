@@ -138,7 +138,7 @@ pub fn plan(managed: &Managed, snapshot: &Snapshot<'_>) -> Plan {
     };
     let mut plan = Plan { wake_at: change.wake_at, creates_alike: true, ..Plan::nothing() };
     let retained = tally.retained.clone();
-    let tally = tally.after(&change, !snapshot.was_refused);
+    let tally = tally.after(&change, snapshot.refusal.is_none());
     let outcome = decided.or_else(|| outcome::completions_reached(&job, &tally));
     if outcome.is_none() {
         wake(&mut plan, outcome::deadline(&job));

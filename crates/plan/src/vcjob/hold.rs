@@ -3,14 +3,14 @@
 //! Admission refuses most of this. A job that was stored without being asked, or whose queue went away, is told the same.
 
 use krafla_admission::{job::contradictions, names};
-use krafla_api::volcano::TaskSpec;
+use krafla_api::volcano::{JobState, TaskSpec};
 use krafla_api::{Key, Kind};
 
 use serde_json::json;
 
 use super::Job;
 use crate::object::Unreadable;
-use crate::{Object, Plan, Snapshot, Step};
+use crate::{Note, Object, Plan, Snapshot, Step};
 
 /// Why the job can not go on for now.
 #[derive(Debug)]
@@ -29,8 +29,14 @@ impl Hold {
     pub(super) const PLUGIN_ERROR: &'static str = "PluginError";
     /// The scheduler has found no room, and says why.
     pub(super) const PODGROUP_PENDING: &'static str = "PodGroupPending";
+    /// Somebody else's pod has the name of one of the job's.
+    pub(super) const POD_NAME_TAKEN: &'static str = "PodNameTaken";
+    /// The server refuses what the job needs, and says why.
+    const FAILED_CREATE: &'static str = "FailedCreate";
+    const FAILED_UPDATE: &'static str = "FailedUpdate";
+    const FAILED_DELETE: &'static str = "FailedDelete";
     /// All of them: what stands in a job's status may be one that no longer holds.
-    pub(super) const REASONS: [&'static str; 8] = [
+    pub(super) const REASONS: [&'static str; 12] = [
         Hold::UNREADABLE,
         Hold::NO_TASKS,
         Hold::INVALID_SPEC,
@@ -39,12 +45,35 @@ impl Hold {
         Hold::PVC_ERROR,
         Hold::PLUGIN_ERROR,
         Hold::PODGROUP_PENDING,
+        Hold::POD_NAME_TAKEN,
+        Hold::FAILED_CREATE,
+        Hold::FAILED_UPDATE,
+        Hold::FAILED_DELETE,
     ];
 
     /// Whether this may stand in a job's status without having any effect: news of it need not be hurried.
     pub(super) fn is_remark(reason: &str) -> bool {
-        matches!(reason, "" | Hold::PODGROUP_PENDING)
+        matches!(reason, "" | Hold::PODGROUP_PENDING | Hold::POD_NAME_TAKEN) || Hold::is_refusal(reason)
     }
+
+    fn is_refusal(reason: &str) -> bool {
+        matches!(reason, Hold::FAILED_CREATE | Hold::FAILED_UPDATE | Hold::FAILED_DELETE)
+    }
+}
+
+/// What keeps a plan from having its full effect, as reason and message of the job's state: that a pod's name is taken, or
+/// that the server refused the writes of the last one. Until those have been made, that stands, whoever tries meanwhile.
+pub(super) fn remark(plan: &Plan, state: &JobState, snapshot: &Snapshot<'_>) -> Option<(String, String)> {
+    let said = |note: &Note| (note.reason.to_owned(), note.message.clone());
+    let tries_again = !plan.steps.is_empty();
+    let stands = || (state.reason.clone(), state.message.clone());
+    let refused = snapshot
+        .refusal
+        .map(said)
+        .or_else(|| Hold::is_refusal(&state.reason).then(stands))
+        .filter(|_| tries_again);
+    let taken = || plan.notes.iter().find(|note| note.reason == Hold::POD_NAME_TAKEN).map(said);
+    refused.or_else(taken)
 }
 
 /// A job that can not be read is told so where people look. Its other fields stay as they are.

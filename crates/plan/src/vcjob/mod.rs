@@ -266,16 +266,21 @@ fn provide(
         Ok(())
     };
     let held = provide();
-    match held {
-        Err(Hold { reason, message }) => {
-            plan.notes.push(Note { severity: Severity::Warning, reason, message: message.clone() });
-            (next.reason, next.message) = (reason.to_owned(), message);
-        }
-        Ok(()) if next.reason.is_empty() || Hold::REASONS.contains(&next.reason.as_str()) => {
-            let remark = plugins::remark(plugins).or_else(|| group.remark(&next.phase));
-            (next.reason, next.message) = remark.unwrap_or_default();
-        }
-        Ok(()) => {}
+    let remark = hold::remark(plan, &job.status.state, snapshot);
+    if let Err(Hold { reason, message }) = &held {
+        plan.notes.push(Note { severity: Severity::Warning, reason, message: message.clone() });
+    }
+    // Until a restart is over, the state says what is restarted and why: whoever goes on with it must know.
+    if next.phase == JobPhase::Restarting {
+        return;
+    }
+    let held = held.err().map(|hold| (hold.reason.to_owned(), hold.message));
+    let says_nothing_else = next.reason.is_empty() || Hold::REASONS.contains(&next.reason.as_str());
+    if let Some(said) = held.or(remark) {
+        (next.reason, next.message) = said;
+    } else if says_nothing_else {
+        let remark = plugins::remark(plugins).or_else(|| group.remark(&next.phase));
+        (next.reason, next.message) = remark.unwrap_or_default();
     }
 }
 

@@ -21,7 +21,7 @@ use krafla_api::{Key, Kind, Time};
 use serde_json::{Value, json};
 
 use crate::k8sjob::Managed;
-use crate::{Note, Object, Objects, Plan, Snapshot, Step};
+use crate::{Note, Object, Objects, Plan, Severity, Snapshot, Step};
 
 const START: i64 = 1_800_000_000;
 
@@ -94,7 +94,8 @@ impl World {
         }
         let key = Key::new("ns", "a");
         let snapshot = Snapshot::new(Kind::Job, &key, now(), &objects);
-        let snapshot = Snapshot { was_refused: self.was_refused, ..snapshot };
+        let refusal = Note { severity: Severity::Warning, reason: "FailedCreate", message: String::new() };
+        let snapshot = Snapshot { refusal: self.was_refused.then_some(&refusal), ..snapshot };
         super::super::plan(&Managed::default(), &snapshot)
     }
 

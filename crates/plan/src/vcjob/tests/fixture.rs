@@ -19,6 +19,7 @@
 //! no-queue
 //! queue-spans-clusters
 //! first-look
+//! refused FailedCreate exceeded quota
 //! ```
 //!
 //! What is not said has the value that the server would give. `now` is 100 seconds after the job was created.
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use krafla_api::{Key, Kind, Time};
 use serde_json::{Value, json};
 
-use crate::{Body, Departed, Object, Objects, Plan, Snapshot, Step};
+use crate::{Body, Departed, Note, Object, Objects, Plan, Severity, Snapshot, Step};
 
 /// The moment of every decision in these tests.
 pub(super) fn now() -> Time {
@@ -41,6 +42,7 @@ pub(super) struct World {
     objects: Objects,
     departed: Vec<Departed>,
     is_first_look: bool,
+    refusal: Option<Note>,
 }
 
 impl World {
@@ -51,8 +53,9 @@ impl World {
 
     pub(super) fn plan(&self) -> Plan {
         let snapshot = Snapshot::new(Kind::VcJob, &self.key, now(), &self.objects);
-        let is_first_look = self.is_first_look;
-        crate::vcjob::plan(&Snapshot { departed: &self.departed, is_first_look, ..snapshot })
+        let World { departed, is_first_look, refusal, .. } = self;
+        let (is_first_look, refusal) = (*is_first_look, refusal.as_ref());
+        crate::vcjob::plan(&Snapshot { departed, is_first_look, refusal, ..snapshot })
     }
 }
 
@@ -96,7 +99,7 @@ pub(super) fn parse(text: &str) -> World {
     let mut departed = Vec::new();
     let mut job = json!({});
     let (mut has_queue, mut is_first_look) = (true, false);
-    let mut queue_spec = json!({});
+    let (mut queue_spec, mut refusal) = (json!({}), None);
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let mut words = line.split_whitespace();
         let word = words.next().unwrap();
@@ -128,6 +131,7 @@ pub(super) fn parse(text: &str) -> World {
             "no-queue" => has_queue = false,
             "queue-spans-clusters" => queue_spec = json!({ "extendClusters": [{ "name": "east" }] }),
             "first-look" => is_first_look = true,
+            "refused" => refusal = Some(new_refusal(&words)),
             other => panic!("unknown line {other:?}"),
         }
     }
@@ -138,7 +142,14 @@ pub(super) fn parse(text: &str) -> World {
     }
     let key = Key::new("ns", job["metadata"]["name"].as_str().unwrap());
     insert(&mut objects, Kind::VcJob, job);
-    World { key, objects, departed, is_first_look }
+    World { key, objects, departed, is_first_look, refusal }
+}
+
+fn new_refusal(words: &[&str]) -> Note {
+    let (reason, message) = words.split_first().unwrap();
+    let reasons = ["FailedCreate", "FailedUpdate", "FailedDelete"];
+    let reason = reasons.into_iter().find(|known| known == reason).unwrap();
+    Note { severity: Severity::Warning, reason, message: message.join(" ") }
 }
 
 fn new_departed(words: &[&str]) -> Departed {

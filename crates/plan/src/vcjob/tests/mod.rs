@@ -8,6 +8,7 @@ mod fixture;
 mod life;
 mod phases;
 mod policies;
+mod refused;
 mod resources;
 mod volcano;
 
@@ -345,6 +346,7 @@ fn a_pod_of_a_namesake_is_not_touched_and_its_name_is_respected() {
          group Inqueue
          pod work-0 Running owner=u0",
         expect![[r#"
+            patch job status a {"status":{"state":{"message":"pod a-work-0 exists and does not belong to this job; delete it to let the job go on","reason":"PodNameTaken"}}}
             note Warning PodNameTaken: pod a-work-0 exists and does not belong to this job; delete it to let the job go on
         "#]],
     );
