@@ -29,6 +29,10 @@ struct Job {
     is_indexed: bool,
     has_failure_policy: bool,
     is_going: bool,
+    /// Whether somebody wants it suspended and it has said that it is.
+    is_suspended: bool,
+    /// The fewest indexes that the Job ever had: what lies beyond was not its own to somebody who still acts on that.
+    completions_min: i32,
     /// The most pods that the Job was ever allowed to run at once: somebody may still act on what it said before.
     parallelism_max: i32,
     /// Pods that were on record and no longer are: each is in a counter.
@@ -51,10 +55,13 @@ impl Jobs {
             self.jobs.remove(&object.meta.uid);
             return Vec::new();
         }
-        let before = self.jobs.entry(object.meta.uid.clone()).or_default();
+        let n_active = self.active(&object.meta.uid).count();
+        let before = self.jobs.entry(object.meta.uid.clone()).or_insert_with(Job::unseen);
         let after = before.followed_by(job, object.meta.is_deleting());
         let broken = vec![
             decided_is_final(&before.status, &after.status),
+            decided_before_its_end(&after.status),
+            ends_without_active_pods(&before.status, &after.status, n_active),
             counters_follow_the_record(before, &after),
             counted_once(&after),
         ];
@@ -84,7 +91,7 @@ impl Jobs {
             }
             let was_tracked = self.pods.get(&object.meta.uid).is_some_and(|before| before.is_tracked);
             if was_tracked && !seen.is_tracked {
-                broken.push(counted_before_let_go(job, &object.meta.uid, pod));
+                broken.push(counted_before_let_go(job, &object.meta.uid, &seen, pod.status.phase));
             }
         }
         if change == Change::Removed {
@@ -95,9 +102,14 @@ impl Jobs {
         broken
     }
 
+    /// The pods of a Job that have neither ended nor begun to go.
+    fn active<'a>(&'a self, job: &'a Uid) -> impl Iterator<Item = &'a Pod> + Clone {
+        self.pods.values().filter(move |pod| pod.is_active && pod.job == *job)
+    }
+
     /// P1.
     fn pod_has_a_place(&self, job: &Job, new: &Pod) -> Broken {
-        let active = self.pods.values().filter(|pod| pod.is_active && pod.job == new.job);
+        let active = self.active(&new.job);
         let n_active = i32::try_from(active.clone().count()).unwrap_or(i32::MAX);
         if job.is_indexed && active.clone().any(|pod| pod.index == new.index) {
             let index = new.index.as_deref().unwrap_or("no index");
@@ -114,6 +126,10 @@ impl Jobs {
 }
 
 impl Job {
+    fn unseen() -> Job {
+        Job { completions_min: i32::MAX, ..Job::default() }
+    }
+
     fn followed_by(&self, job: &object::Job, is_going: bool) -> Job {
         let mut counted = self.counted.clone();
         let [succeeded, failed] = record(&job.status);
@@ -124,6 +140,8 @@ impl Job {
             is_indexed: job.spec.completion_mode.as_deref() == Some("Indexed"),
             has_failure_policy: job.spec.pod_failure_policy.is_some(),
             is_going,
+            is_suspended: job.spec.suspend == Some(true) && job.status.condition("Suspended").is_some(),
+            completions_min: job.spec.completions.unwrap_or(0).min(self.completions_min),
             parallelism_max: job.spec.parallelism.unwrap_or(1).max(self.parallelism_max),
             counted,
         }
@@ -143,6 +161,20 @@ fn decided_is_final(before: &JobStatus, after: &JobStatus) -> Broken {
         .into_iter()
         .find(|name| before.condition(name) != after.condition(name) && before.condition(name).is_some())?;
     Some((Property::P2, format!("the condition {lost} has changed after it was set")))
+}
+
+/// P2: that a Job has ended is not the first that is heard of how it ends.
+fn decided_before_its_end(status: &JobStatus) -> Broken {
+    let end = status.finished()?;
+    let decision = if end.condition_type == "Failed" { "FailureTarget" } else { "SuccessCriteriaMet" };
+    let is_decided = status.condition(decision).is_some();
+    (!is_decided).then(|| (Property::P2, format!("{} without {decision}", end.condition_type)))
+}
+
+/// P12: nobody looks after the pods of a Job that has ended.
+fn ends_without_active_pods(before: &JobStatus, after: &JobStatus, n_active: usize) -> Broken {
+    let ends = before.finished().is_none() && after.finished().is_some();
+    (ends && n_active > 0).then(|| (Property::P12, format!("ended beside {n_active} active pods")))
 }
 
 /// P5: a counter grows by the pods that leave the record, and by no others. Indexes are their own record.
@@ -176,22 +208,38 @@ fn pod_comes_in_time(job: &Job) -> Broken {
     if let Some(end) = job.status.finished() {
         return Some((Property::P2, format!("created although the Job is {}", end.condition_type)));
     }
+    if job.is_suspended {
+        return Some((Property::P7, "created although the Job is suspended".to_owned()));
+    }
     let decisions = ["FailureTarget", "SuccessCriteriaMet"];
     let decided = decisions.into_iter().find(|name| job.status.condition(name).is_some())?;
     Some((Property::P7, format!("created although the Job has {decided}")))
 }
 
-/// P5: what has ended is on record before its finalizer goes, unless nobody counts any more. Completed indexes are their
-/// own record, and a rule may say that a failure does not count.
-fn counted_before_let_go(job: &Job, uid: &Uid, pod: &object::Pod) -> Broken {
+/// P5: what has ended is on record before its finalizer goes, unless nobody counts any more. A completed index is its own
+/// record, and a rule may say that a failure does not count.
+fn counted_before_let_go(job: &Job, uid: &Uid, pod: &Pod, phase: PodPhase) -> Broken {
     let is_over = job.is_going || job.status.finished().is_some();
-    let counts = match pod.status.phase {
-        PodPhase::Succeeded => !job.is_indexed,
-        PodPhase::Failed => !job.has_failure_policy && !job.is_indexed,
+    let index = pod.index.as_deref().and_then(|index| index.parse().ok());
+    let is_own_index = index.is_some_and(|index: i32| index < job.completions_min);
+    let counts = match phase {
+        PodPhase::Succeeded => !job.is_indexed || is_own_index,
+        PodPhase::Failed => !job.has_failure_policy && (!job.is_indexed || is_own_index),
         PodPhase::Pending | PodPhase::Running | PodPhase::Unknown => false,
     };
-    let is_on_record = record(&job.status).into_iter().flatten().any(|listed| listed == uid);
-    (counts && !is_over && !is_on_record).then(|| (Property::P5, "let go before it was on record".to_owned()))
+    let is_listed = record(&job.status).into_iter().flatten().any(|listed| listed == uid);
+    let is_completed =
+        job.is_indexed && index.is_some_and(|index| lists(&job.status.completed_indexes, index));
+    (counts && !is_over && !is_listed && !is_completed)
+        .then(|| (Property::P5, "let go before it was on record".to_owned()))
+}
+
+/// Whether an index is in a list such as `0,2-4`.
+fn lists(indexes: &str, index: i32) -> bool {
+    indexes.split(',').any(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        matches!((first.parse(), last.parse()), (Ok(first), Ok(last)) if (first..=last).contains(&index))
+    })
 }
 
 /// Whether a pod is a Job's.
@@ -215,6 +263,13 @@ mod tests {
         let metadata = json!({ "namespace": "n", "name": "a", "uid": "job" });
         let spec = json!({ "parallelism": 2, "completions": 3, "completionMode": mode });
         (Kind::Job, json!({ "metadata": metadata, "spec": spec, "status": status }))
+    }
+
+    fn suspended(mode: &str) -> (Kind, Value) {
+        let conditions = json!([{ "type": "Suspended", "status": "True" }]);
+        let (kind, mut job) = job(mode, json!({ "conditions": conditions }));
+        job["spec"]["suspend"] = true.into();
+        (kind, job)
     }
 
     fn pod(uid: &str, index: i32, phase: &str, finalizers: &[&str]) -> (Kind, Value) {
@@ -285,5 +340,36 @@ mod tests {
         let again = json!({ "failed": 1, "uncountedTerminatedPods": { "failed": ["one"] } });
         let broken = see(&mut history, Change::Updated, &job("NonIndexed", again));
         assert_eq!(broken, ["P5: n/a: pod one is on record again after it was counted"]);
+    }
+
+    #[test]
+    fn p2_how_a_job_ends_is_decided_before_it_ends_and_p12_its_pods_have_gone_by_then() {
+        let mut history = begun("NonIndexed");
+        let ended = json!({ "conditions": [{ "type": "Complete", "status": "True" }] });
+        let broken = see(&mut history, Change::Updated, &job("NonIndexed", ended));
+        let expected =
+            ["P2: n/a: Complete without SuccessCriteriaMet", "P12: n/a: ended beside 1 active pods"];
+        assert_eq!(broken, expected);
+    }
+
+    #[test]
+    fn p5_a_completed_index_is_on_record_before_its_pod_is_let_go() {
+        let ended = |history: &mut History, finalizers: &[&str]| {
+            see(history, Change::Updated, &pod("one", 0, "Succeeded", finalizers))
+        };
+        let mut history = begun("Indexed");
+        ended(&mut history, &[JOB_TRACKING]);
+        assert_eq!(ended(&mut history.clone(), &[]), ["P5: n/one: let go before it was on record"]);
+        let completed = json!({ "succeeded": 2, "completedIndexes": "0-1" });
+        see(&mut history, Change::Updated, &job("Indexed", completed));
+        assert_eq!(ended(&mut history, &[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn p7_a_job_that_has_said_that_it_is_suspended_gets_no_pod() {
+        let mut history = begun("NonIndexed");
+        see(&mut history, Change::Updated, &suspended("NonIndexed"));
+        let broken = see(&mut history, Change::Created, &pod("two", 1, "Pending", &[]));
+        assert_eq!(broken, ["P7: n/two: created although the Job is suspended"]);
     }
 }

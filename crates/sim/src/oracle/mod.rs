@@ -2,7 +2,7 @@
 //! store, and every write of a process before it is sent.
 //!
 //! ```text
-//!   at every revision       krafla_guard::history    P1, P2, P3, P4, P7
+//!   at every revision       krafla_guard::history    P1, P2, P3, P4, P7, and P5 and P12 of Kubernetes' Jobs
 //!   before every deletion   krafla_guard::history    P3: charged before the first kill
 //!   before every write      krafla_guard::history    P6: only what the root owns
 //!   before every write      memory                   P9: no decision without its own last writes
@@ -68,6 +68,12 @@ impl std::fmt::Display for Finding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} after {:.3} s: {}", self.rule, self.at.as_secs_f64(), self.message)
     }
+}
+
+/// Whether a Job makes a pod its own, or lets one go that it must not have: the guard says whether it may.
+fn takes_in(root: &Root, step: &Step) -> bool {
+    let Step::Patch { kind: Kind::Pod, patch, .. } = step else { return false };
+    root.kind == Kind::Job && patch.pointer("/metadata/ownerReferences").is_some()
 }
 
 /// Who watches over the properties.
@@ -153,7 +159,10 @@ impl Oracle {
     /// A process is about to make a write for a root, whom it took for this UID.
     pub(crate) fn about_to_write(&mut self, root: &Root, uid: Option<&Uid>, step: &Step) {
         // Others, such as the scheduler and queues, touch what jobs own, and their guards say what they may.
-        if matches!(root.kind, Kind::VcJob | Kind::JobFlow | Kind::VcCronJob)
+        let owns_what_it_makes =
+            matches!(root.kind, Kind::VcJob | Kind::JobFlow | Kind::VcCronJob | Kind::Job | Kind::CronJob);
+        if owns_what_it_makes
+            && !takes_in(root, step)
             && let Some(violation) = uid.and_then(|uid| self.history.see_own_write(uid, step))
         {
             self.broken(violation);

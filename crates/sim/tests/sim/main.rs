@@ -8,6 +8,7 @@
 )]
 
 mod absurd;
+mod batch;
 mod command_line;
 mod determinism;
 mod followed;
