@@ -153,6 +153,7 @@ pub static ALL: &[&Scenario] = &[
     &batch::elastic::SCENARIO,
     &batch::failure_policy::SCENARIO,
     &batch::success_policy::SCENARIO,
+    &batch::unschedulable::SCENARIO,
     &batch::suspended::SCENARIO,
     &batch::deadline::SCENARIO,
     &batch::replaced::SCENARIO,

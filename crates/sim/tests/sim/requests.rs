@@ -48,6 +48,47 @@ fn a_job_of_m_pods_costs_at_most_2_m_plus_4_requests_and_nothing_at_rest() {
 }
 
 #[test]
+fn a_job_of_more_pods_than_a_plan_makes_costs_no_more_where_indexes_have_tries_of_their_own() {
+    const M: usize = 600;
+    let mut world = Followed::new();
+    let mut job = job("a", "Indexed", M);
+    job["spec"]["backoffLimitPerIndex"] = json!(1);
+    run(&mut world, &[job]);
+    let n_requests = world.engine.counts().writes;
+    assert!(n_requests <= 2 * M as u64 + 4, "{n_requests} requests for {M} pods");
+}
+
+#[test]
+fn a_job_in_waves_costs_two_requests_for_each_pod_and_four_for_each_wave() {
+    const M: usize = 100;
+    const AT_ONCE: usize = 10;
+    for mode in ["NonIndexed", "Indexed"] {
+        let mut world = Followed::new();
+        let mut job = job("a", mode, M);
+        job["spec"]["parallelism"] = json!(AT_ONCE);
+        world.write(&Step::Create { kind: Kind::Job, object: job });
+        world.settle();
+        for _ in 0..M / AT_ONCE {
+            for phase in ["Running", "Succeeded"] {
+                let pods = world.list(Kind::Pod);
+                let unended =
+                    pods.iter().filter(|pod| pod.as_pod().unwrap().status.phase.as_str() != "Succeeded");
+                unended.for_each(|pod| world.report(pod, phase));
+                world.settle();
+            }
+        }
+        let jobs = world.list(Kind::Job);
+        let status = &jobs.first().unwrap().as_job().unwrap().status;
+        assert!(status.condition("Complete").is_some(), "{mode}: {status:?}");
+        let (n_requests, allowed) = (world.engine.counts().writes, 2 * M + 4 * (M / AT_ONCE));
+        assert!(
+            n_requests <= allowed as u64,
+            "{mode}: {n_requests} requests for {M} pods, {AT_ONCE} at once"
+        );
+    }
+}
+
+#[test]
 fn many_jobs_at_once_cost_no_more_each() {
     const JOBS: usize = 20;
     const M: usize = 10;

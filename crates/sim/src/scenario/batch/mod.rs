@@ -19,4 +19,5 @@ pub(super) mod plain;
 pub(super) mod replaced;
 pub(super) mod success_policy;
 pub(super) mod suspended;
+pub(super) mod unschedulable;
 pub(super) mod work_queue;
