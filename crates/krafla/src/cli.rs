@@ -111,6 +111,13 @@ pub(crate) struct Up {
     /// krafla.dev/simulated-duration and krafla.dev/simulated-exit-code say otherwise.
     #[arg(long, value_name = "SIZE")]
     pub(crate) simulate: Option<ClusterSize>,
+    /// Let queues take back their share: pods of reclaimable queues that have more than theirs are deleted
+    ///
+    /// Without it, a job of a queue that has less than its share waits until others have ended. No gang loses pods that it
+    /// needs, and no queue with `reclaimable: false` loses any. It is what the action reclaim is in the configuration of
+    /// Volcano's scheduler, which is off there too unless it is named.
+    #[arg(long)]
+    pub(crate) reclaim: bool,
     /// Leave the controllers to `krafla controller-manager` in another process
     #[arg(long)]
     pub(crate) without_controllers: bool,

@@ -35,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) workdir: PathBuf,
     /// Nodes that only pretend, in place of this machine.
     pub(crate) simulate: Option<ClusterSize>,
+    /// Whether queues take back their share from others.
+    pub(crate) reclaims: bool,
     /// Whether the controllers run in this process; if not, somebody else runs them.
     pub(crate) has_controllers: bool,
     /// What happens to containers when krafla ends.
@@ -96,7 +98,8 @@ impl Cluster {
             let client = client("krafla-controllers");
             tasks.spawn(run_engine(client, engine(krafla_plan::controllers(), "controllers")));
         }
-        let scheduler = engine(vec![Box::new(Scheduler::default())], "scheduler");
+        let scheduler = Scheduler { reclaims: config.reclaims, ..Scheduler::default() };
+        let scheduler = engine(vec![Box::new(scheduler)], "scheduler");
         tasks.spawn(run_engine(client("krafla-scheduler"), scheduler));
 
         let (stop_node, stopped) = oneshot::channel();

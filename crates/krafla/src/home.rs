@@ -80,6 +80,7 @@ impl Home {
             in_memory: true,
             workdir,
             simulate: None,
+            reclaims: false,
             has_controllers: true,
             mode: Mode::LeaveNothing,
             is_served: false,

@@ -19,6 +19,7 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
         in_memory: args.in_memory,
         workdir: args.workdir,
         simulate: args.simulate,
+        reclaims: args.reclaim,
         has_controllers: !args.without_controllers,
         // Objects in memory are gone with krafla, and nothing could take their containers over.
         mode: if args.in_memory { Mode::EndWithNode } else { Mode::OutliveNode },

@@ -59,6 +59,37 @@ fn a_job_of_ten_thousand_pods_says_in_its_status_that_there_is_no_room_and_holds
     assert_eq!(up.field("vcjob/endless", "{.status.state.phase}"), "Pending");
 }
 
+/// Makes a queue, and a job in it that starts with one pod and runs for ever.
+fn fill_queue(up: &Up, name: &str, reclaimable: bool, replicas: u32) {
+    up.apply(&format!(
+        "{{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {{name: {name}}}, \
+         spec: {{reclaimable: {reclaimable}}}}}"
+    ));
+    up.wait_for(&format!("queue/{name}"), "{.status.state}", "Open");
+    let job = job(name, replicas, "krafla.dev/simulated-duration: forever");
+    let min_available = format!("  minAvailable: {replicas}\n");
+    up.apply(&job.replace(&min_available, &format!("  queue: {name}\n  minAvailable: 1\n")));
+    up.wait_for(&format!("vcjob/{name}"), "{.status.running}", &replicas.to_string());
+}
+
+#[test]
+fn a_queue_takes_back_its_share_from_a_queue_that_lets_it_and_from_no_other() {
+    let up = Up::start_with(&["--simulate", "nodes=1,cpu=8,memory=8Gi", "--reclaim"]);
+    let pods_of = |job: &str| {
+        let label = format!("volcano.sh/job-name={job}");
+        up.kubectl_ok(&["get", "pods", "-l", &label, "-o", "jsonpath={.items[*].metadata.uid}"])
+    };
+    fill_queue(&up, "lender", true, 4);
+    // It is younger, and its name comes first: whoever did not ask would take from it.
+    fill_queue(&up, "keeper", false, 4);
+    let (of_lender, of_keeper) = (pods_of("lender"), pods_of("keeper"));
+
+    fill_queue(&up, "owner", true, 1);
+    up.wait_for("vcjob/lender", "{.status.running}", "3");
+    assert_eq!(pods_of("keeper"), of_keeper);
+    assert_ne!(pods_of("lender"), of_lender, "one of its pods waits anew");
+}
+
 #[test]
 fn a_pod_whose_annotation_makes_no_sense_fails_and_says_why() {
     let up = Up::start_with(&["--simulate", "nodes=1"]);

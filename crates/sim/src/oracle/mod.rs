@@ -171,7 +171,9 @@ impl Oracle {
         if root.kind == Kind::VcJob {
             self.history.remember_own_deletion(pod);
         }
-        if let Some(violation) = self.history.see_own_deletion(pod) {
+        // The root of the scheduler is a queue. What it deletes makes room for others: an eviction, and no restart.
+        let is_restart = root.kind != Kind::Queue;
+        if let Some(violation) = self.history.see_own_deletion(pod).filter(|_| is_restart) {
             self.broken(violation);
         }
     }

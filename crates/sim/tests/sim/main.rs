@@ -17,6 +17,7 @@ mod late;
 mod mutants;
 mod permissions;
 mod properties;
+mod reclaim;
 mod requests;
 mod scenarios;
 mod upstream;
