@@ -1,13 +1,14 @@
 //! Looks at the machine. Nothing stays behind but what was there before.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Access, access, statvfs};
+use krafla_node::supervisor::cgroup;
+use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};
 
 use super::Finding;
@@ -98,12 +99,16 @@ fn own_view() -> Finding {
     )
 }
 
+/// Whether containers can be held to limits: tried as the supervisor does it.
 fn limits() -> Finding {
     let what = "limits of cpu and memory";
-    match group_for_limits() {
-        Ok(_) => Finding::ok(what, "containers are held to them"),
-        Err((why, remedy)) => {
-            Finding::limited(what, format!("containers are not held to them: {why}"), remedy)
+    let tried = tempfile::tempdir().map_err(anyhow::Error::from);
+    let tried = tried.and_then(|scratch| cgroup::try_out(scratch.path(), &["supervise".into()]));
+    match tried {
+        Ok(()) => Finding::ok(what, "containers are held to them"),
+        Err(why) => {
+            let remedy = if cgroup::is_offered() { WANT_DELEGATION } else { WANT_VERSION_2 };
+            Finding::limited(what, format!("containers are not held to them: {why:#}"), remedy)
         }
     }
 }
@@ -112,34 +117,6 @@ fn limits() -> Finding {
 const WANT_VERSION_2: &str =
     "boot with control groups of version 2 alone: systemd.unified_cgroup_hierarchy=1";
 const WANT_DELEGATION: &str = "start krafla by systemd-run --user --scope -p Delegate=yes, or as root";
-
-/// The control group beside which ours would be made.
-fn group_for_limits() -> Result<PathBuf, (String, &'static str)> {
-    let read =
-        |path: &str| fs::read_to_string(path).map_err(|error| (format!("{path}: {error}"), "mount /proc"));
-    let mounts = read("/proc/self/mounts")?;
-    let tree = mounts.lines().find_map(|line| {
-        let mut fields = line.split(' ').skip(1);
-        let place = fields.next()?;
-        (fields.next()? == "cgroup2").then(|| PathBuf::from(place))
-    });
-    let missing = || ("no control groups of version 2 are mounted".to_owned(), WANT_VERSION_2);
-    let tree = tree.ok_or_else(missing)?;
-    let own = read("/proc/self/cgroup")?;
-    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    let parent = Path::new(own).parent().map_or(tree.clone(), |parent| tree.join(parent));
-    let controllers = fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
-    let has = |name| controllers.split_whitespace().any(|controller| controller == name);
-    if !has("cpu") || !has("memory") {
-        // Only the root of the tree has all that there is.
-        let remedy = if parent == tree { WANT_VERSION_2 } else { WANT_DELEGATION };
-        return Err((format!("{} does not limit cpu and memory", parent.display()), remedy));
-    }
-    if access(&parent, Access::WRITE_OK).is_err() {
-        return Err((format!("{} is not ours to change", parent.display()), WANT_DELEGATION));
-    }
-    Ok(parent)
-}
 
 fn addresses() -> Finding {
     let what = "pod addresses";

@@ -39,6 +39,20 @@ impl Limits {
 /// Processor time is given out in portions of so many microseconds.
 const CPU_PERIOD_US: u64 = 100_000;
 
+/// Does all that limits need, as the supervisor does for the first container that has one, and takes it back. Nobody else
+/// may use `root`; `stage` are the arguments that make this program the supervisor.
+///
+/// An error says why containers run without limits here.
+pub fn try_out(root: &Path, stage: &[OsString]) -> anyhow::Result<()> {
+    Cgroups::find(root, stage).map(drop)
+}
+
+/// Whether this machine's kernel leaves limits to control groups of version 2 at all.
+pub fn is_offered() -> bool {
+    let mountinfo = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mount_point(&mountinfo).is_some_and(|tree| has_controllers(&tree).unwrap_or(false))
+}
+
 /// The group in which containers have theirs.
 #[derive(Debug)]
 pub(super) struct Cgroups {
@@ -73,9 +87,7 @@ impl Cgroups {
             // It is mostly on already, and else mostly not ours to switch on. What counts is what we get.
             let _ = fs::write(parent.join("cgroup.subtree_control"), controller);
         }
-        let controllers = fs::read_to_string(cgroups.base.join("cgroup.controllers"))?;
-        let has = |name| controllers.split_whitespace().any(|controller| controller == name);
-        ensure!(has("memory") && has("cpu"), "{parent:?} does not let its groups limit memory and cpu");
+        ensure!(has_controllers(&cgroups.base)?, "{parent:?} does not let its groups limit memory and cpu");
         let switch = cgroups.base.join("cgroup.subtree_control");
         fs::write(switch, "+memory +cpu").context("limits can not be switched on")?;
         Ok(cgroups)
@@ -137,6 +149,12 @@ pub(super) fn remove(group: &Path) -> bool {
         Ok(()) => true,
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
+}
+
+fn has_controllers(group: &Path) -> io::Result<bool> {
+    let controllers = fs::read_to_string(group.join("cgroup.controllers"))?;
+    let has = |name| controllers.split_whitespace().any(|controller| controller == name);
+    Ok(has("memory") && has("cpu"))
 }
 
 fn make(group: &Path) -> io::Result<()> {
