@@ -354,6 +354,7 @@ pub struct VolumeMount {
     pub name: String,
     pub mount_path: String,
     pub sub_path: String,
+    pub sub_path_expr: String,
     pub read_only: bool,
 }
 

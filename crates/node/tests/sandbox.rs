@@ -84,11 +84,11 @@ async fn containers_of_a_pod_share_its_volumes() {
         return;
     }
     let node = machine.start_node();
-    let mount = json!([{"name": "shared", "mountPath": "/krafla-shared", "subPath": "part"}]);
-    let mut pod =
-        mounting("cat /krafla-shared/x", json!([{"name": "shared", "emptyDir": {}}]), mount.clone());
+    let mount = json!([{"name": "shared", "mountPath": "/krafla-shared", "subPathExpr": "p$(REST)"}]);
+    let mut pod = mounting("cat /krafla-shared/x", json!([{"name": "shared", "emptyDir": {}}]), mount);
+    pod["containers"][0]["env"] = json!([{"name": "REST", "value": "art"}]);
     let mut init = sh("init", "echo from init > /krafla-shared/x");
-    init["volumeMounts"] = mount;
+    init["volumeMounts"] = json!([{"name": "shared", "mountPath": "/krafla-shared", "subPath": "part"}]);
     pod["initContainers"] = json!([init]);
     machine.server.create_pod("p", pod);
     machine.server.until_phase("p", "Succeeded").await;

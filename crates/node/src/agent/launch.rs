@@ -1,8 +1,9 @@
 //! Gathers what a container needs, and puts together how it is started.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use krafla_api::Key;
@@ -12,7 +13,7 @@ use super::Shared;
 use super::addresses::HOST;
 use super::pods::View;
 use crate::container::ContainerId;
-use crate::materials::environment::{command_line, variables};
+use crate::materials::environment::{command_line, expand_all, variables};
 use crate::materials::fields::Facts;
 use crate::materials::references::{self, Reference};
 use crate::materials::sources::{Missing, Sources, decode};
@@ -94,6 +95,7 @@ impl Context {
             })?;
         let sources = self.fetch(references::of_environment(container)).await?;
         let variables = variables(&self.pod, container, &self.facts(), &sources)?;
+        let container = &*with_sub_paths(container, &variables)?;
         let argv = command_line(container, &variables);
         let message = id.message_path(&self.shared.config.root);
         let mut env = self.environment(container, &message);
@@ -181,6 +183,40 @@ impl Context {
     }
 }
 
+/// A container in whose mounts each `subPathExpr` has become a `subPath`, which stays in its volume.
+fn with_sub_paths<'a>(
+    container: &'a Container,
+    variables: &BTreeMap<String, String>,
+) -> Result<Cow<'a, Container>, Problem> {
+    let mut container = Cow::Borrowed(container);
+    for index in 0..container.volume_mounts.len() {
+        let Some(mount) = container.volume_mounts.get(index) else { continue };
+        let (field, sub_path) = match mount.sub_path_expr.as_str() {
+            "" => ("subPath", mount.sub_path.clone()),
+            expression => {
+                let undefined = |name| Problem {
+                    reason: "CreateContainerConfigError",
+                    message: format!(
+                        "subPathExpr {expression:?} of volume {:?}: the container has no variable {name:?}",
+                        mount.name
+                    ),
+                };
+                ("subPathExpr", expand_all(expression, variables).map_err(undefined)?)
+            }
+        };
+        if !Path::new(&sub_path).components().all(|part| matches!(part, Component::Normal(_))) {
+            let message = format!("{field} {sub_path:?} leads out of volume {:?}", mount.name);
+            return Err(Problem { reason: "CreateContainerError", message });
+        }
+        if sub_path != mount.sub_path
+            && let Some(mount) = container.to_mut().volume_mounts.get_mut(index)
+        {
+            mount.sub_path = sub_path;
+        }
+    }
+    Ok(container)
+}
+
 fn limits(container: &Container) -> Limits {
     let limit = |name: &str| container.resources.limits.get(name).filter(|limit| !limit.is_zero());
     let whole = |amount: i64| u64::try_from(amount).ok();
@@ -194,4 +230,38 @@ fn limits(container: &Container) -> Limits {
 pub(super) fn volume_variable(name: &str) -> String {
     let letters = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
     format!("KRAFLA_VOLUME_{}", letters.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_volume_may_be_named_by_variables_and_stays_in_it() {
+        let of = |mount: serde_json::Value| {
+            let container = serde_json::from_value(json!({"name": "main", "volumeMounts": [mount]})).unwrap();
+            let variables = [("POD", "p"), ("UP", "../up"), ("ROOT", "/etc")];
+            let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            match with_sub_paths(&container, &variables) {
+                Ok(container) => container.volume_mounts[0].sub_path.clone(),
+                Err(problem) => format!("{}: {}", problem.reason, problem.message),
+            }
+        };
+        assert_eq!(of(json!({"name": "v"})), "");
+        assert_eq!(of(json!({"name": "v", "subPath": "a/$(POD)"})), "a/$(POD)");
+        assert_eq!(of(json!({"name": "v", "subPathExpr": "a/$(POD)/$$(POD)"})), "a/p/$(POD)");
+        assert_eq!(
+            of(json!({"name": "v", "subPathExpr": "a/$(NONE)"})),
+            "CreateContainerConfigError: subPathExpr \"a/$(NONE)\" of volume \"v\": the container has no variable \"NONE\""
+        );
+        assert_eq!(
+            of(json!({"name": "v", "subPathExpr": "a/$(UP)"})),
+            "CreateContainerError: subPathExpr \"a/../up\" leads out of volume \"v\""
+        );
+        for out in [json!({"name": "v", "subPathExpr": "$(ROOT)"}), json!({"name": "v", "subPath": "../x"})] {
+            assert!(of(out).ends_with("leads out of volume \"v\""));
+        }
+    }
 }

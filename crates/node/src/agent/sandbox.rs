@@ -1,6 +1,6 @@
 //! What a container sees differently from the rest of the machine: its volumes, and its peers' names.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::launch::{Context, Problem, volume_variable};
 use crate::container::is_file_name;
@@ -75,14 +75,6 @@ impl Context {
     }
 
     async fn mount(&self, mount: &VolumeMount) -> Result<Mount, Problem> {
-        let stays_inside =
-            Path::new(&mount.sub_path).components().all(|part| matches!(part, Component::Normal(_)));
-        if !stays_inside {
-            return Err(problem(format!(
-                "subPath {:?} leads out of volume {:?}",
-                mount.sub_path, mount.name
-            )));
-        }
         let volume = self.pod.spec.volumes.iter().find(|volume| volume.name == mount.name);
         let (Some(volume), Some(source)) = (volume, self.source_of(mount)) else {
             return Err(problem(format!(

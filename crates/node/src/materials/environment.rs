@@ -73,6 +73,23 @@ pub fn command_line(container: &Container, variables: &BTreeMap<String, String>)
 
 /// Replaces `$(NAME)`. What is not defined stays as it is, and `$$` is a plain `$`.
 pub fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
+    expand_by(text, |name| variables.get(name))
+}
+
+/// The same where everything must be defined. An error is the name of what is not.
+pub fn expand_all(text: &str, variables: &BTreeMap<String, String>) -> Result<String, String> {
+    let mut undefined = None;
+    let expanded = expand_by(text, |name| {
+        let value = variables.get(name);
+        if value.is_none() {
+            undefined.get_or_insert_with(|| name.to_owned());
+        }
+        value
+    });
+    undefined.map_or(Ok(expanded), Err)
+}
+
+fn expand_by<'v>(text: &str, mut value_of: impl FnMut(&str) -> Option<&'v String>) -> String {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
@@ -81,7 +98,7 @@ pub fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
             expanded.push('$');
             after
         } else if let Some((name, after)) = after.strip_prefix('(').and_then(|after| after.split_once(')')) {
-            match variables.get(name) {
+            match value_of(name) {
                 Some(value) => expanded.push_str(value),
                 None => expanded.extend(["$(", name, ")"]),
             }
@@ -129,6 +146,8 @@ mod tests {
         ] {
             assert_eq!(expand(text, &variables), expected, "{text}");
         }
+        assert_eq!(expand_all("$(A)$$(NONE)", &variables), Ok("a$(NONE)".to_owned()));
+        assert_eq!(expand_all("$(A)/$(NONE)/$(NO)", &variables), Err("NONE".to_owned()));
     }
 
     fn variables_of(container: serde_json::Value) -> String {
