@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use krafla_api::GoDuration;
+use krafla_api::quantity::NotAQuantity;
+use krafla_api::{GoDuration, Quantity};
 use krafla_node::simulated::ClusterSize;
 
 /// Volcano batch jobs on any cluster, or on this machine with no cluster at all.
@@ -79,6 +80,11 @@ pub(crate) struct Run {
     /// Where containers without a workingDir start, on this machine
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) workdir: PathBuf,
+    /// What the node has, beside or in place of what this machine has: nvidia.com/gpu=1; may be given several times
+    ///
+    /// The run then takes place in a cluster of its own.
+    #[arg(long, value_name = "NAME=N", value_parser = amount, conflicts_with = "kubeconfig")]
+    pub(crate) capacity: Vec<(String, Quantity)>,
     /// The cluster to run in, by the current context of this file
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
@@ -124,6 +130,9 @@ pub(crate) struct Up {
     /// Where containers without a workingDir start
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) workdir: PathBuf,
+    /// What the node has, beside or in place of what this machine has: nvidia.com/gpu=1; may be given several times
+    #[arg(long, value_name = "NAME=N", value_parser = amount, conflicts_with = "simulate")]
+    pub(crate) capacity: Vec<(String, Quantity)>,
 }
 
 /// The flags are Volcano's own, as far as they say something here; [`volcano`] is about the others.
@@ -361,6 +370,13 @@ fn go_bool(text: &str) -> Result<bool, String> {
     }
 }
 
+/// An amount of a resource: `nvidia.com/gpu=2`.
+fn amount(text: &str) -> Result<(String, Quantity), String> {
+    let (name, amount) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("want NAME=N")?;
+    let amount: Quantity = amount.parse().map_err(|error: NotAQuantity| error.to_string())?;
+    if amount.is_negative() { Err("must not be negative".to_owned()) } else { Ok((name.to_owned(), amount)) }
+}
+
 /// A duration in Go's notation, longer than nothing.
 fn duration(text: &str) -> Result<Duration, String> {
     let duration: GoDuration = text.parse().map_err(|_| "not a duration like 15s or 1m30s".to_owned())?;
@@ -385,6 +401,16 @@ mod tests {
         assert_eq!(parsed("127.0.0.1:0").as_deref(), Ok("127.0.0.1:0"));
         assert_eq!(parsed("localhost:80").as_deref(), Ok("127.0.0.1:80"));
         for wrong in ["", "8081", "krafla.dev:8081", ":http", ":70000"] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_a_node_has_is_a_name_and_an_amount() {
+        let parsed = |text: &str| amount(text).map(|(name, amount)| format!("{name} {amount}"));
+        assert_eq!(parsed("nvidia.com/gpu=2").as_deref(), Ok("nvidia.com/gpu 2"));
+        assert_eq!(parsed("memory=1Gi").as_deref(), Ok("memory 1Gi"));
+        for wrong in ["", "cpu", "=1", "cpu=", "cpu=many", "cpu=-1"] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use krafla_api::Quantity;
 use krafla_apiserver::admit::{Admission, ServiceAccounts, StorageProtection, Volcano};
 use krafla_apiserver::gc::Collector;
 use krafla_apiserver::http::{gather_noise, write_private};
@@ -33,6 +34,8 @@ pub(crate) struct Config {
     pub(crate) node_dir: PathBuf,
     pub(crate) in_memory: bool,
     pub(crate) workdir: PathBuf,
+    /// What the node has, where that is not to be what this machine has.
+    pub(crate) capacity: Vec<(String, Quantity)>,
     /// Nodes that only pretend, in place of this machine.
     pub(crate) simulate: Option<ClusterSize>,
     /// Whether queues take back their share from others.
@@ -165,5 +168,7 @@ fn node_config(config: &Config) -> Result<NodeConfig> {
     let supervisor = vec![program.into_os_string(), OsString::from("supervise")];
     let root = absolute(&config.node_dir)?;
     std::fs::create_dir_all(&root).with_context(|| format!("{} can not be made", root.display()))?;
-    Ok(NodeConfig::new("localhost", root, absolute(&config.workdir)?, supervisor, config.mode))
+    let mut node = NodeConfig::new("localhost", root, absolute(&config.workdir)?, supervisor, config.mode);
+    node.capacity = config.capacity.iter().cloned().collect();
+    Ok(node)
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use krafla_api::Key;
+use krafla_api::{Key, Quantity};
 use krafla_client::{Access, Attempt, HttpsClient, Limits};
 use krafla_node::{Mode, Node};
 use krafla_runtime::Client;
@@ -72,13 +72,14 @@ pub(crate) struct Home {
 
 impl Home {
     /// A cluster that ends with the run.
-    pub(crate) async fn own(workdir: PathBuf) -> Result<Home> {
+    pub(crate) async fn own(workdir: PathBuf, capacity: Vec<(String, Quantity)>) -> Result<Home> {
         let dir = RunDir::make().context("no temporary directory can be made")?;
         let config = cluster::Config {
             data_dir: dir.path().to_owned(),
             node_dir: dir.path().to_owned(),
             in_memory: true,
             workdir,
+            capacity,
             simulate: None,
             reclaims: false,
             has_controllers: true,

@@ -41,7 +41,9 @@ pub(crate) struct BadInput(pub(crate) anyhow::Error);
 /// Runs the jobs and flows in the files and waits for their end.
 pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
     let started = Instant::now();
-    let choice = Choice::of(args.kubeconfig.as_deref(), std::env::var_os("KUBECONFIG").as_deref())?;
+    // What a node that runs already has is not for a run to say.
+    let variable = std::env::var_os("KUBECONFIG").filter(|_| args.capacity.is_empty());
+    let choice = Choice::of(args.kubeconfig.as_deref(), variable.as_deref())?;
     let manifests = manifest::read_all(&args.all_files(), choice.namespace()).map_err(BadInput)?;
     if !manifests.iter().any(|manifest| FOLLOWED.contains(&manifest.kind)) {
         let message = "there is no Job, JobFlow or CronJob in the files, so there is nothing to wait for: \
@@ -80,13 +82,13 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
 /// The cluster that was chosen. A `krafla up` that is not there any more is not missed.
 async fn enter(choice: Choice, args: &cli::Run, screen: &Screen) -> Result<Home> {
     let access = match choice {
-        Choice::Own => return Home::own(args.workdir.clone()).await,
+        Choice::Own => return Home::own(args.workdir.clone(), args.capacity.clone()).await,
         Choice::There(access) => *access,
     };
     match Home::there(access, &args.workdir).await {
         Err(error) if args.kubeconfig.is_none() => {
             screen.line(&format!("{error:#}; this run has a cluster of its own instead"));
-            Home::own(args.workdir.clone()).await
+            Home::own(args.workdir.clone(), args.capacity.clone()).await
         }
         home => home,
     }

@@ -18,6 +18,7 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
         node_dir: args.data_dir.join("node"),
         in_memory: args.in_memory,
         workdir: args.workdir,
+        capacity: args.capacity,
         simulate: args.simulate,
         reclaims: args.reclaim,
         has_controllers: !args.without_controllers,

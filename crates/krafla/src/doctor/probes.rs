@@ -31,7 +31,7 @@ pub(super) fn all(data_dir: &Path) -> Vec<Finding> {
     let place = place.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/")).to_owned();
     vec![
         data_directory(data_dir, &place),
-        room(),
+        room(&place),
         own_view(),
         limits(),
         addresses(),
@@ -43,8 +43,8 @@ pub(super) fn all(data_dir: &Path) -> Vec<Finding> {
 }
 
 /// What a gang waits for if it asks for more.
-fn room() -> Finding {
-    let capacity = krafla_node::capacity(0);
+fn room(place: &Path) -> Finding {
+    let capacity = krafla_node::capacity(0, place);
     let of = |resource: &str| capacity.get(resource).map(ToString::to_string).unwrap_or_default();
     let meaning = format!(
         "all pods together may ask for {} cpu and {} of memory; a job that asks for more waits, and says so",

@@ -49,6 +49,17 @@ fn a_command_that_does_not_exist_fails_the_job_and_is_named() {
     assert!(stderr.contains("no-such-command"), "{stderr}");
 }
 
+#[test]
+fn a_job_finds_what_the_node_is_said_to_have() {
+    let dir = tempfile::tempdir().unwrap();
+    let asks = "name: main, resources: {limits: {nvidia.com/gpu: 2, ephemeral-storage: 1Mi}}, ";
+    std::fs::write(dir.path().join("job.yaml"), job("a", 1, "true", "").replace("name: main, ", asks))
+        .unwrap();
+    let run = ["run", "--capacity", "nvidia.com/gpu=2", "job.yaml"];
+    let output = krafla().current_dir(dir.path()).args(run).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+}
+
 /// Runs a job that can not start, until it says why, and interrupts it.
 fn why_it_waits(manifest: &str) -> String {
     let dir = tempfile::tempdir().unwrap();

@@ -142,7 +142,7 @@ pub struct Node {
 impl Node {
     /// A node that does nothing yet. With `access`, its pods can talk to the API server.
     pub fn new(client: Arc<dyn Client>, config: NodeConfig, access: Option<Arc<dyn ServerAccess>>) -> Node {
-        let mut capacity = register::capacity(config.pods_max);
+        let mut capacity = register::capacity(config.pods_max, &config.root);
         capacity.extend(config.capacity.clone());
         let pods = Pods::new(Addresses::beginning_at(config.root.as_os_str().as_encoded_bytes()));
         let (link, requests) = Link::new();

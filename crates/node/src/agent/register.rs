@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use krafla_api::quantity::Notation;
 use krafla_api::{Key, Kind, Quantity, Time, Uid};
 use krafla_plan::Step;
 use krafla_runtime::{Client, ClientError};
+use rustix::fs::statvfs;
 use serde_json::{Map, Value, json};
 
 use super::addresses::HOST;
@@ -21,18 +23,27 @@ pub(crate) struct Presence<'a> {
     pub(crate) ready_because: &'a str,
 }
 
-/// What this machine has: processors, memory, and room for so many pods.
-pub fn capacity(pods_max: u32) -> BTreeMap<String, Quantity> {
+/// What this machine has: processors, memory, the disk on which `root` is or will be, and room for so many pods.
+pub fn capacity(pods_max: u32, root: &Path) -> BTreeMap<String, Quantity> {
     let n_cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let memory_kib =
         fs::read_to_string("/proc/meminfo").ok().and_then(|text| memory_total_kib(&text)).unwrap_or(0);
     let memory = Quantity::from_units(memory_kib).times(1024).in_notation(Notation::Binary);
-    [
+    let disk = disk_bytes(root).map(|bytes| Quantity::from_units(bytes).in_notation(Notation::Binary));
+    let mut capacity: BTreeMap<_, _> = [
         ("cpu".to_owned(), Quantity::from_units(i64::try_from(n_cpus).unwrap_or(i64::MAX))),
         ("memory".to_owned(), memory),
         ("pods".to_owned(), Quantity::from_units(pods_max.into())),
     ]
-    .into()
+    .into();
+    capacity.extend(disk.map(|disk| ("ephemeral-storage".to_owned(), disk)));
+    capacity
+}
+
+/// How large the file system of a directory is, or of the nearest one above it that exists.
+fn disk_bytes(root: &Path) -> Option<i64> {
+    let disk = root.ancestors().find_map(|place| statvfs(place).ok())?;
+    i64::try_from(disk.f_blocks.saturating_mul(disk.f_frsize)).ok().filter(|bytes| *bytes > 0)
 }
 
 fn memory_total_kib(meminfo: &str) -> Option<i64> {
@@ -112,9 +123,10 @@ fn go_arch() -> &'static str {
 fn status(node: &Presence<'_>, before: &Value, now: Time) -> Value {
     let version = concat!("v", env!("CARGO_PKG_VERSION"), "-krafla");
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let capacity = replacing(before.get("capacity"), node.capacity);
     json!({
-        "capacity": node.capacity,
-        "allocatable": node.capacity,
+        "capacity": capacity,
+        "allocatable": capacity,
         "addresses": [
             {"type": "InternalIP", "address": HOST.to_string()},
             {"type": "Hostname", "address": node.name},
@@ -166,6 +178,14 @@ fn time_of(before: &Value, condition_type: &str, status: &str) -> Option<String>
     Some(conditions.iter().find(is_same)?.get("lastTransitionTime")?.as_str()?.to_owned())
 }
 
+/// What the node has, and null for what it had and has no more.
+fn replacing(before: Option<&Value>, capacity: &BTreeMap<String, Quantity>) -> Map<String, Value> {
+    let had = before.and_then(Value::as_object).into_iter().flatten();
+    let mut all: Map<_, _> = had.map(|(name, _)| (name.clone(), Value::Null)).collect();
+    all.extend(capacity.iter().map(|(name, amount)| (name.clone(), Value::from(amount.to_string()))));
+    all
+}
+
 /// Whether all fields of `wanted` are in `found` with the same values.
 fn contains(found: Option<&Value>, wanted: &Value) -> bool {
     let empty = Map::new();
@@ -181,6 +201,22 @@ mod tests {
     fn memory_is_what_the_kernel_says() {
         assert_eq!(memory_total_kib("MemTotal:       24658944 kB\nMemFree: 1 kB\n"), Some(24_658_944));
         assert_eq!(memory_total_kib("nonsense"), None);
+    }
+
+    #[test]
+    fn the_disk_is_that_of_the_root_directory_though_it_is_not_there_yet() {
+        let directory = tempfile::tempdir().unwrap();
+        let capacity = capacity(1, &directory.path().join("not/there"));
+        assert!(capacity["ephemeral-storage"].value() > 0);
+        assert_eq!(Some(capacity["ephemeral-storage"].value()), disk_bytes(directory.path()));
+    }
+
+    #[test]
+    fn what_a_node_has_no_more_is_taken_back() {
+        let before = json!({"cpu": "2", "nvidia.com/gpu": "1"});
+        let capacity = [("cpu".to_owned(), Quantity::from_units(4))].into();
+        let replaced = Value::Object(replacing(Some(&before), &capacity));
+        assert_eq!(replaced, json!({"cpu": "4", "nvidia.com/gpu": null}));
     }
 
     #[test]
