@@ -32,6 +32,16 @@ impl Group {
         let is_named = is_file_name(&namespace) && is_file_name(&subdomain);
         is_named.then_some(Group { namespace, subdomain })
     }
+
+    /// The name of its file. Neither part may contain a slash, and a namespace contains no dot.
+    fn file(&self) -> String {
+        format!("{}.{}", self.namespace, self.subdomain)
+    }
+
+    fn of_file(name: &str) -> Option<Group> {
+        let (namespace, subdomain) = name.split_once('.')?;
+        Some(Group { namespace: namespace.to_owned(), subdomain: subdomain.to_owned() })
+    }
 }
 
 /// The hosts files.
@@ -70,6 +80,19 @@ impl Hosts {
         }
     }
 
+    /// Removes the files of groups of which there are no pods: the last one went while no node was running.
+    pub(crate) fn remove_orphans(&self, pods: &Pods) {
+        let files = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        let names = files.filter_map(|file| file.file_name().into_string().ok());
+        for group in names.filter_map(|name| Group::of_file(&name)) {
+            if pods.peers(&group).is_empty()
+                && let Err(error) = self.write(&group, pods)
+            {
+                tracing::warn!(?group, %error, "the hosts file of pods that are no more can not be removed");
+            }
+        }
+    }
+
     /// The file of a pod that is about to start, in which it stands itself.
     pub(crate) fn file_of(&self, pod: &Pod, pods: &Pods) -> io::Result<Option<PathBuf>> {
         let Some(group) = Group::of(pod) else { return Ok(None) };
@@ -81,8 +104,7 @@ impl Hosts {
     }
 
     fn path(&self, group: &Group) -> PathBuf {
-        // Neither part may contain a slash, and a namespace contains no dot.
-        self.directory.join(format!("{}.{}", group.namespace, group.subdomain))
+        self.directory.join(group.file())
     }
 
     fn write(&self, group: &Group, pods: &Pods) -> io::Result<()> {
@@ -133,8 +155,11 @@ fn names(short: &str, namespace: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use expect_test::expect;
 
+    use super::super::addresses::Addresses;
     use super::*;
 
     #[test]
@@ -149,6 +174,21 @@ mod tests {
             127.64.0.1	mpi.default.svc.cluster.local mpi.default.svc mpi.default mpi
         "#]]
         .assert_eq(&content("127.0.0.1\tlocalhost\n", &group, &peers));
+    }
+
+    #[test]
+    fn the_file_of_pods_that_went_unseen_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let hosts = Hosts::new(directory.path().to_owned());
+        let pods = Pods::new(Addresses::default());
+        let mut pod = Pod::default();
+        (pod.metadata.namespace, pod.spec.subdomain) = ("default".to_owned(), "here".to_owned());
+        pods.insert(Arc::new(pod.clone()));
+        let stays = hosts.file_of(&pod, &pods).unwrap().unwrap();
+        let gone = directory.path().join("default.gone");
+        fs::write(&gone, "").unwrap();
+        hosts.remove_orphans(&pods);
+        assert!(stays.exists() && !gone.exists());
     }
 
     #[test]

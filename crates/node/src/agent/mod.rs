@@ -220,6 +220,7 @@ impl Node {
         let uids = found.into_iter().map(|found| self.take_in(found, workers)).collect();
         let orphans = self.shared.pods.listed(&uids);
         self.remove_orphans(orphans);
+        self.shared.hosts.remove_orphans(&self.shared.pods);
         Ok(listed.revision)
     }
 
