@@ -93,6 +93,16 @@ pub struct PodSpec {
     pub containers: Vec<Container>,
     #[serde(deserialize_with = "null_as_default")]
     pub volumes: Vec<Volume>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub readiness_gates: Vec<ReadinessGate>,
+}
+
+/// A condition that somebody else sets, without which the pod is not ready.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct ReadinessGate {
+    pub condition_type: String,
 }
 
 /// When a container that has ended is started again.

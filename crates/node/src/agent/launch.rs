@@ -13,6 +13,7 @@ use super::Shared;
 use super::addresses::HOST;
 use super::pods::View;
 use crate::container::ContainerId;
+use crate::decide::NO_VOLUMES;
 use crate::materials::environment::{command_line, expand_all, variables};
 use crate::materials::fields::Facts;
 use crate::materials::references::{self, Reference};
@@ -62,7 +63,7 @@ impl Context {
         let mut sources = self.fetch(references::of_volumes(&self.pod)).await?;
         let (of_pod, of_claims) = (self.volumes_of_pod(), self.shared.config.claims());
         let places = Places { of_pod: &of_pod, of_claims: &of_claims };
-        let not_mounted = |message: String| Problem { reason: "ContainerCreating", message };
+        let not_mounted = |message: String| Problem { reason: NO_VOLUMES, message };
         self.add_tokens(&mut sources).map_err(|why| not_mounted(format!("no token for the pod: {why}")))?;
         let volumes = volumes::desired(&self.pod, places, &self.facts(), &sources)
             .map_err(|missing| not_mounted(format!("a volume can not be made: {missing}")))?;

@@ -61,6 +61,9 @@ impl Sight<'_> {
     }
 }
 
+/// The reason of a [`Trouble`] with the pod's volumes.
+pub(crate) const NO_VOLUMES: &str = "ContainerCreating";
+
 /// Why a container can not be started at the moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trouble {

@@ -4,7 +4,7 @@
 
 use krafla_plan::{Note, Severity};
 
-use super::{Fate, Sight, Why};
+use super::{Fate, NO_VOLUMES, Sight, Why};
 use crate::container::Cause;
 use crate::pod::Container;
 use crate::status::{ContainerStatus, PodStatus};
@@ -51,7 +51,7 @@ fn of_waiting(sight: &Sight<'_>, status: &ContainerStatus) -> Option<Note> {
         return Some(warning("BackOff", message));
     }
     let trouble = sight.troubles.get(&status.name)?;
-    let reason = if trouble.reason == "ContainerCreating" { "FailedMount" } else { "Failed" };
+    let reason = if trouble.reason == NO_VOLUMES { "FailedMount" } else { "Failed" };
     Some(warning(reason, trouble.message.clone()))
 }
 

@@ -2,7 +2,7 @@
 
 use krafla_api::Time;
 
-use super::{Fate, Sight, Why, backoff, is_passed, may_restart};
+use super::{Fate, NO_VOLUMES, Sight, Why, backoff, is_passed, may_restart};
 use crate::container::{Cause, End, Record};
 use crate::pod::Container;
 use crate::status::{
@@ -193,6 +193,9 @@ fn terminated(record: &Record, end: &End) -> ContainerState {
 }
 
 fn set_conditions(sight: &Sight<'_>, status: &mut PodStatus) {
+    // Not before its volumes are there, nor once all of it is over.
+    let lacks_volumes = sight.troubles.values().any(|trouble| trouble.reason == NO_VOLUMES);
+    let may_start = !status.phase.is_finished() && !lacks_volumes;
     let incomplete = names(&sight.pod.spec.init_containers, |container| !is_passed(sight, container));
     let initialized = if status.phase == Phase::Succeeded {
         Judgement::new(true, "PodCompleted")
@@ -202,10 +205,12 @@ fn set_conditions(sight: &Sight<'_>, status: &mut PodStatus) {
         let message = format!("containers with incomplete status: [{incomplete}]");
         Judgement { message, ..Judgement::new(false, "ContainersNotInitialized") }
     };
-    let unready = names(&sight.pod.spec.containers, |container| {
+    // Sidecars serve too.
+    let sidecars = sight.pod.spec.init_containers.iter().filter(|container| container.is_sidecar());
+    let unready = names(sidecars.chain(&sight.pod.spec.containers), |container| {
         status.container(&container.name).is_none_or(|status| !status.ready)
     });
-    let ready = match status.phase {
+    let containers_ready = match status.phase {
         Phase::Succeeded => Judgement::new(false, "PodCompleted"),
         Phase::Failed => Judgement::new(false, "PodFailed"),
         Phase::Pending | Phase::Running | Phase::Unknown if unready.is_empty() => Judgement::new(true, ""),
@@ -214,14 +219,37 @@ fn set_conditions(sight: &Sight<'_>, status: &mut PodStatus) {
             Judgement { message, ..Judgement::new(false, "ContainersNotReady") }
         }
     };
+    let closed = closed_gates(sight, status);
+    let ready = if containers_ready.holds && !closed.is_empty() {
+        Judgement { message: closed, ..Judgement::new(false, "ReadinessGatesNotReady") }
+    } else {
+        containers_ready.clone()
+    };
+    set_condition(status, "PodReadyToStartContainers", Judgement::new(may_start, ""), sight.now);
     set_condition(status, "Initialized", initialized, sight.now);
-    set_condition(status, "Ready", ready.clone(), sight.now);
-    set_condition(status, "ContainersReady", ready, sight.now);
+    set_condition(status, "Ready", ready, sight.now);
+    set_condition(status, "ContainersReady", containers_ready, sight.now);
     set_condition(status, "PodScheduled", Judgement::new(true, ""), sight.now);
 }
 
-fn names(containers: &[Container], is_meant: impl Fn(&Container) -> bool) -> String {
-    let names: Vec<_> = containers.iter().filter(|c| is_meant(c)).map(|c| c.name.as_str()).collect();
+/// What others have yet to say of the pod before it is ready; empty if nothing.
+fn closed_gates(sight: &Sight<'_>, status: &PodStatus) -> String {
+    let gates = sight.pod.spec.readiness_gates.iter().map(|gate| gate.condition_type.as_str());
+    let closed = gates.filter_map(|gate| match status.condition(gate).map(|found| found.status.as_str()) {
+        None => Some(format!("corresponding condition of pod readiness gate {gate:?} does not exist.")),
+        Some("True") => None,
+        Some(other) => {
+            Some(format!("the status of pod readiness gate {gate:?} is not \"True\", but {other}"))
+        }
+    });
+    closed.collect::<Vec<_>>().join(", ")
+}
+
+fn names<'a>(
+    containers: impl IntoIterator<Item = &'a Container>,
+    is_meant: impl Fn(&Container) -> bool,
+) -> String {
+    let names: Vec<_> = containers.into_iter().filter(|c| is_meant(c)).map(|c| c.name.as_str()).collect();
     names.join(" ")
 }
 

@@ -9,8 +9,8 @@ use krafla_api::Time;
 use super::super::*;
 use crate::container::{Cause, ContainerId};
 use crate::health::Failure;
-use crate::pod::{Handler, Probe};
-use crate::status::{ContainerStatus, Phase};
+use crate::pod::{Handler, Probe, ReadinessGate};
+use crate::status::{Condition, ContainerStatus, Phase};
 
 /// Decides for the described pod and compares the printed decision.
 #[track_caller]
@@ -23,6 +23,17 @@ pub(super) fn check(facts: &str, expected: Expect) {
 pub(super) fn status_of(facts: &str, expected: Expect) {
     let status = World::parse(facts).decide().status;
     expected.assert_eq(&serde_json::to_string_pretty(&status).unwrap());
+}
+
+/// Compares the conditions, one per line.
+#[track_caller]
+pub(super) fn conditions_of(facts: &str, expected: Expect) {
+    let status = World::parse(facts).decide().status;
+    let line = |condition: &Condition| {
+        let Condition { condition_type, status, reason, message, .. } = condition;
+        format!("{condition_type} {status} {reason} {message}").trim_end().to_owned() + "\n"
+    };
+    expected.assert_eq(&status.conditions.iter().map(line).collect::<String>());
 }
 
 #[derive(Default)]
@@ -85,6 +96,14 @@ impl World {
             ["started", at] => self.pod.status.start_time = Some(Time::from_seconds(number(at))),
             ["phase", "Failed"] => self.pod.status.phase = Phase::Failed,
             ["deleting", at] => self.pod.metadata.deletion_timestamp = Some(Time::from_seconds(number(at))),
+            ["gate", condition_type] => {
+                spec.readiness_gates.push(ReadinessGate { condition_type: (*condition_type).to_owned() });
+            }
+            ["condition", condition_type, status] => self.pod.status.conditions.push(Condition {
+                condition_type: (*condition_type).to_owned(),
+                status: (*status).to_owned(),
+                ..Condition::default()
+            }),
             ["gone"] => self.is_gone = true,
             ["now", at] => self.now = number(at),
             ["trouble", name, "until", at] => {

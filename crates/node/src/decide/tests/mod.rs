@@ -4,7 +4,7 @@ mod fixture;
 
 use expect_test::expect;
 
-use fixture::{check, status_of};
+use fixture::{check, conditions_of, status_of};
 
 #[test]
 fn containers_of_a_new_pod_start_at_once_and_together() {
@@ -477,6 +477,11 @@ fn the_status_reads_like_a_kubelets() {
               "phase": "Failed",
               "conditions": [
                 {
+                  "type": "PodReadyToStartContainers",
+                  "status": "False",
+                  "lastTransitionTime": "1970-01-01T00:00:09Z"
+                },
+                {
                   "type": "Initialized",
                   "status": "True",
                   "lastTransitionTime": "1970-01-01T00:00:09Z"
@@ -555,6 +560,44 @@ fn the_status_reads_like_a_kubelets() {
                 }
               ]
             }"#]],
+    );
+}
+
+#[test]
+fn a_pod_is_ready_when_its_sidecars_and_its_gates_are() {
+    let pod = "sidecar log, probes log, container main, gate a, gate b, now 5, log/0 1.., main/0 2..";
+    conditions_of(
+        &format!("{pod}, health log started"),
+        expect![[r#"
+            PodReadyToStartContainers True
+            Initialized True
+            Ready False ContainersNotReady containers with unready status: [log]
+            ContainersReady False ContainersNotReady containers with unready status: [log]
+            PodScheduled True
+        "#]],
+    );
+    conditions_of(
+        &format!("{pod}, health log started ready, condition a False"),
+        expect![[r#"
+            a False
+            PodReadyToStartContainers True
+            Initialized True
+            Ready False ReadinessGatesNotReady the status of pod readiness gate "a" is not "True", but False, corresponding condition of pod readiness gate "b" does not exist.
+            ContainersReady True
+            PodScheduled True
+        "#]],
+    );
+    conditions_of(
+        &format!("{pod}, health log started ready, condition a True, condition b True"),
+        expect![[r#"
+            a True
+            b True
+            PodReadyToStartContainers True
+            Initialized True
+            Ready True
+            ContainersReady True
+            PodScheduled True
+        "#]],
     );
 }
 
