@@ -20,6 +20,7 @@ mod steps;
 mod submit;
 mod up;
 mod waits;
+mod warnings;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;

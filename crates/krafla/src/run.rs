@@ -201,8 +201,35 @@ impl Run<'_> {
                 _ = ticks.tick() => self.tell_reasons(),
             }
         }
+        self.hear_last_warnings().await;
         self.draw();
         Ok(())
+    }
+
+    /// Takes in what was said of pods before their jobs ended: Events may come late.
+    async fn hear_last_warnings(&mut self) {
+        self.take_in(Kind::Event).await;
+        if self.waits.warnings.lacks_pods() {
+            self.take_in(Kind::Pod).await;
+        }
+        self.tell_warnings();
+    }
+
+    /// What can not be listed is not told; that there is no contact is nothing that this run waits for any more.
+    async fn take_in(&mut self, kind: Kind) {
+        let listed = self.home.client.list(kind).await.map(|listed| listed.items).unwrap_or_default();
+        for object in &listed {
+            self.waits.observe(kind, object, false, tokio::time::Instant::now());
+        }
+    }
+
+    /// Says what is wrong with pods that run all the same.
+    fn tell_warnings(&mut self) {
+        for (job, warning) in self.waits.warnings.news() {
+            if self.jobs.contains(&job) {
+                self.screen.line(&format!("{}: {warning}", job.name));
+            }
+        }
     }
 
     /// Whether something has not ended, or a CronJob has made no Job yet.
@@ -270,6 +297,7 @@ impl Run<'_> {
 
     /// Says why jobs wait: below each on a terminal, in a line of its own elsewhere.
     fn tell_reasons(&mut self) {
+        self.tell_warnings();
         if self.screen.is_live() {
             return self.draw();
         }

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use krafla_api::{Key, Kind};
+use krafla_node::NO_MOUNTS;
 use krafla_plan::Object;
 use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::doctor::remedy_of_scheduling;
 use crate::job_waits;
+use crate::warnings::Warnings;
 
 /// How long a reason must last before it is worth telling: every job waits for a moment at its start.
 const TOLD_AFTER: Duration = Duration::from_secs(1);
@@ -26,6 +28,8 @@ pub(crate) struct Waits {
     refusals: BTreeMap<Key, Reason>,
     /// The Jobs of Kubernetes that have fewer pods than they want: what was refused to others is past.
     short_of_pods: BTreeSet<Key>,
+    /// What is wrong with pods that run all the same.
+    pub(crate) warnings: Warnings,
     told: BTreeMap<Key, String>,
 }
 
@@ -39,10 +43,13 @@ impl Waits {
     pub(crate) fn observe(&mut self, kind: Kind, json: &[u8], is_deleted: bool, now: Instant) {
         let Ok(seen) = serde_json::from_slice::<Seen>(json) else { return };
         if kind == Kind::Event {
-            return self.observe_refusal(seen, now);
+            return self.observe_event(seen, now);
         }
         let Some(waiter) = Waiter::read(kind, seen) else { return };
         let job = Key::new(&waiter.key.namespace, &waiter.owner);
+        if kind == Kind::Pod {
+            self.warnings.observe_pod(&waiter.key, &job);
+        }
         let text = waiter.reason.filter(|_| !is_deleted);
         self.note(job, waiter.key, text, now);
     }
@@ -59,13 +66,19 @@ impl Waits {
         }
     }
 
-    fn observe_refusal(&mut self, event: Seen, now: Instant) {
-        let about = event.involved_object;
-        let is_refusal = event.event_type == "Warning" && event.reason == "FailedCreate";
-        if is_refusal && about.kind == "Job" && about.api_version == KUBERNETES_JOBS {
-            let job = Key::new(&event.metadata.namespace, &about.name);
-            let refusal = Reason { text: event.message, since: now };
-            self.refusals.entry(job).or_insert(refusal);
+    fn observe_event(&mut self, event: Seen, now: Instant) {
+        let Seen { metadata, involved_object: about, reason, message, .. } = event;
+        if event.event_type != "Warning" {
+            return;
+        }
+        let key = Key::new(&metadata.namespace, &about.name);
+        match (reason.as_str(), about.kind.as_str()) {
+            ("FailedCreate", "Job") if about.api_version == KUBERNETES_JOBS => {
+                self.refusals.entry(key).or_insert(Reason { text: message, since: now });
+            }
+            // A volume that is only late is a reason to wait, and told as such.
+            ("FailedMount", "Pod") if message.contains(NO_MOUNTS) => self.warnings.observe(key, message),
+            _ => {}
         }
     }
 

@@ -30,7 +30,7 @@ pub mod status;
 pub mod supervisor;
 
 pub use access::ServerAccess;
-pub use agent::{Node, NodeConfig, capacity};
+pub use agent::{NO_MOUNTS, Node, NodeConfig, capacity};
 pub use exec::{ExecError, ExecOptions, Output, Session};
 pub use logs::{LogError, LogOptions, LogStream};
 pub use supervisor::Mode;

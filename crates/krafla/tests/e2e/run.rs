@@ -156,6 +156,33 @@ fn a_container_that_is_started_again_and_again_is_explained() {
     );
 }
 
+/// krafla where containers can not have mounts of their own: no name spaces can be made below a user's whose limits
+/// are zero.
+fn krafla_without_mounts() -> Command {
+    let forbid =
+        "for kind in user mnt; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; exec \"$0\" \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", forbid]).arg(krafla().get_program());
+    command.env_remove("KUBECONFIG");
+    command
+}
+
+#[test]
+fn a_volume_that_is_not_where_it_should_be_is_told_once() {
+    let mounts = "name: main, volumeMounts: [{name: data, mountPath: /data}], ";
+    let volumes = "volumes: [{name: data, emptyDir: {}}]\n          containers:";
+    let manifest = job("a", 3, "true", "").replace("name: main, ", mounts).replace("containers:", volumes);
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("job.yaml"), manifest).unwrap();
+    let output = krafla_without_mounts().current_dir(dir.path()).args(["run", "job.yaml"]).output().unwrap();
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    let told: Vec<&str> = lines.lines().filter(|line| line.contains("mounts are not possible")).collect();
+    assert_eq!(told.len(), 1, "{lines}");
+    assert!(told[0].starts_with("a: pod a-work-"), "{told:?}");
+    assert!(told[0].contains("volume \"data\" is not at /data but at $KRAFLA_VOLUME_DATA"), "{told:?}");
+}
+
 #[test]
 fn a_container_that_only_waits_is_told() {
     let manifest = job("a", 1, "true", "").replace(", command: [sh, -c, 'true']", "");

@@ -21,6 +21,8 @@ mod sandbox;
 mod sources;
 mod worker;
 
+pub use sandbox::NO_MOUNTS;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;

@@ -10,6 +10,9 @@ use crate::supervisor::stage::{Mount, Sandbox};
 /// How the names of volumes begin that the server gives to pods by itself.
 const ACCESS_VOLUME: &str = "kube-api-access-";
 
+/// What stands in every warning of a container that runs without its mounts.
+pub const NO_MOUNTS: &str = "because mounts are not possible";
+
 impl Context {
     /// None if there is nothing to see, for a plain process starts faster, or if this machine does not allow
     /// it.
@@ -67,11 +70,7 @@ impl Context {
         if lacks.is_empty() {
             return None;
         }
-        Some(format!(
-            "container {}: {}, because mounts are not possible: {why}",
-            container.name,
-            lacks.join(", ")
-        ))
+        Some(format!("container {}: {}, {NO_MOUNTS}: {why}", container.name, lacks.join(", ")))
     }
 
     async fn mount(&self, mount: &VolumeMount) -> Result<Mount, Problem> {
