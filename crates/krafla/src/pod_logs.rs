@@ -198,10 +198,12 @@ impl Colours {
 }
 
 fn is_of_job(pod: &Object, job: &Key) -> bool {
-    // The Jobs of a CronJob are named after it and the minute of their run.
+    // The Jobs of a CronJob are named after it and the minute of their run, those of Volcano's perhaps the second too.
     let is_run = |name: &str| {
         let minute = name.strip_prefix(&*job.name).and_then(|rest| rest.strip_prefix('-'));
-        minute.is_some_and(|minute| !minute.is_empty() && minute.bytes().all(|digit| digit.is_ascii_digit()))
+        let is_time = |time: &str| time.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        minute
+            .is_some_and(|minute| minute.starts_with(|first: char| first.is_ascii_digit()) && is_time(minute))
     };
     let mut owners = pod.meta.owners.iter();
     pod.meta.key.namespace == job.namespace

@@ -1,9 +1,10 @@
 //! How jobs and flows are doing: in one line each for people, and whether they have ended.
 
 use krafla_api::volcano::{JobFlowPhase, JobPhase};
-use krafla_api::{Key, Kind};
+use krafla_api::{Key, Kind, Time};
 use krafla_plan::Object;
 use krafla_plan::cron::Timetable;
+use krafla_plan::cronjob::VcCronJob;
 use krafla_plan::jobflow::JobFlow;
 use krafla_plan::object::{CronJob, Job, VcJob};
 use serde_json::{Value, json};
@@ -11,7 +12,17 @@ use serde_json::{Value, json};
 use crate::steps;
 
 /// The kinds that a run waits for. Of a CronJob it waits for the first Job, and for that one's end.
-pub(crate) const FOLLOWED: [Kind; 4] = [Kind::VcJob, Kind::Job, Kind::JobFlow, Kind::CronJob];
+pub(crate) const FOLLOWED: [Kind; 5] =
+    [Kind::VcJob, Kind::Job, Kind::JobFlow, Kind::CronJob, Kind::VcCronJob];
+
+/// The kind of the Jobs that a CronJob makes.
+pub(crate) fn made_by(kind: Kind) -> Option<Kind> {
+    match kind {
+        Kind::CronJob => Some(Kind::Job),
+        Kind::VcCronJob => Some(Kind::VcJob),
+        _ => None,
+    }
+}
 
 /// Up to so many steps of a flow are named; of more only the number in each state is told.
 const STEPS_NAMED_MAX: usize = 12;
@@ -41,6 +52,9 @@ pub(crate) fn end(object: &Object) -> Option<End> {
     if let Some(cron_job) = object.as_cron_job() {
         return cron_job.status.last_schedule_time.map(|_| End::Well);
     }
+    if let Some(cron_job) = object.as_vccronjob() {
+        return cron_job.status.last_schedule_time.map(|_| End::Well);
+    }
     match &object.as_jobflow()?.status.state.phase {
         JobFlowPhase::Succeed => Some(End::Well),
         JobFlowPhase::Failed => Some(End::Badly),
@@ -54,7 +68,7 @@ pub(crate) fn line(object: &Object) -> String {
     let of_vcjob = object.as_vcjob().map(|job| of_vcjob(key, job));
     let of_job = || object.as_job().map(|job| of_job(key, job));
     let of_flow = || object.as_jobflow().map(|flow| of_flow(key, flow));
-    let of_cron_job = || object.as_cron_job().map(|cron_job| of_cron_job(object, cron_job));
+    let of_cron_job = || timing(object).map(|timing| of_cron_job(object, &timing));
     of_vcjob.or_else(of_job).or_else(of_flow).or_else(of_cron_job).unwrap_or_default()
 }
 
@@ -110,14 +124,40 @@ fn of_job(key: &Key, job: &Job) -> String {
     told(&format!("{}: {}", key.name, phase_of_job(job)), &counts, message)
 }
 
+/// When a CronJob, of Kubernetes or of Volcano, makes Jobs.
+struct Timing<'a> {
+    schedule: &'a str,
+    time_zone: Option<&'a str>,
+    is_suspended: bool,
+    last: Option<Time>,
+}
+
+fn timing(object: &Object) -> Option<Timing<'_>> {
+    if let Some(CronJob { spec, status }) = object.as_cron_job() {
+        return Some(Timing {
+            schedule: &spec.schedule,
+            time_zone: spec.time_zone.as_deref(),
+            is_suspended: spec.suspend == Some(true),
+            last: status.last_schedule_time,
+        });
+    }
+    let VcCronJob { spec, status } = object.as_vccronjob()?;
+    Some(Timing {
+        schedule: &spec.schedule,
+        time_zone: spec.time_zone.as_deref(),
+        is_suspended: spec.suspend == Some(true),
+        last: status.last_schedule_time,
+    })
+}
+
 /// What a CronJob waits for. How its Jobs fare, they say themselves.
-fn of_cron_job(object: &Object, cron_job: &CronJob) -> String {
-    let (name, spec) = (&object.meta.key.name, &cron_job.spec);
-    if spec.suspend == Some(true) {
+fn of_cron_job(object: &Object, timing: &Timing<'_>) -> String {
+    let name = &object.meta.key.name;
+    if timing.is_suspended {
         return format!("{name}: Suspended, waits for spec.suspend to be false");
     }
-    let since = cron_job.status.last_schedule_time.or(object.meta.created_at);
-    let timetable = Timetable::new(&spec.schedule, spec.time_zone.as_deref()).ok();
+    let since = timing.last.or(object.meta.created_at);
+    let timetable = Timetable::new(timing.schedule, timing.time_zone).ok();
     let next = timetable.and_then(|it| Some(it.on_the_wall(it.next(since?)?)));
     match next {
         Some(next) => format!("{name}: waits for its next run at {next}"),
@@ -216,8 +256,10 @@ mod tests {
         let line_of = |spec: Value| {
             let metadata =
                 json!({ "namespace": "ns", "name": "tick", "creationTimestamp": "2027-01-15T08:00:30Z" });
-            let cron_job = json!({ "metadata": metadata, "spec": spec });
-            line(&Object::decode(Kind::CronJob, cron_job.to_string().as_bytes()))
+            let cron_job = json!({ "metadata": metadata, "spec": spec }).to_string();
+            let of = |kind: Kind| line(&Object::decode(kind, cron_job.as_bytes()));
+            assert_eq!(of(Kind::CronJob), of(Kind::VcCronJob));
+            of(Kind::CronJob)
         };
         let hourly = json!({ "schedule": "0 * * * *", "timeZone": "Europe/Berlin" });
         assert_eq!(line_of(hourly), "tick: waits for its next run at 2027-01-15T10:00:00+01:00");

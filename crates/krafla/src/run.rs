@@ -181,7 +181,7 @@ impl Run<'_> {
 
     /// Shows the way of each job and flow until all have ended.
     async fn follow(&mut self, revision: u64) -> Result<()> {
-        let watches = FOLLOWED.into_iter().chain(WAITING).map(|kind| {
+        let watches = self.kinds().into_iter().chain(WAITING).map(|kind| {
             let events = changes(self.home.client.clone(), kind, revision);
             events.map(move |event| event.map(|event| (kind, event))).boxed()
         });
@@ -204,6 +204,12 @@ impl Run<'_> {
         self.hear_last_warnings().await;
         self.draw();
         Ok(())
+    }
+
+    /// The kinds of what is followed, and of what that makes. A cluster need not serve the others.
+    fn kinds(&self) -> BTreeSet<Kind> {
+        let followed = self.followed.keys().map(|(kind, _)| *kind);
+        followed.flat_map(|kind| [Some(kind), progress::made_by(kind)]).flatten().collect()
     }
 
     /// Takes in what was said of pods before their jobs ended: Events may come late.
@@ -234,25 +240,25 @@ impl Run<'_> {
 
     /// Whether something has not ended, or a CronJob has made no Job yet.
     fn waits_for_anything(&self) -> bool {
-        self.followed.iter().any(|((kind, key), followed)| match kind {
-            Kind::CronJob => !self.has_run(key),
-            _ => !followed.has_ended(),
+        self.followed.iter().any(|(it, followed)| match progress::made_by(it.0) {
+            Some(_) => !self.has_run(it),
+            None => !followed.has_ended(),
         })
     }
 
     /// Whether a Job of this CronJob is followed.
-    fn has_run(&self, cron_job: &Key) -> bool {
+    fn has_run(&self, cron_job: &(Kind, Key)) -> bool {
         let mut seen = self.followed.values().filter_map(|followed| followed.seen.as_ref());
         seen.any(|object| maker(object).as_ref() == Some(cron_job))
     }
 
     /// Follows the first Job that a CronJob makes. Those that come after it are the next run's affair.
     fn follow_first_run(&mut self, job: &Object) {
-        let cron_job = maker(job).filter(|maker| self.followed.contains_key(&(Kind::CronJob, maker.clone())));
+        let cron_job = maker(job).filter(|maker| self.followed.contains_key(maker));
         if cron_job.is_some_and(|cron_job| !self.has_run(&cron_job)) {
             self.jobs.push(job.meta.key.clone());
             let run = Followed::new(job.meta.uid.clone());
-            self.followed.entry((Kind::Job, job.meta.key.clone())).or_insert(run);
+            self.followed.entry((job.kind, job.meta.key.clone())).or_insert(run);
         }
     }
 
@@ -382,8 +388,9 @@ impl Run<'_> {
 }
 
 /// The CronJob that made a Job.
-fn maker(job: &Object) -> Option<Key> {
-    (job.kind == Kind::Job).then(|| controlling_keys(Kind::CronJob, job).into_iter().next())?
+fn maker(job: &Object) -> Option<(Kind, Key)> {
+    let kinds = FOLLOWED.into_iter().filter(|kind| progress::made_by(*kind) == Some(job.kind));
+    kinds.flat_map(|kind| controlling_keys(kind, job).into_iter().map(move |key| (kind, key))).next()
 }
 
 /// Whether nobody has looked at a job or flow yet.

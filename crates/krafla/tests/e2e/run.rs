@@ -467,6 +467,25 @@ fn a_cron_job_is_followed_to_the_end_of_its_first_run() {
 }
 
 #[test]
+fn a_cron_job_of_volcano_is_followed_to_the_end_of_its_first_run() {
+    let task = job("tick", 1, "echo it is time", "");
+    let (_, spec) = task.split_once("spec:\n").unwrap();
+    let spec: String = spec.lines().map(|line| format!("    {line}\n")).collect();
+    let manifest = format!(
+        "apiVersion: batch.volcano.sh/v1alpha1\nkind: CronJob\nmetadata: {{name: tick}}\n\
+         spec:\n  schedule: \"@every 2s\"\n  jobTemplate:\n    spec:\n{spec}"
+    );
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("job.yaml"), &manifest).unwrap();
+    let output = krafla().current_dir(dir.path()).args(["run", "--logs", "job.yaml"]).output().unwrap();
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{manifest}\n{lines}{}", text(&output.stderr));
+    for word in ["cronjob/tick created", "tick: waits for its next run at 20", "it is time", ": Completed"] {
+        assert!(lines.contains(word), "{word} is missing in:\n{lines}");
+    }
+}
+
+#[test]
 fn a_job_of_kubernetes_is_done_with_its_leader() {
     let output = krafla().arg("run").arg(repository_file("examples/success-policy.yaml")).output().unwrap();
     let lines = text(&output.stdout);
