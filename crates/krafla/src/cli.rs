@@ -12,6 +12,9 @@ use krafla_api::quantity::NotAQuantity;
 use krafla_api::{GoDuration, Quantity};
 use krafla_node::simulated::ClusterSize;
 
+/// Where `krafla up` keeps its state unless it is told otherwise.
+pub(crate) const DATA_DIR: &str = ".krafla";
+
 /// Volcano batch jobs on any cluster, or on this machine with no cluster at all.
 #[derive(Debug, Parser)]
 #[command(name = "krafla", version, max_term_width = 110)]
@@ -25,9 +28,9 @@ pub(crate) enum Command {
     /// Run jobs as ordinary processes of this machine and exit with their result
     ///
     /// Applies the objects in the files and waits until every Job and JobFlow among them has ended. This takes place in
-    /// the cluster that --kubeconfig names; or else in the `krafla up` that the variable KUBECONFIG names, if it is
-    /// running; or else in a cluster inside this process, of which nothing stays. Another cluster than a `krafla up` is
-    /// only used if --kubeconfig names it.
+    /// the cluster that --kubeconfig names; or else in the `krafla up` that the variable KUBECONFIG names, or that of
+    /// .krafla in this directory, if it is running; or else in a cluster inside this process, of which nothing stays.
+    /// Which one it is, is said on standard error. Another cluster than a `krafla up` is only used if --kubeconfig names it.
     ///
     /// Exit code 0: all jobs completed; 1: a job failed; 2: the input is wrong; 130: interrupted. Ctrl-C deletes the jobs
     /// and waits until their pods have ended in order; a second one does not wait. In a cluster that stays, jobs that
@@ -88,6 +91,9 @@ pub(crate) struct Run {
     /// The cluster to run in, by the current context of this file
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
+    /// Run in a cluster inside this process, whatever else is running
+    #[arg(long, conflicts_with = "kubeconfig")]
+    pub(crate) own_cluster: bool,
 }
 
 impl Run {
@@ -100,7 +106,7 @@ impl Run {
 #[derive(Debug, Args)]
 pub(crate) struct Up {
     /// Where the cluster's state is kept
-    #[arg(long, value_name = "DIR", default_value = ".krafla")]
+    #[arg(long, value_name = "DIR", default_value = DATA_DIR)]
     pub(crate) data_dir: PathBuf,
     /// Where to write the kubeconfig [default: DATA_DIR/kubeconfig]
     #[arg(long, value_name = "FILE")]
@@ -331,7 +337,7 @@ impl LeaderElection {
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Where `krafla up` would keep its state
-    #[arg(long, value_name = "DIR", default_value = ".krafla")]
+    #[arg(long, value_name = "DIR", default_value = DATA_DIR)]
     pub(crate) data_dir: PathBuf,
     /// The cluster whose jobs to look at, by the current context of this file
     #[arg(long, value_name = "FILE")]

@@ -32,30 +32,35 @@ const KILL_MAX: Duration = Duration::from_secs(5);
 pub(crate) enum Choice {
     /// One that is there.
     There(Box<Access>),
+    /// The `krafla up` of this directory, if it is running.
+    Here(Box<Access>),
     /// One that lasts as long as the run.
     Own,
 }
 
 impl Choice {
-    /// The cluster that was named, or else a `krafla up` that `KUBECONFIG` names, or else one of our own. A run must not
-    /// end up in some other cluster only because a variable was set.
-    pub(crate) fn of(named: Option<&Path>, variable: Option<&OsStr>) -> Result<Choice> {
+    /// The cluster that was named, or else a `krafla up` that `KUBECONFIG` names, or else that of a data directory, or else
+    /// one of our own. A run must not end up in some other cluster only because a variable was set.
+    pub(crate) fn of(named: Option<&Path>, variable: Option<&OsStr>, data_dir: &Path) -> Result<Choice> {
         if let Some(file) = named {
             return Ok(Choice::There(Box::new(
                 Access::of_file(file).map_err(anyhow::Error::from).map_err(BadInput)?,
             )));
         }
-        let access = variable.filter(|files| !files.is_empty()).and_then(|files| Access::of_list(files).ok());
-        Ok(match access {
-            Some(access) if access.context == CONTEXT => Choice::There(Box::new(access)),
-            _ => Choice::Own,
-        })
+        let is_up = |access: &Access| access.context == CONTEXT;
+        let variable = variable.filter(|files| !files.is_empty());
+        let of_variable = variable.and_then(|files| Access::of_list(files).ok()).filter(is_up);
+        if let Some(access) = of_variable {
+            return Ok(Choice::There(Box::new(access)));
+        }
+        let of_directory = Access::of_file(&data_dir.join("kubeconfig")).ok().filter(is_up);
+        Ok(of_directory.map_or(Choice::Own, |access| Choice::Here(Box::new(access))))
     }
 
     /// The namespace that is meant where none is named.
     pub(crate) fn namespace(&self) -> &str {
         match self {
-            Choice::There(access) => &access.namespace,
+            Choice::There(access) | Choice::Here(access) => &access.namespace,
             Choice::Own => "default",
         }
     }
@@ -187,8 +192,15 @@ impl Logs {
 mod tests {
     use super::*;
 
-    /// Whose cluster is used with a kubeconfig of this context, named or in the variable.
-    fn chosen(context: &str, is_named: bool) -> &'static str {
+    /// How a kubeconfig is found.
+    enum By {
+        Name,
+        Variable,
+        Directory,
+    }
+
+    /// Whose cluster is used with a kubeconfig of this context.
+    fn chosen(context: &str, by: By) -> &'static str {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("kubeconfig");
         let text = format!(
@@ -196,22 +208,35 @@ mod tests {
              clusters: [{{name: a, cluster: {{server: 'https://a'}}}}]\n"
         );
         std::fs::write(&file, text).unwrap();
-        let choice =
-            if is_named { Choice::of(Some(&file), None) } else { Choice::of(None, Some(file.as_os_str())) };
-        match choice.unwrap() {
+        let nowhere = Path::new("/nowhere");
+        let choice = match by {
+            By::Name => Choice::of(Some(&file), None, nowhere),
+            By::Variable => Choice::of(None, Some(file.as_os_str()), nowhere),
+            By::Directory => Choice::of(None, None, dir.path()),
+        };
+        word(&choice.unwrap())
+    }
+
+    fn word(choice: &Choice) -> &'static str {
+        match choice {
             Choice::There(_) => "there",
+            Choice::Here(_) => "here",
             Choice::Own => "own",
         }
     }
 
     #[test]
     fn only_a_krafla_up_is_used_without_being_named() {
-        assert_eq!(chosen("krafla", true), "there");
-        assert_eq!(chosen("production", true), "there");
-        assert_eq!(chosen("krafla", false), "there");
-        assert_eq!(chosen("production", false), "own");
-        assert!(matches!(Choice::of(None, Some(OsStr::new("/nowhere"))), Ok(Choice::Own)));
-        assert!(matches!(Choice::of(None, Some(OsStr::new(""))), Ok(Choice::Own)));
-        assert!(Choice::of(Some(Path::new("/nowhere")), None).is_err());
+        assert_eq!(chosen("krafla", By::Name), "there");
+        assert_eq!(chosen("production", By::Name), "there");
+        assert_eq!(chosen("krafla", By::Variable), "there");
+        assert_eq!(chosen("production", By::Variable), "own");
+        assert_eq!(chosen("krafla", By::Directory), "here");
+        assert_eq!(chosen("production", By::Directory), "own");
+        let nowhere = Path::new("/nowhere");
+        for variable in ["/nowhere", ""] {
+            assert_eq!(word(&Choice::of(None, Some(OsStr::new(variable)), nowhere).unwrap()), "own");
+        }
+        assert!(Choice::of(Some(nowhere), None, nowhere).is_err());
     }
 }

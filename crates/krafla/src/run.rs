@@ -1,6 +1,7 @@
 //! `krafla run`: from files to an exit code.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,8 +43,12 @@ pub(crate) struct BadInput(pub(crate) anyhow::Error);
 pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
     let started = Instant::now();
     // What a node that runs already has is not for a run to say.
-    let variable = std::env::var_os("KUBECONFIG").filter(|_| args.capacity.is_empty());
-    let choice = Choice::of(args.kubeconfig.as_deref(), variable.as_deref())?;
+    let choice = if args.own_cluster || !args.capacity.is_empty() {
+        Choice::Own
+    } else {
+        let variable = std::env::var_os("KUBECONFIG");
+        Choice::of(args.kubeconfig.as_deref(), variable.as_deref(), Path::new(cli::DATA_DIR))?
+    };
     let manifests = manifest::read_all(&args.all_files(), choice.namespace()).map_err(BadInput)?;
     if !manifests.iter().any(|manifest| FOLLOWED.contains(&manifest.kind)) {
         let message = "there is no Job, JobFlow or CronJob in the files, so there is nothing to wait for: \
@@ -81,16 +86,24 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
 
 /// The cluster that was chosen. A `krafla up` that is not there any more is not missed.
 async fn enter(choice: Choice, args: &cli::Run, screen: &Screen) -> Result<Home> {
-    let access = match choice {
-        Choice::Own => return Home::own(args.workdir.clone(), args.capacity.clone()).await,
-        Choice::There(access) => *access,
+    let own = || Home::own(args.workdir.clone(), args.capacity.clone());
+    let (access, is_here) = match choice {
+        Choice::Own => return own().await,
+        Choice::There(access) => (*access, false),
+        Choice::Here(access) => (*access, true),
     };
+    let origin = format!("{} ({})", access.origin, access.server);
     match Home::there(access, &args.workdir).await {
+        Err(_) if is_here => own().await,
         Err(error) if args.kubeconfig.is_none() => {
             screen.line(&format!("{error:#}; this run has a cluster of its own instead"));
-            Home::own(args.workdir.clone(), args.capacity.clone()).await
+            own().await
         }
-        home => home,
+        home => {
+            let home = home?;
+            eprintln!("in the cluster of {origin}");
+            Ok(home)
+        }
     }
 }
 

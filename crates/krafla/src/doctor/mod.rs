@@ -8,7 +8,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use krafla_api::{Kind, Time};
-use krafla_client::Access;
 use krafla_runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
@@ -87,13 +86,10 @@ pub(crate) async fn doctor(args: cli::Doctor) -> Result<ExitCode> {
 /// Looks into the cluster that is named, or into a `krafla up` that is running: the one that KUBECONFIG names, or else
 /// that of the data directory. A `krafla up` that is not running is not missed.
 async fn visit(args: &cli::Doctor) -> Result<Option<Visit>> {
-    let named = Choice::of(args.kubeconfig.as_deref(), std::env::var_os("KUBECONFIG").as_deref())?;
-    let access = match named {
-        Choice::There(access) => *access,
-        Choice::Own => match Access::of_file(&args.data_dir.join("kubeconfig")) {
-            Ok(access) => access,
-            Err(_) => return Ok(None),
-        },
+    let variable = std::env::var_os("KUBECONFIG");
+    let access = match Choice::of(args.kubeconfig.as_deref(), variable.as_deref(), &args.data_dir)? {
+        Choice::There(access) | Choice::Here(access) => *access,
+        Choice::Own => return Ok(None),
     };
     let origin = format!("{} ({})", access.origin, access.server);
     let home = match Home::there(access, &args.data_dir).await {

@@ -48,6 +48,24 @@ fn a_run_uses_a_krafla_up_that_kubeconfig_names_and_its_job_stays() {
 }
 
 #[test]
+fn a_krafla_up_of_this_directory_is_used_if_it_answers_unless_one_wants_another() {
+    let up = Up::start();
+    let run = Run::of(&job("a", 1, "true", ""));
+    std::fs::create_dir(run.dir.path().join(".krafla")).unwrap();
+    std::fs::copy(up.kubeconfig(), run.dir.path().join(".krafla/kubeconfig")).unwrap();
+    let (code, stdout, stderr) = shown(run.command().arg("--own-cluster"));
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert_eq!(up.kubectl_ok(&["get", "vcjob", "-o", "name"]), "");
+    let (code, stdout, stderr) = shown(&mut run.command());
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(stderr.contains("in the cluster of context \"krafla\" of .krafla/kubeconfig"), "{stderr}");
+    assert_eq!(up.kubectl_ok(&["get", "vcjob", "-o", "name"]), "job.batch.volcano.sh/a\n");
+    drop(up);
+    let (code, stdout, stderr) = shown(&mut run.command());
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stdout}");
+}
+
+#[test]
 fn a_job_that_fails_there_exits_with_1_and_shows_its_last_words() {
     let up = Up::start();
     let run = Run::of(&job("a", 1, "echo out of luck; exit 3", ""));
