@@ -43,24 +43,25 @@ pub(crate) async fn submit(home: &Home, manifest: &Manifest) -> Result<Submitted
             format!("container {container} has no command, and {why}")
         }));
     }
-    let made = write(home.client.as_ref(), &Step::Create { kind: *kind, object: object.clone() }).await;
-    let wrong = |message: String| BadInput(anyhow!("{place}: {message}"));
-    match made {
-        Ok(Written { key, uid, .. }) => Ok(Submitted { key, uid, done: "created", doubts }),
+    let client = home.client.as_ref();
+    let made = match write(client, &Step::Create { kind: *kind, object: object.clone() }).await {
         Err(ClientError::AlreadyExists(message)) if FOLLOWED.contains(kind) => {
             let (name, what) = (name_of(&object), kind.info().singular);
+            let group = kind.info().group;
             let remedy = format!(
-                "remove it with `kubectl delete {what}.{} {name}`, or give this one another name",
-                kind.info().group
+                "remove it with `kubectl delete {what}.{group} {name}`, or give this one another name"
             );
-            Err(wrong(format!("{message}: {remedy}")).into())
+            return Err(BadInput(anyhow!("{place}: {message}: {remedy}")).into());
         }
         Err(ClientError::AlreadyExists(_)) => {
-            let Written { key, uid, .. } = change(home.client.as_ref(), *kind, object).await?;
-            Ok(Submitted { key, uid, done: "configured", doubts })
+            change(client, *kind, object).await.map(|written| (written, "configured"))
         }
+        made => made.map(|written| (written, "created")),
+    };
+    match made {
+        Ok((Written { key, uid, .. }, done)) => Ok(Submitted { key, uid, done, doubts }),
         Err(ClientError::Refused { message, .. } | ClientError::NotFound(message)) => {
-            Err(wrong(message).into())
+            Err(BadInput(anyhow!("{place}: {message}")).into())
         }
         Err(error) => Err(error.into()),
     }

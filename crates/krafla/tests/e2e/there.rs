@@ -106,6 +106,14 @@ fn what_supports_a_job_may_be_there_and_a_run_that_can_not_begin_leaves_no_job()
     assert!(stdout.contains("configmap/c configured"), "{stdout}");
     assert_eq!(up.field("configmap/c", "{.data.k}"), "new");
 
+    let fixed = |value: &str| format!("immutable: true\n{}", config(value));
+    up.kubectl_ok(&["delete", "configmap/c"]);
+    up.apply(&fixed("old"));
+    let run = Run::of(&format!("{}{}", fixed("new"), job("b", 1, "true", "")));
+    let (code, stdout, stderr) = shown(run.command().arg("--kubeconfig").arg(up.kubeconfig()));
+    assert_eq!(code, Some(2), "{stdout}{stderr}");
+    assert!(stderr.contains("job.yaml, document 1: ") && stderr.contains("immutable"), "{stderr}");
+
     let run = Run::of(&format!("{}---{}", job("b", 1, "true", ""), job("Bad Name", 1, "true", "")));
     let (code, stdout, stderr) = shown(run.command().arg("--kubeconfig").arg(up.kubeconfig()));
     assert_eq!(code, Some(2), "{stdout}{stderr}");
