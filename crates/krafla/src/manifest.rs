@@ -34,7 +34,9 @@ pub(crate) fn read_all(files: &[impl AsRef<Path>], namespace: &str) -> Result<Ve
                 if documents.len() == 1 { name.clone() } else { format!("{name}, document {}", index + 1) };
             let object = krafla_apiserver::schema::yaml::parse(document.as_bytes());
             let object = object.map_err(|error| anyhow!("{place}: {}", in_plain_words(&error)))?;
-            manifests.push(Manifest::new(place, object.into_value(), namespace)?);
+            for (place, object) in items(place, object.into_value()) {
+                manifests.push(Manifest::new(place, object, namespace)?);
+            }
         }
     }
     if manifests.is_empty() {
@@ -44,6 +46,22 @@ pub(crate) fn read_all(files: &[impl AsRef<Path>], namespace: &str) -> Result<Ve
     }
     refuse_doubles(&manifests)?;
     Ok(manifests)
+}
+
+/// The items of a list, as `kubectl get -o yaml` prints them, each with its place. Anything else stands for itself.
+fn items(place: String, mut object: Value) -> Vec<(String, Value)> {
+    let is_list =
+        object.get("apiVersion") == Some(&"v1".into()) && object.get("kind") == Some(&"List".into());
+    match object.get_mut("items").filter(|_| is_list).map(Value::take) {
+        Some(Value::Array(items)) => items
+            .into_iter()
+            .enumerate()
+            .map(|(index, item)| (format!("{place}, items[{index}]"), item))
+            .collect(),
+        Some(Value::Null) => Vec::new(),
+        // What is no list of items is refused in its own name.
+        Some(_) | None => vec![(place, object)],
+    }
 }
 
 /// Of two objects with one name, the second would be taken for a change of the first, and nobody means that.
@@ -96,8 +114,11 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>> {
 fn documents(text: &str) -> Vec<String> {
     let mut documents = vec![String::new()];
     for line in text.lines() {
-        if line == "---" || line.starts_with("--- ") {
+        if line == "---" {
             documents.push(String::new());
+        } else if let Some(beginning) = line.strip_prefix("---").filter(|rest| rest.starts_with([' ', '\t']))
+        {
+            documents.push(format!("{beginning}\n"));
         } else if let Some(document) = documents.last_mut() {
             document.push_str(line);
             document.push('\n');
@@ -145,7 +166,7 @@ impl Manifest {
         }
         let Some(kind) = Kind::of_manifest(api_version, kind_name) else {
             bail!(
-                "{place}: {api_version} {kind_name} is not a kind that krafla serves{}",
+                "{place}: {api_version} {kind_name} is not a kind that krafla run makes{}",
                 suggestion(kind_name)
             );
         };
@@ -170,7 +191,8 @@ impl Manifest {
 /// The kind that was probably meant: misspelt, or of another group.
 fn suggestion(kind_name: &str) -> String {
     let Some(meant) = closest(kind_name, Kind::ALL.into_iter().map(|kind| kind.info().kind)) else {
-        return "; `krafla up` with `kubectl api-resources` shows what it serves".to_owned();
+        return "; make it with kubectl in a `krafla up`, which serves more kinds, and run the jobs there"
+            .to_owned();
     };
     // Where two kinds have one name, it is Volcano's that people run here.
     let mut of_that_name = Kind::ALL.into_iter().map(Kind::info).filter(|info| info.kind == meant);
@@ -196,17 +218,36 @@ mod tests {
     }
 
     #[test]
+    fn a_document_may_begin_on_the_line_that_divides() {
+        let text = "--- {a: 1}\n---\t\nb: 2\n--- # the last one\nc: 3\n----\n";
+        assert_eq!(documents(text), [" {a: 1}\n", "\t\nb: 2\n", " # the last one\nc: 3\n----\n"]);
+    }
+
+    #[test]
+    fn the_items_of_a_list_are_objects_each_with_its_place() {
+        let list =
+            "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n";
+        check(list, expect![[""]]);
+        check(
+            &format!("{list}- {{apiVersion: v1, kind: ConfigMap, metadata: {{name: b}}, dta: {{}}}}\n"),
+            expect![[r#"
+            job.yaml, items[1]: unknown field "dta"; did you mean data?
+        "#]],
+        );
+    }
+
+    #[test]
     fn a_complaint_names_the_file_the_document_and_the_remedy() {
         check(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: batch/v1alpha1\nkind: job\n",
             expect![[r#"
-                job.yaml, document 2: batch/v1alpha1 job is not a kind that krafla serves; did you mean `apiVersion: batch.volcano.sh/v1alpha1` and `kind: Job`?
+                job.yaml, document 2: batch/v1alpha1 job is not a kind that krafla run makes; did you mean `apiVersion: batch.volcano.sh/v1alpha1` and `kind: Job`?
             "#]],
         );
         check(
             "apiVersion: batch.volcano.sh/v1alpha1\nkind: Jobb\n",
             expect![[r#"
-                job.yaml: batch.volcano.sh/v1alpha1 Jobb is not a kind that krafla serves; did you mean `apiVersion: batch.volcano.sh/v1alpha1` and `kind: Job`?
+                job.yaml: batch.volcano.sh/v1alpha1 Jobb is not a kind that krafla run makes; did you mean `apiVersion: batch.volcano.sh/v1alpha1` and `kind: Job`?
             "#]],
         );
         check(
@@ -242,7 +283,7 @@ mod tests {
         check(
             "apiVersion: v1\nkind: Sparkle\n",
             expect![[r#"
-            job.yaml: v1 Sparkle is not a kind that krafla serves; `krafla up` with `kubectl api-resources` shows what it serves
+            job.yaml: v1 Sparkle is not a kind that krafla run makes; make it with kubectl in a `krafla up`, which serves more kinds, and run the jobs there
         "#]],
         );
         check(
