@@ -1,5 +1,6 @@
 //! Where progress is shown: a picture that is redrawn in place on a terminal, plain lines elsewhere.
 
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
@@ -23,7 +24,7 @@ impl Screen {
     pub(crate) fn new(to_stderr: bool) -> Screen {
         let is_terminal =
             if to_stderr { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
-        let is_live = is_terminal && wants_colour();
+        let is_live = is_terminal && can_be_drawn_on(std::env::var_os("TERM").as_deref());
         Screen { to_stderr, is_live, picture: Mutex::default() }
     }
 
@@ -91,7 +92,13 @@ fn write(to_stderr: bool, text: &str) {
     };
 }
 
-/// Whether somebody asked for plain text: <https://no-color.org>.
+/// Whether a terminal of this name knows how to draw over what it has shown.
+fn can_be_drawn_on(name: Option<&OsStr>) -> bool {
+    name.is_none_or(|name| name != "dumb")
+}
+
+/// Whether a terminal may be given colours: unless somebody asked for none (<https://no-color.org>), or it knows none.
 pub(crate) fn wants_colour() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    let is_asked_for_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !is_asked_for_none && can_be_drawn_on(std::env::var_os("TERM").as_deref())
 }

@@ -7,12 +7,20 @@ use crate::support::{job, krafla, repository_file, text};
 
 /// What `krafla run` shows of an example on a terminal, which `script` provides.
 fn shown(args: &str) -> String {
+    shown_with(args, &[("TERM", "xterm")])
+}
+
+fn shown_with(args: &str, environment: &[(&str, &str)]) -> String {
     let hello = repository_file("examples/hello.yaml");
     let command = format!("{} run {args} {}", krafla().get_program().display(), hello.display());
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &command, "/dev/null"]);
-    let output =
-        script.env_remove("KUBECONFIG").env_remove("NO_COLOR").env("TERM", "xterm").output().unwrap();
+    let output = script
+        .env_remove("KUBECONFIG")
+        .env_remove("NO_COLOR")
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap();
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{shown}");
     shown
@@ -35,6 +43,15 @@ fn the_names_before_lines_of_logs_have_colours() {
     let line = line.unwrap_or_else(|| panic!("{shown}"));
     let (name, _) = line.split_once("hello from").unwrap();
     assert!(name.contains("\u{1b}[3") && name.contains("hello-greeter-0"), "{name:?}");
+}
+
+#[test]
+fn no_color_takes_the_colours_away_and_a_dumb_terminal_has_no_pictures() {
+    let plain = shown_with("--logs", &[("TERM", "xterm"), ("NO_COLOR", "1")]);
+    assert!(plain.contains("\u{1b}[J"), "pictures are drawn: {plain}");
+    assert!(plain.contains("[hello-greeter-0] hello from") && !plain.contains("\u{1b}[3"), "{plain:?}");
+    let dumb = shown_with("", &[("TERM", "dumb")]);
+    assert!(dumb.contains("hello: Completed") && !dumb.contains('\u{1b}'), "{dumb:?}");
 }
 
 #[test]
