@@ -38,6 +38,8 @@ pub const JOB_FORWARDING: &str = "volcano.sh/job-forwarding";
 pub const OUT_OF_SYNC: &str = "volcano.sh/controller-out-of-sync";
 /// Job annotation: since when that holds which a policy gives time and of which no object tells the beginning.
 pub const HOLDS_SINCE: &str = "krafla.dev/holds-since";
+/// Pod annotation: when the pod that this one stands in for was evicted, while a policy gives it time to run.
+pub const EVICTED_AT: &str = "krafla.dev/evicted-at";
 /// Job label: what kind of job it is, for people.
 pub const JOB_TYPE: &str = "volcano.sh/job-type";
 /// Pod annotation: the rank that Ascend devices get.

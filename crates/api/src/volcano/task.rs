@@ -81,6 +81,13 @@ pub struct PartitionPolicySpec {
     pub network_topology: Option<NetworkTopologySpec>,
 }
 
+impl PartitionPolicySpec {
+    /// The partition that a pod of this index belongs to.
+    pub fn partition_of(&self, index: i32) -> i32 {
+        index.checked_div(self.partition_size).unwrap_or(0)
+    }
+}
+
 /// What to do when something happens.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

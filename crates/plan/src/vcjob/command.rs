@@ -51,6 +51,7 @@ impl Pending<'_> {
             cause: format!("command {} was issued", self.object.meta.key.name),
             retry_count: job.status.retry_count,
             evidence: Vec::new(),
+            is_about_vacancy: false,
             is_command: true,
         })
     }

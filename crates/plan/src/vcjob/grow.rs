@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::phase::Next;
 use super::podgroup::Group;
 use super::pods::Pods;
+use super::policy::Vacancies;
 use super::volumes::Claim;
 use super::{Job, dependency};
 use crate::plugin::Plugins;
@@ -37,6 +38,8 @@ pub(super) struct Parts<'a> {
     pub(super) next: &'a Next,
     pub(super) claims: &'a [Claim],
     pub(super) plugins: &'a Plugins<'a>,
+    /// The places of evicted pods that a policy gives time to be filled.
+    pub(super) vacant: &'a Vacancies,
 }
 
 /// Creates the pods that are missing, as soon as the PodGroup is admitted and their tasks' dependencies are met.
@@ -101,7 +104,7 @@ fn build(job: &Job<'_>, parts: &Parts<'_>, task: &TaskSpec, index: i32, name: &s
             "name": name,
             "namespace": job.namespace(),
             "labels": labels_of(job, task, index),
-            "annotations": annotations_of(job, parts.next, task, index),
+            "annotations": annotations_of(job, parts, task, index),
             "ownerReferences": [job.owner_reference()],
         },
         "spec": spec,
@@ -129,7 +132,7 @@ fn labels_of(job: &Job<'_>, task: &TaskSpec, index: i32) -> BTreeMap<String, Str
         set(labels::QUEUE_NAME, job.spec.queue.clone());
     }
     if let Some(partitions) = &task.partition_policy {
-        set(labels::PARTITION_ID, index.checked_div(partitions.partition_size).unwrap_or(0).to_string());
+        set(labels::PARTITION_ID, partitions.partition_of(index).to_string());
     }
     if job.is_forwarded {
         set(labels::JOB_FORWARDING, "true".to_owned());
@@ -142,7 +145,7 @@ fn labels_of(job: &Job<'_>, task: &TaskSpec, index: i32) -> BTreeMap<String, Str
     all
 }
 
-fn annotations_of(job: &Job<'_>, next: &Next, task: &TaskSpec, index: i32) -> BTreeMap<String, String> {
+fn annotations_of(job: &Job<'_>, parts: &Parts<'_>, task: &TaskSpec, index: i32) -> BTreeMap<String, String> {
     let mut all = text_map(task.template.pointer("/metadata/annotations"));
     let mut set = |key: &str, value: String| all.insert(key.to_owned(), value);
     set(labels::TASK_INDEX, index.to_string());
@@ -150,9 +153,12 @@ fn annotations_of(job: &Job<'_>, next: &Next, task: &TaskSpec, index: i32) -> BT
     set(labels::GROUP_NAME, job.podgroup_name());
     set(labels::JOB_NAME, job.name().to_owned());
     set(labels::QUEUE_NAME, job.spec.queue.clone());
-    set(labels::JOB_VERSION, next.version.to_string());
+    set(labels::JOB_VERSION, parts.next.version.to_string());
     set(labels::TEMPLATE_UID, format!("{}-{}", job.name(), task.name));
-    set(labels::JOB_RETRY_COUNT, next.retry_count.to_string());
+    set(labels::JOB_RETRY_COUNT, parts.next.retry_count.to_string());
+    if let Some(evicted_at) = parts.vacant.get(&(task.name.clone(), index)) {
+        set(labels::EVICTED_AT, evicted_at.to_micro_string());
+    }
     if !task.topology_policy.is_unset() {
         set(labels::NUMA_TOPOLOGY_POLICY, task.topology_policy.to_string());
     }

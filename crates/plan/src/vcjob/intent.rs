@@ -22,6 +22,8 @@ pub(super) struct Intent {
     pub(super) retry_count: i32,
     /// The departed pods that it answers.
     pub(super) evidence: Vec<Uid>,
+    /// Whether it answers that a pod is gone: there need be no other to restart.
+    pub(super) is_about_vacancy: bool,
     /// Whether a user asked for it, rather than a policy.
     pub(super) is_command: bool,
 }
@@ -52,6 +54,7 @@ impl Intent {
     pub(super) fn join(&mut self, other: &Intent) {
         self.targets.join(&other.targets);
         self.evidence.extend(other.evidence.iter().cloned());
+        self.is_about_vacancy |= other.is_about_vacancy;
     }
 }
 
@@ -107,6 +110,7 @@ mod tests {
             cause: "pod a-work-1 was evicted: it had to go".into(),
             retry_count: 0,
             evidence: Vec::new(),
+            is_about_vacancy: false,
             is_command: false,
         };
         let state =

@@ -47,7 +47,7 @@ use self::intent::Intent;
 use self::phase::Next;
 use self::podgroup::Group;
 use self::pods::Pods;
-use self::policy::Decision;
+use self::policy::{Decision, Vacancies};
 use crate::object::{Body, Meta, VcJob};
 use crate::plugin::Plugins;
 use crate::{
@@ -147,7 +147,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     match &next.phase {
         JobPhase::Unset | JobPhase::Pending | JobPhase::Running => {
             grow::kill(&job, &next, &pods, &mut plan);
-            provide(&job, &pods, &group, &plugins, &mut next, snapshot, &mut plan);
+            provide(&job, &pods, &group, &plugins, &policies.vacant, &mut next, snapshot, &mut plan);
         }
         JobPhase::Restarting => {
             if pods.has_doomed_outdated(&job, &next) || next.version > job.status.version {
@@ -156,7 +156,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
             }
             grow::kill(&job, &next, &pods, &mut plan);
             if plan.steps.is_empty() {
-                provide(&job, &pods, &group, &plugins, &mut next, snapshot, &mut plan);
+                provide(&job, &pods, &group, &plugins, &policies.vacant, &mut next, snapshot, &mut plan);
             }
         }
         JobPhase::Aborting
@@ -178,7 +178,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
         }
     }
     since::keep(&job, &policies.moments, &mut plan);
-    status::write(&job, &pods, &plugins, &next, &mut plan);
+    status::write(&job, &pods, &plugins, &next, &policies.vacant, &mut plan);
     plan
 }
 
@@ -250,6 +250,7 @@ fn provide(
     pods: &Pods<'_>,
     group: &Group<'_>,
     plugins: &Plugins<'_>,
+    vacant: &Vacancies,
     next: &mut Next,
     snapshot: &Snapshot<'_>,
     plan: &mut Plan,
@@ -261,7 +262,7 @@ fn provide(
         let claims = volumes::ensure(job, snapshot, plan)?;
         podgroup::ensure(job, group, snapshot, plan);
         podgroup::warn(job, group, plan);
-        let parts = Parts { next, claims: &claims, plugins };
+        let parts = Parts { next, claims: &claims, plugins, vacant };
         grow::create(job, &parts, pods, group, snapshot, plan);
         Ok(())
     };

@@ -49,7 +49,7 @@ pub(super) fn stay(job: &Job<'_>) -> Next {
 
 /// Whether an intent changes anything in the job's present phase. A job that nobody has looked at yet is as good as Pending.
 pub(super) fn has_effect(job: &Job<'_>, intent: &Intent) -> bool {
-    let is_about_something = intent.is_command || !intent.targets.is_empty() || !intent.evidence.is_empty();
+    let is_about_something = intent.is_command || !intent.targets.is_empty() || intent.is_about_vacancy;
     match (job.phase(), &intent.action) {
         (
             JobPhase::Unset | JobPhase::Pending | JobPhase::Running | JobPhase::Restarting,

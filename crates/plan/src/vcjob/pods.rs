@@ -1,12 +1,13 @@
 //! The job's pods as they are observed: counted, and those picked out that are not to stay.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_api::volcano::{JobPhase, TaskState};
 use krafla_api::{Kind, Time, Uid, labels};
 
 use super::intent::Targets;
 use super::phase::Next;
+use super::policy::Vacancies;
 use super::{Job, dependency};
 use crate::object::{ContainerStatus, Pod, PodPhase};
 use crate::{Object, Snapshot};
@@ -17,8 +18,8 @@ pub(super) struct Pods<'a> {
     version: i32,
     by_task: BTreeMap<&'a str, Counts>,
     total: Counts,
-    /// Tasks of which a pod went away while no controller ran.
-    lost_unseen: Vec<&'a str>,
+    /// Tasks and indexes of pods that went away while no controller ran.
+    lost_unseen: Vec<(&'a str, i32)>,
 }
 
 /// One pod of the job.
@@ -124,8 +125,8 @@ impl<'a> Pods<'a> {
         self.all.iter()
     }
 
-    /// Tasks of which a pod went away while no controller ran, once per pod.
-    pub(super) fn lost_unseen(&self) -> impl Iterator<Item = &'a str> {
+    /// Tasks and indexes of pods that went away while no controller ran.
+    pub(super) fn lost_unseen(&self) -> impl Iterator<Item = (&'a str, i32)> {
         self.lost_unseen.iter().copied()
     }
 
@@ -170,9 +171,23 @@ impl<'a> Pods<'a> {
 
     /// `status.taskStatusCount`: per task, the pods that stay, by phase. While the job runs, one that somebody else removes
     /// stays counted as what it was until it is gone and its eviction is answered: only this record survives a crash.
-    pub(super) fn task_status_count(&self, job: &Job<'_>, next: &Next) -> BTreeMap<String, TaskState> {
+    /// So does one that is gone, until another has its place, if a policy gives that time.
+    pub(super) fn task_status_count(
+        &self,
+        job: &Job<'_>,
+        next: &Next,
+        vacant: &Vacancies,
+    ) -> BTreeMap<String, TaskState> {
         let mut by_task = self.by_task.clone();
         let is_steady = matches!(next.phase, JobPhase::Pending | JobPhase::Running);
+        if is_steady && !vacant.is_empty() {
+            let filled: BTreeSet<(&str, i32)> = self.all.iter().map(|pod| (pod.task, pod.index)).collect();
+            let open = vacant.keys().filter(|(task, index)| !filled.contains(&(task.as_str(), *index)));
+            for task in open.filter_map(|(task, _)| job.task(task)) {
+                let counts = by_task.entry(&task.name).or_default();
+                counts.running = counts.running.saturating_add(1);
+            }
+        }
         for pod in self.all.iter().filter(|pod| is_steady && pod.is_being_evicted(job)) {
             let counts = by_task.entry(pod.task).or_default();
             let counter = if pod.is_pending() { &mut counts.pending } else { &mut counts.running };
@@ -189,7 +204,7 @@ impl<'a> Pods<'a> {
 
     /// Compares what status counted with what is there, the first time anybody looks: what is missing and was not removed on
     /// purpose was evicted meanwhile.
-    fn find_lost(&self, job: &'a Job<'_>) -> Vec<&'a str> {
+    fn find_lost(&self, job: &'a Job<'_>) -> Vec<(&'a str, i32)> {
         if !matches!(job.phase(), JobPhase::Pending | JobPhase::Running) {
             return Vec::new();
         }
@@ -202,7 +217,9 @@ impl<'a> Pods<'a> {
             let n_finished = of_phase(PodPhase::Succeeded).saturating_add(of_phase(PodPhase::Failed));
             let there = self.all.iter().filter(|pod| pod.task == task.name);
             let (mut n_there, mut n_finished_there) = (0i32, 0i32);
+            let mut indexes: BTreeSet<i32> = BTreeSet::new();
             for pod in there {
+                indexes.insert(pod.index);
                 n_there = n_there.saturating_add(1);
                 n_finished_there = n_finished_there.saturating_add(pod.is_finished().into());
             }
@@ -211,7 +228,10 @@ impl<'a> Pods<'a> {
             let n_alive_there = n_there.saturating_sub(n_finished_there).saturating_add(n_newly_finished);
             let n_missing = task.replicas.saturating_sub(n_there).max(0);
             let n_lost = n_alive.saturating_sub(n_alive_there).min(n_missing).max(0);
-            lost.extend((0..n_lost).map(|_| task.name.as_str()));
+            let [n_done, n_lost] =
+                [self.n_removed_after_success(&task.name), n_lost].map(|n| usize::try_from(n).unwrap_or(0));
+            let missing = (0..task.replicas).filter(|index| !indexes.contains(index));
+            lost.extend(missing.skip(n_done).take(n_lost).map(|index| (task.name.as_str(), index)));
         }
         lost
     }
@@ -337,6 +357,11 @@ impl<'a> Observed<'a> {
         let ended =
             self.pod.status.container_statuses.iter().filter_map(|status| status.state.terminated.as_ref());
         ended.map(|terminated| terminated.exit_code).filter(|code| *code != 0)
+    }
+
+    /// When the pod was evicted that this one stands in for, if a policy gives it time to run.
+    pub(super) fn evicted_at(&self) -> Option<Time> {
+        self.object.meta.annotations.get(labels::EVICTED_AT)?.parse().ok().map(Time)
     }
 
     pub(super) fn created_at(&self) -> Option<Time> {

@@ -1,5 +1,7 @@
 //! Lifecycle policies: what the user wants done about what holds.
 
+use std::collections::BTreeMap;
+
 use krafla_api::volcano::{Action, Event, LifecyclePolicy};
 use krafla_api::{Time, Uid};
 
@@ -7,6 +9,9 @@ use super::Job;
 use super::intent::{Intent, Targets};
 use super::since::Moments;
 use super::trigger::Trigger;
+
+/// Since when the places of evicted pods, by task and index, are vacant.
+pub(super) type Vacancies = BTreeMap<(String, i32), Time>;
 
 /// What policies ask for.
 #[derive(Debug, Default)]
@@ -17,6 +22,8 @@ pub(super) struct Decision {
     pub(super) look_again_at: Option<Time>,
     /// Evidence that a delayed policy still needs.
     pub(super) awaited: Vec<Uid>,
+    /// The places of evicted pods that a policy gives time to be filled, and since when they are vacant.
+    pub(super) vacant: Vacancies,
     /// Since when that holds which a policy gives time and of which no object tells the beginning.
     pub(super) moments: Moments,
 }
@@ -38,6 +45,9 @@ pub(super) fn decide(job: &Job<'_>, triggers: &[Trigger<'_>]) -> Decision {
                 let soonest = decision.look_again_at.map_or(due_at, |at| at.min(due_at));
                 decision.look_again_at = Some(soonest);
                 decision.awaited.extend(trigger.evidence.cloned());
+                if let (Some(task), Some(index)) = (trigger.task, trigger.vacant) {
+                    decision.vacant.insert((task.to_owned(), index), trigger.since);
+                }
             }
             (Some(policy), _) => decision.intents.push(intent(&policy.action, trigger)),
             (None, _) => {}
@@ -67,6 +77,7 @@ fn intent(action: &Action, trigger: &Trigger<'_>) -> Intent {
         cause: trigger.cause.clone(),
         retry_count: trigger.retry_count,
         evidence: trigger.evidence.into_iter().cloned().collect(),
+        is_about_vacancy: trigger.vacant.is_some(),
         is_command: false,
     }
 }
@@ -74,7 +85,7 @@ fn intent(action: &Action, trigger: &Trigger<'_>) -> Intent {
 /// Which part of the job an action is about. A pod outside of any partition stands for itself.
 fn targets(action: &Action, trigger: &Trigger<'_>) -> Targets {
     let mut targets = Targets::default();
-    match (action, trigger.task, trigger.partition) {
+    match (action, trigger.task, &trigger.partition) {
         (Action::RestartTask, Some(task), _) => {
             targets.tasks.insert(task.to_owned());
         }

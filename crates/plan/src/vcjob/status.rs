@@ -10,14 +10,22 @@ use super::Job;
 use super::hold::Hold;
 use super::phase::Next;
 use super::pods::Pods;
+use super::policy::Vacancies;
 use crate::merge_patch::difference;
 use crate::plugin::Plugins;
 use crate::{Plan, Step};
 
 /// Puts the status write into the plan, if there is anything to write.
-pub(super) fn write(job: &Job<'_>, pods: &Pods<'_>, plugins: &Plugins<'_>, next: &Next, plan: &mut Plan) {
+pub(super) fn write(
+    job: &Job<'_>,
+    pods: &Pods<'_>,
+    plugins: &Plugins<'_>,
+    next: &Next,
+    vacant: &Vacancies,
+    plan: &mut Plan,
+) {
     let before = job.status;
-    let after = recount(job, pods, plugins, next);
+    let after = recount(job, pods, plugins, next, vacant);
     let Some(patch) = difference(&json!(before), &json!(after)) else { return };
     // Counters follow the pods and may be a moment late, and so may what the scheduler says of a job that may start in the
     // same moment; what decides does not wait.
@@ -50,7 +58,13 @@ fn shows_a_kill(before: &JobStatus, after: &JobStatus) -> bool {
     is_killing && before.terminating == 0 && after.terminating > 0
 }
 
-fn recount(job: &Job<'_>, pods: &Pods<'_>, plugins: &Plugins<'_>, next: &Next) -> JobStatus {
+fn recount(
+    job: &Job<'_>,
+    pods: &Pods<'_>,
+    plugins: &Plugins<'_>,
+    next: &Next,
+    vacant: &Vacancies,
+) -> JobStatus {
     let mut status = job.status.clone();
     let counts = pods.counts();
     status.pending = counts.pending;
@@ -59,7 +73,7 @@ fn recount(job: &Job<'_>, pods: &Pods<'_>, plugins: &Plugins<'_>, next: &Next) -
     status.failed = counts.failed;
     status.terminating = counts.terminating;
     status.unknown = counts.unknown;
-    status.task_status_count = pods.task_status_count(job, next);
+    status.task_status_count = pods.task_status_count(job, next, vacant);
     status.version = next.version;
     status.retry_count = next.retry_count;
     if next.phase.is_finished() && status.state.phase.is_finished() {

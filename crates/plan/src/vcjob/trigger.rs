@@ -21,9 +21,11 @@ pub(super) struct Trigger<'a> {
     /// The task it is about; none if it is about the whole job.
     pub(super) task: Option<&'a str>,
     /// The partition of the pod it is about.
-    pub(super) partition: Option<&'a str>,
+    pub(super) partition: Option<String>,
     /// The pod it is about, if it is still there.
     pub(super) pod: Option<&'a Uid>,
+    /// The index of the pod it is about, if that is gone.
+    pub(super) vacant: Option<i32>,
     /// The pod's retry count: which try it belongs to.
     pub(super) retry_count: i32,
     pub(super) exit_codes: Vec<i32>,
@@ -48,7 +50,8 @@ pub(super) fn observe<'a>(
 ) -> Vec<Trigger<'a>> {
     let mut triggers: Vec<Trigger<'a>> = pods.current().filter_map(|pod| of_pod(job, pod)).collect();
     triggers.extend(evictions(job, pods, departed));
-    triggers.extend(pods.lost_unseen().map(|task| unseen_eviction(job, task)));
+    triggers.extend(pods.lost_unseen().map(|(task, index)| unseen_eviction(job, task, index)));
+    triggers.extend(pods.current().filter_map(unmended_eviction));
     for task in &job.spec.tasks {
         triggers.extend(task_failed(job, task, pods));
         triggers.extend(task_completed(job, task, pods));
@@ -71,8 +74,9 @@ fn of_pod<'a>(job: &Job<'_>, pod: &'a Observed<'_>) -> Option<Trigger<'a>> {
     Some(Trigger {
         event,
         task: Some(pod.task),
-        partition: pod.partition,
+        partition: pod.partition.map(str::to_owned),
         pod: Some(pod.uid()),
+        vacant: None,
         retry_count: pod.retry_count,
         exit_codes: pod.exit_codes().collect(),
         since: since.unwrap_or_else(|| job.began_at()),
@@ -84,41 +88,67 @@ fn of_pod<'a>(job: &Job<'_>, pod: &'a Observed<'_>) -> Option<Trigger<'a>> {
 }
 
 /// Volcano: an eviction is mended when the pod that was made in its place runs. Thousands may be evicted together, so their
-/// replacements are looked up, not searched.
+/// replacements are looked up, not searched. One that carries the eviction has taken over.
 fn evictions<'a>(job: &Job<'_>, pods: &Pods<'_>, departed: &'a [Departed]) -> Vec<Trigger<'a>> {
-    let mut evictions: Vec<(i32, Trigger<'a>)> =
+    let mut evictions: Vec<Trigger<'a>> =
         departed.iter().filter_map(|departed| eviction(job, departed)).collect();
     if !evictions.is_empty() {
-        let running = pods.current().filter(|pod| pod.is_running());
-        let running: BTreeSet<(Option<&str>, i32)> = running.map(|pod| (Some(pod.task), pod.index)).collect();
-        for (index, trigger) in &mut evictions {
-            trigger.is_mended = running.contains(&(trigger.task, *index));
+        let of = |pod: &Observed<'_>| (Some(pod.task.to_owned()), Some(pod.index));
+        let running: BTreeSet<_> = pods.current().filter(|pod| pod.is_running()).map(of).collect();
+        let carried: BTreeSet<_> = pods.current().filter(|pod| pod.evicted_at().is_some()).map(of).collect();
+        let place = |trigger: &Trigger<'_>| (trigger.task.map(str::to_owned), trigger.vacant);
+        evictions.retain(|trigger| !carried.contains(&place(trigger)));
+        for trigger in &mut evictions {
+            trigger.is_mended = running.contains(&place(trigger));
         }
     }
-    evictions.into_iter().map(|(_, trigger)| trigger).collect()
+    evictions
 }
 
 /// A pod of this version that went away although nobody here asked for it, before it had finished. One that failed while it
-/// was being removed was evicted, not broken. With its index.
-fn eviction<'a>(job: &Job<'_>, departed: &'a Departed) -> Option<(i32, Trigger<'a>)> {
+/// was being removed was evicted, not broken. One that had yet to mend an earlier eviction leaves that as it was.
+fn eviction<'a>(job: &Job<'_>, departed: &'a Departed) -> Option<Trigger<'a>> {
     let pod = Observed::new(&departed.object)?;
     let is_ours = pod.version >= job.status.version && job.wants(pod.task, pod.index) && !pod.is_marked();
     let was_cut_short = !pod.is_finished() || (pod.has_failed() && departed.object.meta.is_deleting());
     (is_ours && was_cut_short).then(|| {
-        let cause = format!("pod {} was evicted", pod.name());
-        let trigger = Trigger {
-            partition: pod.partition,
+        let since = pod.evicted_at().filter(|_| pod.is_pending()).unwrap_or(departed.at);
+        Trigger {
+            partition: pod.partition.map(str::to_owned),
+            vacant: Some(pod.index),
             retry_count: pod.retry_count,
             evidence: Some(&departed.object.meta.uid),
-            ..of_job(Event::PodEvicted, Some(pod.task), departed.at, cause)
-        };
-        (pod.index, trigger)
+            ..of_job(Event::PodEvicted, Some(pod.task), since, evicted(&pod))
+        }
     })
 }
 
-fn unseen_eviction<'a>(job: &Job<'_>, task: &'a str) -> Trigger<'a> {
+fn evicted(pod: &Observed<'_>) -> String {
+    format!("pod {} was evicted", pod.name())
+}
+
+/// A pod that went away while no controller ran. When, nobody knows: it counts from when it is noticed.
+fn unseen_eviction<'a>(job: &Job<'_>, task: &'a str, index: i32) -> Trigger<'a> {
     let cause = format!("a pod of task {task} was evicted while no controller ran");
-    Trigger { retry_count: job.status.retry_count, ..of_job(Event::PodEvicted, Some(task), job.now, cause) }
+    let partitions = job.task(task).and_then(|task| task.partition_policy.as_ref());
+    Trigger {
+        partition: partitions.map(|policy| policy.partition_of(index).to_string()),
+        vacant: Some(index),
+        retry_count: job.status.retry_count,
+        ..of_job(Event::PodEvicted, Some(task), job.now, cause)
+    }
+}
+
+/// A pod that was made in place of an evicted one, and that does not run yet. It carries the moment of the eviction: whoever
+/// looks next counts from there.
+fn unmended_eviction<'a>(pod: &Observed<'a>) -> Option<Trigger<'a>> {
+    let since = pod.evicted_at().filter(|_| pod.is_pending())?;
+    Some(Trigger {
+        partition: pod.partition.map(str::to_owned),
+        pod: Some(pod.uid()),
+        retry_count: pod.retry_count,
+        ..of_job(Event::PodEvicted, Some(pod.task), since, evicted(pod))
+    })
 }
 
 /// Volcano: the restarts of all waiting and running pods of the task together reach its maxRetry; -1 means never.
@@ -149,7 +179,7 @@ fn task_completed<'a>(job: &Job<'_>, task: &'a TaskSpec, pods: &'a Pods<'_>) -> 
     let since = last.ended_at().unwrap_or_else(|| job.began_at());
     let cause = format!("all pods of task {} succeeded", task.name);
     let trigger = of_job(Event::TaskCompleted, Some(&task.name), since, cause);
-    Some(Trigger { pod: Some(last.uid()), partition: last.partition, ..trigger })
+    Some(Trigger { pod: Some(last.uid()), partition: last.partition.map(str::to_owned), ..trigger })
 }
 
 fn job_unknown<'a>(job: &Job<'_>, group: &Group<'_>) -> Option<Trigger<'a>> {
@@ -173,6 +203,7 @@ fn of_job(event: Event, task: Option<&str>, since: Time, cause: String) -> Trigg
         task,
         partition: None,
         pod: None,
+        vacant: None,
         retry_count: 0,
         exit_codes: Vec::new(),
         since,

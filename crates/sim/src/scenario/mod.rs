@@ -38,6 +38,7 @@ mod grouped;
 mod led;
 mod minimum;
 mod outvoted;
+mod overdue;
 mod pair;
 mod partial;
 mod partition;
@@ -66,6 +67,7 @@ mod suspended;
 mod taken;
 mod terminal;
 mod unclaimed;
+mod vacated;
 mod waiting;
 mod withdrawn;
 mod zero;
@@ -145,6 +147,8 @@ pub static ALL: &[&Scenario] = &[
     &shrunk::SCENARIO,
     &resumed::SCENARIO,
     &forgiven::SCENARIO,
+    &vacated::SCENARIO,
+    &overdue::SCENARIO,
     &batch::plain::SCENARIO,
     &batch::parallel::SCENARIO,
     &batch::work_queue::SCENARIO,

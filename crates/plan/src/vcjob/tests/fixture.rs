@@ -11,6 +11,7 @@
 //! pod work-0 Running restarts=3 restarted=80
 //! pod work-0 Failed no-end changed=80 started=70
 //! pod work-1 Failed exit=3 second=4 version=0 retry=0 partition=0 restarts=2 created=20 going marked
+//! pod work-1 Pending evicted=90
 //! gone work-2 Running at=90
 //! command AbortJob
 //! claim data
@@ -366,6 +367,10 @@ fn new_pod(words: &[&str]) -> Value {
         "volcano.sh/job-version": number(words, "version", 0).to_string(),
         "volcano.sh/job-retry-count": number(words, "retry", 0).to_string(),
     });
+    if value(words, "evicted").is_some() {
+        let evicted_at = Time::from_seconds(1_800_000_000 + number(words, "evicted", 0));
+        metadata["annotations"][krafla_api::labels::EVICTED_AT] = evicted_at.to_micro_string().into();
+    }
     if words.contains(&"marked") {
         metadata["annotations"]["volcano.sh/controller-out-of-sync"] = "true".into();
     }

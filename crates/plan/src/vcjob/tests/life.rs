@@ -248,7 +248,7 @@ fn an_eviction_policy_with_a_timeout_keeps_its_evidence_and_replaces_the_pod() {
          pod work-0 Running
          gone work-1 Running at=90",
         expect![[r#"
-            patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+            patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":2}}}}}
             create pod a-work-1
             wake at 2027-01-15T08:02:30Z
         "#]],

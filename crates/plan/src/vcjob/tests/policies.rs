@@ -1,8 +1,11 @@
 //! Which policy answers what, row by row, and until when a policy with a time-out waits.
 
 use expect_test::expect;
+use krafla_api::Kind;
+use serde_json::json;
 
 use super::fixture;
+use crate::Step;
 
 /// What is done about a running job with a task `lead` of one pod and a task `work` of two: the action that begins, or until
 /// when one is waited for.
@@ -256,4 +259,81 @@ fn volcano_b16_an_eviction_is_forgiven_when_the_replacement_runs_in_time() {
         (soon, "", "gone work-1 Running at=90, pod work-0 Running", "TerminateJob"),
         ("policy=PodEvicted:TerminateJob", "", &replaced_by("Running"), "TerminateJob"),
     ]);
+}
+
+#[test]
+fn an_eviction_that_is_given_time_is_carried_by_the_pod_that_stands_in() {
+    let (late, soon) = ("policy=PodEvicted:TerminateJob@1h", "policy=PodEvicted:TerminateJob@5s");
+    let replaced_by = |pod: &str| format!("gone work-1 Running at=90, pod work-1 {pod}");
+    check(&[
+        (late, "", "pod work-1 Pending evicted=90", "waits until 2027-01-15T09:01:30Z"),
+        (soon, "", "pod work-1 Pending evicted=90", "TerminateJob"),
+        (soon, "", "pod work-1 Running evicted=90", "nothing"),
+        (soon, "", "pod work-1 Succeeded evicted=90", "nothing"),
+        ("policy=PodEvicted:RestartPod@5s", "", "pod work-1 Pending evicted=90", "RestartPod"),
+        // What it carries is not said a second time by the one that is gone.
+        (late, "", &replaced_by("Pending evicted=80"), "waits until 2027-01-15T09:01:20Z"),
+        (soon, "", &replaced_by("Running evicted=90"), "nothing"),
+        // A stand-in that is evicted itself before it runs gains no time by that.
+        (late, "", "gone work-1 Pending evicted=70 at=90", "waits until 2027-01-15T09:01:10Z"),
+        (late, "", "gone work-1 Running evicted=70 at=90", "waits until 2027-01-15T09:01:30Z"),
+    ]);
+}
+
+#[test]
+fn an_eviction_that_is_given_time_is_on_record_until_a_pod_stands_in() {
+    let world = |policy: &str, lost: &str| {
+        format!(
+            "job phase=Running min=1 counted=work:Running*2 policy=PodEvicted:TerminateJob{policy}
+             task work replicas=2
+             group Running
+             pod work-0 Running
+             {lost}"
+        )
+    };
+    let made = |policy: &str, lost: &str| {
+        let plan = fixture::plan(&world(policy, lost));
+        let made = plan.steps.iter().find_map(|step| match step {
+            Step::Create { kind: Kind::Pod, object } => Some(object["metadata"]["annotations"].clone()),
+            _ => None,
+        });
+        let status = plan.status.map(|status| status.to_string()).unwrap_or_default();
+        (
+            made.map(|annotations| annotations["krafla.dev/evicted-at"].clone()),
+            status.contains("taskStatusCount"),
+        )
+    };
+    let carried = |at: &str| (Some(json!(at)), false);
+    assert_eq!(made("@1h", "gone work-1 Running at=90"), carried("2027-01-15T08:01:30.000000Z"));
+    assert_eq!(made("@1h", "first-look"), carried("2027-01-15T08:01:40.000000Z"));
+    // Nobody waits for one that nobody answers: it is made again, and that is all.
+    assert_eq!(made("@1h", ""), (Some(json!(null)), true));
+}
+
+#[test]
+fn an_eviction_that_nobody_saw_is_charged_like_any_other() {
+    for action in ["RestartPod", "RestartTask", "RestartPartition", "RestartJob"] {
+        let policy = format!("counted=work:Running*2 policy=PodEvicted:{action}");
+        check(&[
+            (&policy, "", "pod work-0 Running, first-look", action),
+            (&policy, "", "pod work-0 Running, gone work-1 Running", action),
+            (&policy, "", "pod work-0 Running, pod work-1 Running, first-look", "nothing"),
+        ]);
+    }
+}
+
+#[test]
+fn an_eviction_that_nobody_saw_restarts_the_partition_that_it_tore_a_hole_into() {
+    let plan = fixture::plan(
+        "job phase=Running min=1 counted=work:Running*4 policy=PodEvicted:RestartPartition
+         task work replicas=4 partitions=2x2
+         group Running
+         pod work-0 Running partition=0
+         pod work-1 Running partition=0
+         pod work-2 Running partition=1
+         first-look",
+    );
+    let deleted: Vec<String> =
+        plan.steps.iter().map(Step::to_string).filter(|step| step.starts_with("delete")).collect();
+    assert_eq!(deleted, ["delete pod a-work-2"]);
 }

@@ -300,7 +300,7 @@ fn volcano_b47_an_evicted_pod_is_replaced_while_its_policy_waits() {
          pod work-0 Running
          gone work-1 Running",
         expect![[r#"
-            patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+            patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":2}}}}}
             create pod a-work-1
             wake at 2027-01-15T09:01:35Z
         "#]],
