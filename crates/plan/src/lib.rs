@@ -15,6 +15,7 @@
 
 pub mod cron;
 pub mod cronjob;
+mod indexes;
 pub mod jobflow;
 pub mod jobtemplate;
 pub mod k8scron;

@@ -4,9 +4,9 @@ use krafla_api::Kind;
 use krafla_api::batch::JOB_TRACKING;
 
 use super::failure_policy;
-use super::indexes::Indexes;
 use super::managed::Managed;
 use super::pods::Ended;
+use crate::indexes::Indexes;
 use crate::measure::{Effect, Measure, Metric, Stored};
 use crate::object::{Job, PodPhase};
 use crate::{Object, controlling_keys};

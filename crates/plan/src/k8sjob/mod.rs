@@ -15,7 +15,6 @@ mod attempt;
 mod backoff;
 mod condition;
 mod failure_policy;
-mod indexes;
 mod manage;
 mod managed;
 mod measure;
@@ -38,12 +37,12 @@ use krafla_api::batch::{JobSpec, JobStatus};
 use krafla_api::{Key, Kind, Time, Uid};
 use serde_json::{Value, json};
 
-use self::indexes::Indexes;
 use self::manage::Change;
 use self::outcome::Outcome;
 use self::pods::{Claim, JobPod};
 use self::tally::Tally;
 use self::template::Names;
+use crate::indexes::Indexes;
 use crate::object::{Body, Meta};
 use crate::placement::selects;
 use crate::{

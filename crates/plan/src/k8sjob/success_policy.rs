@@ -2,7 +2,7 @@
 
 use krafla_api::batch::{SuccessPolicy, SuccessRule};
 
-use super::indexes::Indexes;
+use crate::indexes::Indexes;
 
 /// The position of the first rule that is met.
 pub(super) fn met_rule(policy: &SuccessPolicy, completed: &Indexes, completions: u32) -> Option<usize> {

@@ -6,9 +6,9 @@ use krafla_api::Uid;
 
 use super::Job;
 use super::failure_policy::Verdict;
-use super::indexes::Indexes;
 use super::manage::Change;
 use super::pods::{JobPod, State};
+use crate::indexes::Indexes;
 
 /// The numbers of one moment.
 pub(super) struct Tally<'a> {

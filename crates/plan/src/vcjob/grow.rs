@@ -54,17 +54,21 @@ pub(super) fn create(
     if !group.is_admitted() {
         return;
     }
-    let existing: BTreeSet<(&str, i32)> = pods.all().map(|pod| (pod.task, pod.index)).collect();
-    let mut planned: BTreeSet<(&str, i32)> = BTreeSet::new();
+    let mut existing: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for pod in pods.all() {
+        existing.entry(pod.task).or_default().extend(u32::try_from(pod.index));
+    }
+    let mut planned: BTreeSet<(&str, u32)> = BTreeSet::new();
     let mut room = NEW_PODS_PER_PLAN_MAX;
     for task in &job.spec.tasks {
         if !dependency::is_met(job, task, pods) {
             continue;
         }
-        let n_done = usize::try_from(pods.n_removed_after_success(&task.name)).unwrap_or(0);
-        // Not collected: a task may ask for two thousand million pods.
-        let missing = (0..task.replicas).filter(|index| !existing.contains(&(&task.name, *index)));
-        for index in missing.skip(n_done) {
+        // Not collected: a task may ask for two thousand million pods, and as many may be done.
+        let done = pods.completed().of(&task.name);
+        let there = done.with(existing.get(task.name.as_str()).into_iter().flatten().copied());
+        let missing = there.lowest_missing(u32::MAX, u32::try_from(task.replicas).unwrap_or(0));
+        for index in missing.iter() {
             if room == 0 {
                 return;
             }
@@ -78,7 +82,7 @@ pub(super) fn create(
                 continue;
             }
             room -= 1;
-            let object = build(job, parts, task, index, &name);
+            let object = build(job, parts, task, index.cast_signed(), &name);
             plan.steps.push(Step::Create { kind: Kind::Pod, object });
         }
     }

@@ -63,6 +63,11 @@ impl Targets {
         self.pods.is_empty() && self.tasks.is_empty() && self.partitions.is_empty()
     }
 
+    /// Whether they are about this task or a part of it.
+    pub(super) fn names(&self, task: &str) -> bool {
+        self.tasks.contains(task) || self.partitions.iter().any(|(of, _)| of == task)
+    }
+
     fn join(&mut self, other: &Targets) {
         self.pods.extend(other.pods.iter().cloned());
         self.tasks.extend(other.tasks.iter().cloned());

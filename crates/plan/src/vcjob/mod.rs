@@ -17,6 +17,7 @@
 //! Mirrors Volcano's `pkg/controllers/job`; what is deliberately different stands in DEVIATIONS.md.
 
 mod command;
+mod completed;
 mod dependency;
 mod grow;
 mod hold;
@@ -337,7 +338,7 @@ impl<'a> Job<'a> {
 
     /// Whether a pod of that index belongs to the job as it is wanted.
     fn wants(&self, task: &str, index: i32) -> bool {
-        self.task(task).is_some_and(|task| index < task.replicas)
+        self.task(task).is_some_and(|task| (0..task.replicas).contains(&index))
     }
 
     fn replicas(&self) -> i32 {

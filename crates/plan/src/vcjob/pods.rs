@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use krafla_api::volcano::{JobPhase, TaskState};
 use krafla_api::{Kind, Time, Uid, labels};
 
+use super::completed::{self, Completed};
 use super::intent::Targets;
 use super::phase::Next;
 use super::policy::Vacancies;
@@ -16,6 +17,7 @@ use crate::{Object, Snapshot};
 pub(super) struct Pods<'a> {
     all: Vec<Observed<'a>>,
     version: i32,
+    completed: Completed<'a>,
     by_task: BTreeMap<&'a str, Counts>,
     total: Counts,
     /// Tasks and indexes of pods that went away while no controller ran.
@@ -70,37 +72,48 @@ impl Counts {
 }
 
 /// Looks at the pods that the job owns.
-pub(super) fn observe<'a>(job: &'a Job<'_>, snapshot: &Snapshot<'a>) -> Pods<'a> {
+pub(super) fn observe<'a>(job: &'a Job<'a>, snapshot: &Snapshot<'a>) -> Pods<'a> {
     let all: Vec<Observed<'a>> =
         snapshot.children(Kind::Pod).filter_map(|object| Observed::new(object)).collect();
+    let completed = completed::observe(job, &all, snapshot);
     let mut by_task: BTreeMap<&str, Counts> = BTreeMap::new();
     let mut total = Counts::default();
-    for pod in &all {
+    // What is more than the job asks for goes, and does not count as done, neither while it is there nor afterwards.
+    for pod in all.iter().filter(|pod| pod.is_deleting() || job.wants(pod.task, pod.index)) {
         total.add(pod);
         by_task.entry(pod.task).or_default().add(pod);
     }
-    keep_completed(job, &mut by_task, &mut total);
-    let mut pods = Pods { all, version: job.status.version, by_task, total, lost_unseen: Vec::new() };
+    for (task, n) in completed.counts() {
+        total.succeeded = total.succeeded.saturating_add(n);
+        if let Some(counts) = by_task.get_mut(task) {
+            counts.succeeded = counts.succeeded.saturating_add(n);
+        } else if let Some(task) = job.task(task) {
+            by_task.insert(&task.name, Counts { succeeded: n, ..Counts::default() });
+        }
+    }
+    if job.phase().is_finished() {
+        keep_finished(job, &mut by_task, &mut total);
+    }
+    let lost_unseen = Vec::new();
+    let mut pods = Pods { all, version: job.status.version, completed, by_task, total, lost_unseen };
     if snapshot.is_first_look {
         pods.lost_unseen = pods.find_lost(job);
     }
     pods
 }
 
-/// A pod that succeeded and was then removed by somebody (a node that is scaled in, a collector of pods) has succeeded all
-/// the same: it is neither forgotten nor run again. What status counted in this phase is the record of it.
-fn keep_completed<'a>(job: &'a Job<'_>, by_task: &mut BTreeMap<&'a str, Counts>, total: &mut Counts) {
-    let phase = job.phase();
-    let is_counting = matches!(phase, JobPhase::Pending | JobPhase::Running) || phase.is_finished();
-    if !is_counting {
-        return;
-    }
+/// What finished, and was counted before the job had, stays counted, also when its pods are collected.
+fn keep_finished<'a>(job: &'a Job<'_>, by_task: &mut BTreeMap<&'a str, Counts>, total: &mut Counts) {
     for (task, recorded) in &job.status.task_status_count {
-        let recorded = recorded.phase.get(PodPhase::Succeeded.as_str()).copied().unwrap_or(0);
         let counts = by_task.entry(task).or_default();
-        let n_removed = recorded.saturating_sub(counts.succeeded).max(0);
-        counts.succeeded = counts.succeeded.saturating_add(n_removed);
-        total.succeeded = total.succeeded.saturating_add(n_removed);
+        let keep = |phase: PodPhase, counter: &mut i32, sum: &mut i32| {
+            let recorded = recorded.phase.get(phase.as_str()).copied().unwrap_or(0);
+            let n_removed = recorded.saturating_sub(*counter).max(0);
+            *counter = counter.saturating_add(n_removed);
+            *sum = sum.saturating_add(n_removed);
+        };
+        keep(PodPhase::Succeeded, &mut counts.succeeded, &mut total.succeeded);
+        keep(PodPhase::Failed, &mut counts.failed, &mut total.failed);
     }
 }
 
@@ -130,12 +143,9 @@ impl<'a> Pods<'a> {
         self.lost_unseen.iter().copied()
     }
 
-    /// How many pods of a task succeeded and are no longer there: so many of the missing indexes are done.
-    pub(super) fn n_removed_after_success(&self, task: &str) -> i32 {
-        let seen =
-            self.all.iter().filter(|pod| pod.task == task && pod.has_succeeded() && !pod.is_deleting());
-        let n_seen = i32::try_from(seen.count()).unwrap_or(i32::MAX);
-        self.by_task.get(task).map_or(0, |counts| counts.succeeded.saturating_sub(n_seen))
+    /// What is done although its pod is gone.
+    pub(super) fn completed(&self) -> &Completed<'a> {
+        &self.completed
     }
 
     /// How many pods of a task are what a dependent task waits for: those that run and are ready, and all that ever succeeded,
@@ -158,8 +168,7 @@ impl<'a> Pods<'a> {
 
     /// Whether nothing runs, waits or ends any more. A pod whose node is lost does not hold up the end.
     pub(super) fn is_quiet(&self) -> bool {
-        let Counts { pending, running, terminating, .. } = self.total;
-        (pending, running, terminating) == (0, 0, 0)
+        !self.all.iter().any(|pod| pod.is_alive() || pod.is_deleting())
     }
 
     /// How many pods will never be created, because what their task depends on has failed for good.
@@ -215,8 +224,9 @@ impl<'a> Pods<'a> {
             let n_alive: i32 =
                 [PodPhase::Pending, PodPhase::Running, PodPhase::Unknown].map(of_phase).iter().sum();
             let n_finished = of_phase(PodPhase::Succeeded).saturating_add(of_phase(PodPhase::Failed));
-            let there = self.all.iter().filter(|pod| pod.task == task.name);
-            let (mut n_there, mut n_finished_there) = (0i32, 0i32);
+            let there = self.all.iter().filter(|pod| pod.task == task.name && job.wants(pod.task, pod.index));
+            let n_completed = self.completed.n_without_pod(&task.name);
+            let (mut n_there, mut n_finished_there) = (n_completed, n_completed);
             let mut indexes: BTreeSet<i32> = BTreeSet::new();
             for pod in there {
                 indexes.insert(pod.index);
@@ -228,10 +238,11 @@ impl<'a> Pods<'a> {
             let n_alive_there = n_there.saturating_sub(n_finished_there).saturating_add(n_newly_finished);
             let n_missing = task.replicas.saturating_sub(n_there).max(0);
             let n_lost = n_alive.saturating_sub(n_alive_there).min(n_missing).max(0);
-            let [n_done, n_lost] =
-                [self.n_removed_after_success(&task.name), n_lost].map(|n| usize::try_from(n).unwrap_or(0));
-            let missing = (0..task.replicas).filter(|index| !indexes.contains(index));
-            lost.extend(missing.skip(n_done).take(n_lost).map(|index| (task.name.as_str(), index)));
+            let completed = self.completed.of(&task.name);
+            let is_done = |index: i32| u32::try_from(index).is_ok_and(|index| completed.contains(index));
+            let missing = (0..task.replicas).filter(|index| !indexes.contains(index) && !is_done(*index));
+            let n_lost = usize::try_from(n_lost).unwrap_or(0);
+            lost.extend(missing.take(n_lost).map(|index| (task.name.as_str(), index)));
         }
         lost
     }
@@ -288,6 +299,13 @@ impl<'a> Observed<'a> {
         self.pod.status.phase == PodPhase::Succeeded
     }
 
+    /// Whether it succeeded by itself. One that ends well because it is asked to go has not done its work.
+    pub(super) fn has_completed(&self) -> bool {
+        let asked_at = self.object.meta.deletion_asked_at();
+        self.has_succeeded()
+            && asked_at.is_none_or(|asked_at| self.ended_at().is_some_and(|at| at < asked_at))
+    }
+
     pub(super) fn is_finished(&self) -> bool {
         self.pod.status.phase.is_finished()
     }
@@ -310,7 +328,7 @@ impl<'a> Observed<'a> {
     }
 
     /// Whether the pod is not to stay, given where the job goes.
-    fn is_doomed(&self, job: &Job<'_>, next: &Next) -> bool {
+    pub(super) fn is_doomed(&self, job: &Job<'_>, next: &Next) -> bool {
         let is_outdated = self.version < next.version;
         match next.phase {
             JobPhase::Unset | JobPhase::Pending | JobPhase::Running => {

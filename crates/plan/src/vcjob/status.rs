@@ -6,12 +6,13 @@ use krafla_api::Kind;
 use krafla_api::volcano::{JobCondition, JobPhase, JobStatus};
 use serde_json::json;
 
-use super::Job;
 use super::hold::Hold;
 use super::phase::Next;
 use super::pods::Pods;
 use super::policy::Vacancies;
+use super::{Job, completed};
 use crate::merge_patch::difference;
+use crate::object::PodPhase;
 use crate::plugin::Plugins;
 use crate::{Plan, Step};
 
@@ -37,7 +38,8 @@ pub(super) fn write(
         }
         (state, status.version, status.retry_count, status.controlled_resources.clone())
     };
-    plan.status_may_wait = decides(before) == decides(&after) && !shows_a_kill(before, &after);
+    let is_urgent = shows_a_kill(before, &after) || forgets_a_success(before, &after);
+    plan.status_may_wait = decides(before) == decides(&after) && !is_urgent;
     plan.status = Some(Step::Patch {
         kind: Kind::VcJob,
         key: job.meta.key.clone(),
@@ -56,6 +58,16 @@ fn shows_a_kill(before: &JobStatus, after: &JobStatus) -> bool {
         JobPhase::Restarting | JobPhase::Aborting | JobPhase::Completing | JobPhase::Terminating
     );
     is_killing && before.terminating == 0 && after.terminating > 0
+}
+
+/// Whether pods that succeeded no longer count, because the job is smaller. They are about to go, and nobody must take what
+/// was counted for more that is done.
+fn forgets_a_success(before: &JobStatus, after: &JobStatus) -> bool {
+    let n_succeeded = |status: &JobStatus, task: &str| {
+        let counted = status.task_status_count.get(task);
+        counted.and_then(|counted| counted.phase.get(PodPhase::Succeeded.as_str())).copied().unwrap_or(0)
+    };
+    before.task_status_count.keys().any(|task| n_succeeded(after, task) < n_succeeded(before, task))
 }
 
 fn recount(
@@ -80,7 +92,7 @@ fn recount(
         return status;
     }
     status.min_available = job.spec.min_available;
-    status.controlled_resources = controlled_resources(job, plugins, next);
+    status.controlled_resources = controlled_resources(job, pods, plugins, next);
     status.state.reason.clone_from(&next.reason);
     status.state.message.clone_from(&next.message);
     if next.phase != status.state.phase {
@@ -103,9 +115,15 @@ fn change_phase(job: &Job<'_>, status: &mut JobStatus, phase: &JobPhase) {
 }
 
 /// What exists because of the job: its claims, and what its plugins made. Claims stay until the job goes; the rest only while
-/// the job may run.
-fn controlled_resources(job: &Job<'_>, plugins: &Plugins<'_>, next: &Next) -> BTreeMap<String, String> {
-    let recorded = job.status.controlled_resources.iter().filter(|(key, _)| !key.starts_with("plugin-"));
+/// the job may run. And what is done although its pod is gone.
+fn controlled_resources(
+    job: &Job<'_>,
+    pods: &Pods<'_>,
+    plugins: &Plugins<'_>,
+    next: &Next,
+) -> BTreeMap<String, String> {
+    let is_kept = |key: &str| !key.starts_with("plugin-") && !completed::is_record(key);
+    let recorded = job.status.controlled_resources.iter().filter(|(key, _)| is_kept(key));
     let mut controlled: BTreeMap<String, String> =
         recorded.map(|(key, value)| (key.clone(), value.clone())).collect();
     let claims = job.spec.volumes.iter().map(|volume| volume.volume_claim_name.as_str());
@@ -116,5 +134,6 @@ fn controlled_resources(job: &Job<'_>, plugins: &Plugins<'_>, next: &Next) -> BT
     if may_run {
         controlled.extend(plugins.controlled_resources());
     }
+    controlled.extend(pods.completed().record(job, next));
     controlled
 }

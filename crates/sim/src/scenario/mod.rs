@@ -10,6 +10,7 @@ mod batch;
 mod build;
 mod chain;
 mod claimed;
+mod collected;
 mod commanded;
 mod cron_forbid;
 mod cron_history;
@@ -66,6 +67,7 @@ mod stuck;
 mod suspended;
 mod taken;
 mod terminal;
+mod trimmed;
 mod unclaimed;
 mod vacated;
 mod waiting;
@@ -145,6 +147,8 @@ pub static ALL: &[&Scenario] = &[
     &squatted::SCENARIO,
     &absurd::SCENARIO,
     &shrunk::SCENARIO,
+    &trimmed::SCENARIO,
+    &collected::SCENARIO,
     &resumed::SCENARIO,
     &forgiven::SCENARIO,
     &vacated::SCENARIO,

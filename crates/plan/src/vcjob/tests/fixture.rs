@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! job phase=Running been=Pending min=2 retry=1 version=1 max-retry=3 policy=PodFailed:RestartJob policy=3:AbortJob queue=q
+//! job counted=work:Succeeded*1 completed=work:0-2,5
 //! job name=a class=high label=key:value annotation=key:value tier=1 tier-name=rack terminating=1
 //! job since=TaskFailed/work:80
 //! task work replicas=2 min=1 after=lead policy=PodFailed+PodEvicted:RestartJob limit=cpu*2 class=high max-retry=3
@@ -12,6 +13,7 @@
 //! pod work-0 Failed no-end changed=80 started=70
 //! pod work-1 Failed exit=3 second=4 version=0 retry=0 partition=0 restarts=2 created=20 going marked
 //! pod work-1 Pending evicted=90
+//! pod work-1 Succeeded going=95
 //! gone work-2 Running at=90
 //! command AbortJob
 //! claim data
@@ -261,6 +263,9 @@ fn new_job(words: &[&str]) -> Value {
         let (phase, n) = counts.split_once('*').unwrap();
         job["status"]["taskStatusCount"][task]["phase"][phase] = json!(n.parse::<i32>().unwrap());
     }
+    for (task, indexes) in words.iter().filter_map(|word| word.strip_prefix("completed=")?.split_once(':')) {
+        job["status"]["controlledResources"][format!("completed-{task}")] = indexes.into();
+    }
     if let Some(duration) = value(words, "ran") {
         job["status"]["runningDuration"] = duration.into();
     }
@@ -377,8 +382,9 @@ fn new_pod(words: &[&str]) -> Value {
     if let Some(partition) = value(words, "partition") {
         metadata["labels"] = json!({ "volcano.sh/partition-id": partition });
     }
-    if words.contains(&"going") {
-        metadata["deletionTimestamp"] = json!("2027-01-15T08:01:00Z");
+    if words.contains(&"going") || value(words, "going").is_some() {
+        let asked_at = Time::from_seconds(1_800_000_000 + number(words, "going", 60));
+        metadata["deletionTimestamp"] = json!(asked_at);
     }
     let exit = number(words, "exit", i64::from(words[1] == "Failed"));
     let state = match words[1] {

@@ -175,7 +175,7 @@ fn volcano_b13_a_finished_pod_that_is_removed_was_not_evicted_and_is_not_run_aga
          pod work-0 Running
          gone work-1 Succeeded",
         expect![[r#"
-            patch job status a {"status":{"running":1,"succeeded":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+            patch job status a {"status":{"controlledResources":{"completed-work":"1"},"running":1,"succeeded":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
         "#]],
     );
 }

@@ -2,6 +2,7 @@
 
 mod absurd;
 mod built;
+mod completed;
 mod concerned;
 mod dependencies;
 mod fixture;
@@ -304,7 +305,7 @@ fn surplus_pods_go_and_missing_ones_come() {
          pod work-2 Running
          pod work-3 Running going",
         expect![[r#"
-            patch job status a {"status":{"running":2,"taskStatusCount":{"work":{"phase":{"Running":2}}},"terminating":1}}
+            patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":1}}},"terminating":1}}
             patch pod a-work-2 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-2
             create pod a-work-1

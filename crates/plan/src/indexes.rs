@@ -4,12 +4,12 @@ use std::fmt;
 
 /// A set of indexes: ascending intervals that neither overlap nor touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Indexes(Vec<(u32, u32)>);
+pub(crate) struct Indexes(Vec<(u32, u32)>);
 
 impl Indexes {
     /// Reads what is there and makes sense, up to the last index that the Job has. A status is never refused: what nobody
     /// can read was never counted.
-    pub(super) fn parse(text: &str, completions: u32) -> Indexes {
+    pub(crate) fn parse(text: &str, completions: u32) -> Indexes {
         let mut intervals = Vec::new();
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -36,30 +36,63 @@ impl Indexes {
     }
 
     /// The set with these indexes as well.
-    pub(super) fn with(&self, more: impl IntoIterator<Item = u32>) -> Indexes {
+    pub(crate) fn with(&self, more: impl IntoIterator<Item = u32>) -> Indexes {
         let single = more.into_iter().map(|index| (index, index));
         Indexes::of_intervals(self.0.iter().copied().chain(single).collect())
     }
 
+    /// The set with those of another as well.
+    pub(crate) fn joined(&self, other: &Indexes) -> Indexes {
+        Indexes::of_intervals(self.0.iter().chain(&other.0).copied().collect())
+    }
+
+    /// The set without the indexes from `first` to `last`.
+    pub(crate) fn without(&self, first: u32, last: u32) -> Indexes {
+        let before = |(start, end): &(u32, u32)| Some((*start, first.checked_sub(1)?.min(*end)));
+        let after = |(start, end): &(u32, u32)| Some((last.checked_add(1)?.max(*start), *end));
+        let parts = self.0.iter().flat_map(|interval| [before(interval), after(interval)]);
+        Indexes::of_intervals(parts.flatten().collect())
+    }
+
+    /// The lowest `n` indexes that are not in it, as far as there are so many below `end`.
+    pub(crate) fn lowest_missing(&self, mut n: u32, end: u32) -> Indexes {
+        let mut missing = Vec::new();
+        let mut next = 0;
+        for (first, last) in self.0.iter().copied().chain([(end, end)]) {
+            let free = first.min(end).saturating_sub(next).min(n);
+            if free > 0 {
+                missing.push((next, next + free - 1));
+            }
+            n -= free;
+            next = last.saturating_add(1);
+        }
+        Indexes(missing)
+    }
+
     /// Whether an index is in it.
-    pub(super) fn contains(&self, index: u32) -> bool {
+    pub(crate) fn contains(&self, index: u32) -> bool {
         let after = self.0.partition_point(|(first, _)| *first <= index);
         let interval = after.checked_sub(1).and_then(|before| self.0.get(before));
         interval.is_some_and(|(_, last)| index <= *last)
     }
 
+    /// All of them, lowest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().flat_map(|(first, last)| *first..=*last)
+    }
+
     /// How many there are.
-    pub(super) fn len(&self) -> i64 {
+    pub(crate) fn len(&self) -> i64 {
         self.0.iter().map(|(first, last)| i64::from(*last) - i64::from(*first) + 1).sum()
     }
 
     /// Whether there is none.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// How many of these indexes the other set has too.
-    pub(super) fn n_in(&self, other: &Indexes) -> i64 {
+    pub(crate) fn n_in(&self, other: &Indexes) -> i64 {
         let (mut mine, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut n = 0;
         while let (Some((first, last)), Some((start, end))) = (mine.peek(), theirs.peek()) {
@@ -122,6 +155,23 @@ mod tests {
             for index in 0..61 {
                 prop_assert_eq!(set.contains(index), indexes.contains(&index));
             }
+        }
+
+        #[test]
+        fn what_is_taken_out_added_and_missing_is_what_a_set_says(
+            some in proptest::collection::btree_set(0u32..30, 0..30),
+            others in proptest::collection::btree_set(0u32..30, 0..30),
+            (first, last, n) in (0u32..32, 0u32..32, 0u32..40),
+        ) {
+            use std::collections::BTreeSet;
+            let set = |indexes: &BTreeSet<u32>| Indexes::default().with(indexes.iter().copied());
+            let union: BTreeSet<u32> = some.union(&others).copied().collect();
+            prop_assert_eq!(set(&some).joined(&set(&others)), set(&union));
+            let rest: BTreeSet<u32> = some.iter().copied().filter(|index| *index < first || *index > last).collect();
+            prop_assert_eq!(set(&some).without(first, last), set(&rest));
+            let missing: BTreeSet<u32> =
+                (0..last).filter(|index| !some.contains(index)).take(n as usize).collect();
+            prop_assert_eq!(set(&some).lowest_missing(n, last), set(&missing));
         }
 
         #[test]
