@@ -6,7 +6,7 @@ use super::accept::Accept;
 use super::body::Reply;
 use super::path::ResourcePath;
 use super::query::Query;
-use super::{Context, delete_options, list_options, show, watches};
+use super::{Context, delete_options, list_options, objects, show, watches};
 use crate::registry::Resource;
 use crate::selector::{FieldSelector, Filter, LabelSelector};
 use crate::status::Status;
@@ -39,8 +39,11 @@ pub(super) async fn delete(
     let filter = filter(resource, path, query)?;
     let options = list_options::list(filter, query)?;
     let how = delete_options::decode(content_type, body, query)?;
-    let deleted = context.api.delete_collection(resource, &options, &how).await?;
-    show::listing(resource, deleted, &Accept::PLAIN, query, context.env.now())
+    objects::warn_of_dependents(resource, &how);
+    let deleted = context.api.delete_collection(resource, &options, &how).await;
+    let shown = deleted
+        .and_then(|deleted| show::listing(resource, deleted, &Accept::PLAIN, query, context.env.now()));
+    objects::warn(shown, &how.warnings.list())
 }
 
 /// Which objects are meant.

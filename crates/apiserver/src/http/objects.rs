@@ -15,7 +15,7 @@ use super::query::Query;
 use super::write_options::{self, WriteKind};
 use super::{Context, delete_options, list_options, show};
 use crate::codec;
-use crate::ops::{Answer, Applied, Deleted, Part, WriteOptions};
+use crate::ops::{Answer, Applied, DeleteOptions, Deleted, Part, WriteOptions};
 use crate::patch::Patch;
 use crate::registry::Resource;
 use crate::status::{self, Status};
@@ -100,11 +100,10 @@ impl ObjectRequest<'_> {
         let options = self.write_options(WriteKind::Create)?;
         let (object, warnings) = self.object()?;
         options.warnings.extend(warnings);
-        let mut of_kind = crate::ops::metadata_warnings(&object);
-        of_kind.extend(self.resource.rules.warnings(&object));
+        let of_metadata = crate::ops::metadata_warnings(&object);
         let created = self.context.api.create(&self.resource, &self.path.namespace, object, &options).await;
         if created.is_ok() {
-            options.warnings.extend(of_kind);
+            options.warnings.extend(of_metadata);
         }
         warn(created.and_then(|created| self.show_written(created)), &options.warnings.list())
     }
@@ -146,10 +145,7 @@ impl ObjectRequest<'_> {
     /// DELETE.
     pub(super) async fn delete(&self) -> Result<Reply, Status> {
         let options = delete_options::decode(&self.content_type, &self.body, &self.query)?;
-        let keeps_dependents = self.resource.rules.default_propagation() == Some(Propagation::Orphan);
-        if options.propagation.is_none() && keeps_dependents {
-            options.warnings.extend([DEPENDENTS_KEPT.to_owned()]);
-        }
+        warn_of_dependents(&self.resource, &options);
         let deleted = self.context.api.delete(&self.resource, &self.key(), &options).await;
         let shown = deleted.and_then(|deleted| match deleted {
             Deleted::Gone(answer) if !self.resource.returns_deleted => {
@@ -203,6 +199,14 @@ fn done() -> Value {
 }
 
 /// Adds warnings to an answer, whether it is a success or a refusal.
+/// Who deletes without saying what becomes of dependents should know that they stay.
+pub(super) fn warn_of_dependents(resource: &Resource, options: &DeleteOptions) {
+    let keeps_dependents = resource.rules.default_propagation() == Some(Propagation::Orphan);
+    if options.propagation.is_none() && keeps_dependents {
+        options.warnings.extend([DEPENDENTS_KEPT.to_owned()]);
+    }
+}
+
 pub(super) fn warn(outcome: Result<Reply, Status>, warnings: &[String]) -> Result<Reply, Status> {
     if warnings.is_empty() {
         return outcome;

@@ -98,3 +98,17 @@ async fn a_body_that_does_not_arrive_is_not_waited_for() {
     assert!(refused.starts_with("HTTP/1.1 504") && refused.contains(r#""reason":"Timeout""#), "{refused}");
     assert!(list_until(&server, "200").await.contains(r#""items":"#));
 }
+
+#[tokio::test]
+async fn who_deletes_all_jobs_is_told_that_their_pods_stay() {
+    let (server, _stop) = server(1, BODY_WITHIN).await;
+    let jobs = head("DELETE", 0).replace("/api/v1", "/apis/batch/v1").replace("configmaps", "jobs");
+    let mut stream = connect(&server);
+    stream.write_all(jobs.as_bytes()).await.unwrap();
+    let deleted = answer(stream).await;
+    assert!(deleted.starts_with("HTTP/1.1 200"), "{deleted}");
+    assert!(deleted.contains("299 - \"child pods are preserved by default"), "{deleted}");
+    let mut stream = connect(&server);
+    stream.write_all(jobs.replace("jobs", "jobs?propagationPolicy=Background").as_bytes()).await.unwrap();
+    assert!(!answer(stream).await.contains("child pods"));
+}

@@ -1,6 +1,6 @@
 //! Jobs and CronJobs of batch/v1.
 
-use krafla_admission::batch;
+use krafla_admission::{batch, pod};
 use krafla_api::Time;
 use krafla_plan::Propagation;
 use serde_json::{Map, Value};
@@ -44,10 +44,19 @@ impl Rules for Job {
     }
 
     fn warnings(&self, job: &Value) -> Vec<String> {
-        field::found(batch::warnings_of_job(job))
-            .iter()
-            .map(|warning| format!("{}: {}", warning.field, warning.detail))
-            .collect()
+        let of_job = field::found(batch::warnings_of_job(job)).into_iter();
+        let of_job = of_job.map(|warning| format!("{}: {}", warning.field, warning.detail));
+        let template = job.pointer("/spec/template").unwrap_or(&Value::Null);
+        let of_template = pod::warnings(template).into_iter();
+        of_job.chain(of_template.map(|warning| format!("spec.template.{warning}"))).collect()
+    }
+
+    /// A name stays as it is, and so does what can be said about it.
+    fn warnings_of_change(&self, job: &Value, old: &Value) -> Vec<String> {
+        let generation = |job: &Value| job.pointer("/metadata/generation").cloned();
+        let mut warnings = if generation(job) == generation(old) { Vec::new() } else { self.warnings(job) };
+        warnings.retain(|warning| warning.starts_with("spec"));
+        warnings
     }
 
     /// For the sake of clients from before there was a choice, a Job's pods stay when the Job goes.

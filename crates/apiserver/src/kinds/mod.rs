@@ -61,6 +61,11 @@ pub trait Rules: Send + Sync {
         Vec::new()
     }
 
+    /// What the author of a changed object should know, though it is allowed.
+    fn warnings_of_change(&self, _object: &Value, _old: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What is wrong with a changed object.
     fn validate_update(&self, object: &Value, _old: &Value) -> Vec<FieldError> {
         self.validate(object)

@@ -63,17 +63,23 @@ impl Api {
         self.check_definition_open(resource)?;
         let Prepared { held: _held, managers } =
             self.prepare_new(resource, &mut object, ownership, options).await?;
+        let warnings = resource.rules.warnings(&object);
         if is_versioned {
             return Err(Status::plain("resourceVersion should not be set on objects to be created"));
         }
-        if options.dry_run {
+        let created = if options.dry_run {
             let key = Key::new(object::namespace(&object), object::name(&object));
-            return match self.store().get(&resource.storage, &key) {
+            match self.store().get(&resource.storage, &key) {
                 Some(_) => Err(Status::already_exists(&resource.qualified(), &key.name)),
                 None => Ok(Answer { is_new: true, ..Answer::shown(&object, 0) }),
-            };
+            }
+        } else {
+            self.put_new(resource, object, managers).await
+        };
+        if created.is_ok() {
+            options.warnings.extend(warnings);
         }
-        self.put_new(resource, object, managers).await
+        created
     }
 
     /// Everything that makes what a client sent an object that can be stored.

@@ -89,10 +89,17 @@ impl Api {
             let mut new = compute(&old)?;
             check_identity(resource, &entry, &new, options)?;
             let _held = self.prepare_changed(resource, part, ownership, options, (&mut new, &old)).await?;
+            let warnings = match part {
+                Part::Main => resource.rules.warnings_of_change(&new, &old),
+                _ => Vec::new(),
+            };
             match self.put_changed(resource, &entry, [old, new], options).await {
                 Err(CommitError::Stale { .. }) => {}
                 Err(error) => return Err(commit_failed(resource, key, &error)),
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    options.warnings.extend(warnings);
+                    return Ok(answer);
+                }
             }
         }
         Err(Status::stale(&resource.qualified(), &key.name))
