@@ -118,6 +118,21 @@ fn the_last_run_is_made_and_the_next_awaited() {
 }
 
 #[test]
+fn a_changed_schedule_counts_from_the_last_run() {
+    // It was hourly until a moment ago.
+    check(
+        &json!({ "schedule": "*/5 * * * *" }),
+        &json!({ "lastScheduleTime": "2026-07-09T10:00:00Z" }),
+        &[],
+        &expect![[r#"
+            create job c-29726525
+            wake at 2026-07-09T10:10:00Z
+            note Normal SuccessfulCreate: Created job c-29726525
+        "#]],
+    );
+}
+
+#[test]
 fn what_was_made_is_read_off_the_jobs() {
     check(
         &json!({}),
