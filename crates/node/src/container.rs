@@ -1,5 +1,6 @@
 //! One attempt at running one container: which one it is, and what became of it.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -89,6 +90,9 @@ pub struct Record {
     /// How long to wait before the next attempt if this one fails.
     #[serde(default)]
     pub backoff_seconds: u32,
+    /// Its pod's address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Ipv4Addr>,
     /// How long it has between being asked to end and being killed when nobody is left to decide that.
     #[serde(default)]
     pub grace_seconds: u32,

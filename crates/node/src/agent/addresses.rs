@@ -44,6 +44,11 @@ impl Addresses {
         address
     }
 
+    /// Keeps an address for who has it already.
+    pub(crate) fn reserve(&mut self, address: Ipv4Addr) {
+        self.taken.insert(address);
+    }
+
     fn free(&mut self) -> Ipv4Addr {
         // There are four million of them: one is free before the second round.
         for _ in 0..COUNT {
@@ -54,6 +59,11 @@ impl Addresses {
             }
         }
         HOST
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_taken(&self, address: Ipv4Addr) -> bool {
+        self.taken.contains(&address)
     }
 
     pub(crate) fn give_back(&mut self, address: Ipv4Addr) {

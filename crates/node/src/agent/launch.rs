@@ -116,6 +116,7 @@ impl Context {
             stdin: container.stdin,
             tty: container.tty,
             explains_by_log: container.termination_message_policy == "FallbackToLogsOnError",
+            address: Some(self.address),
             backoff_seconds,
             grace_seconds: self.pod.grace_seconds(),
         })

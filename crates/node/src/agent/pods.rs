@@ -138,13 +138,17 @@ impl Pods {
     pub(crate) fn listed(&self, uids: &BTreeSet<Uid>) -> Vec<Uid> {
         let mut state = self.state.lock();
         state.is_listed = true;
-        let orphans: Vec<Uid> =
-            state.entries.extract_if(.., |_, entry| entry.pod.is_none()).map(|(uid, _)| uid).collect();
+        let state = &mut *state;
+        let orphans: BTreeMap<Uid, Entry> =
+            state.entries.extract_if(.., |_, entry| entry.pod.is_none()).collect();
+        for address in orphans.values().filter_map(|entry| entry.address) {
+            state.addresses.give_back(address);
+        }
         for (_, entry) in state.entries.iter_mut().filter(|(uid, _)| !uids.contains(*uid)) {
             entry.is_gone = true;
             entry.wake.notify_one();
         }
-        orphans
+        orphans.into_keys().collect()
     }
 
     /// All containers that run.
@@ -166,6 +170,7 @@ impl Pods {
             reported.insert(record.id.clone());
         }
         let is_listed = state.is_listed;
+        let state = &mut *state;
         let entry = match state.entries.get_mut(&record.id.pod) {
             Some(entry) => entry,
             None if is_listed => return false,
@@ -173,6 +178,11 @@ impl Pods {
         };
         if record.end.is_some() {
             entry.log_grew.notify_waiters();
+        }
+        // What runs was started with this address, though the server may not have been told.
+        if let Some(address) = record.address.filter(|_| entry.address.is_none()) {
+            state.addresses.reserve(address);
+            entry.address = Some(address);
         }
         entry.attempts.insert(record);
         entry.wake.notify_one();
@@ -298,7 +308,37 @@ impl Pods {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_pod_has_the_address_that_its_containers_were_started_with() {
+        let pod_of = |uid: &str| {
+            let mut pod = Pod::default();
+            pod.metadata.uid = Uid::from(uid);
+            Arc::new(pod)
+        };
+        let first = Addresses::default().take(&Pod::default());
+        let elsewhere = Ipv4Addr::new(127, 99, 0, 1);
+        let record_of = |uid: &str, address: Ipv4Addr| -> Record {
+            let record = json!({"pod": uid, "name": "main", "attempt": 0, "address": address});
+            serde_json::from_value(record).unwrap()
+        };
+        let pods = Pods::new(Addresses::default());
+        assert!(pods.observe(record_of("old", first)));
+        assert!(pods.observe(record_of("orphan", elsewhere)));
+        // The server knows of no address, and lists the new one first.
+        pods.insert(pod_of("new"));
+        pods.insert(pod_of("old"));
+        let address = |uid: &str| pods.view(&Uid::from(uid)).unwrap().address;
+        assert_eq!(address("old"), first);
+        assert_ne!(address("new"), first);
+
+        let listed = ["new", "old"].map(Uid::from).into();
+        assert_eq!(pods.listed(&listed), [Uid::from("orphan")]);
+        assert!(!pods.state.lock().addresses.is_taken(elsewhere));
+    }
 
     #[test]
     fn what_this_node_reported_is_known_without_reading_it_again() {

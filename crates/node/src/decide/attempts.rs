@@ -77,6 +77,7 @@ impl Attempts {
                 grace_seconds: 0,
                 pid: None,
                 started_at: started_at.or(Some(now)),
+                address: None,
                 stopping_at: None,
                 end: Some(end),
             });

@@ -164,6 +164,7 @@ impl Life {
             grace_seconds: 0,
             pid: None,
             started_at: Some(at.0),
+            address: None,
             stopping_at: None,
             end: None,
         });

@@ -151,6 +151,7 @@ impl Containers {
         self.prune(id);
         let mut record = Record {
             id: id.clone(),
+            address: launch.address,
             backoff_seconds: launch.backoff_seconds,
             grace_seconds: launch.grace_seconds,
             pid: None,

@@ -4,6 +4,7 @@
 //! changes, and all records when a node attaches; a request that was already carried out is ignored. So a
 //! lost connection is mended by connecting again, and nobody needs to know what was under way.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use krafla_api::Uid;
@@ -92,6 +93,9 @@ pub struct Launch {
     /// Whether it runs on a terminal, on which standard output and standard error are one.
     #[serde(default)]
     pub tty: bool,
+    /// Kept in the record: its pod's address, which the server is told only after the start.
+    #[serde(default)]
+    pub address: Option<Ipv4Addr>,
     /// Kept in the record: how long to wait before the next attempt.
     pub backoff_seconds: u32,
     /// Kept in the record: how long it has to end by itself.

@@ -149,6 +149,7 @@ mod tests {
             grace_seconds: 30,
             pid: Some(pid),
             started_at: None,
+            address: None,
             stopping_at: None,
             end: None,
         }

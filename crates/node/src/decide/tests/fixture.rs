@@ -158,6 +158,7 @@ fn record(attempt: &str, words: &[&str]) -> Record {
     Record {
         id: ContainerId { pod: "u".into(), name: name.to_owned(), attempt: attempt.parse().unwrap() },
         backoff_seconds: value("backoff").unwrap_or(0) as u32,
+        address: None,
         grace_seconds: 30,
         pid: None,
         started_at: span.map(|(start, _)| second(number(start))),
