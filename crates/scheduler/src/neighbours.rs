@@ -42,7 +42,8 @@ impl Ties {
 
 #[derive(Debug)]
 struct Term<'a> {
-    selector: &'a LabelSelector,
+    /// Without one, no pod is picked.
+    selector: Option<&'a LabelSelector>,
     namespaces: Namespaces<'a>,
     topology_key: &'a str,
     matching: BTreeMap<&'a str, usize>,
@@ -81,14 +82,15 @@ impl<'a> Neighbours<'a> {
     }
 
     fn learn(&mut self, pod: &'a Object, term: &'a PodAffinityTerm, objects: &'a Objects) {
-        let Some(selector) = &term.label_selector else { return };
+        let selector = term.label_selector.as_ref();
         let id = self.terms.len();
         if *self.known.entry(written(pod, term)).or_insert(id) != id {
             return;
         }
-        match selector.match_labels.first_key_value() {
-            Some((key, value)) => self.by_label.entry((key, value)).or_default().push(id),
-            None => self.without_label.push(id),
+        match selector.map(|selector| selector.match_labels.first_key_value()) {
+            Some(Some((key, value))) => self.by_label.entry((key, value)).or_default().push(id),
+            Some(None) => self.without_label.push(id),
+            None => {}
         }
         self.terms.push(Term {
             selector,
@@ -168,7 +170,7 @@ impl<'a> Term<'a> {
             Namespaces::All => true,
             Namespaces::Some(names) => names.contains(&*pod.meta.key.namespace),
         };
-        in_namespace && selects(self.selector, &pod.meta.labels)
+        in_namespace && self.selector.is_some_and(|selector| selects(selector, &pod.meta.labels))
     }
 
     fn domain<'h>(&self, host: &'h Host<'_>) -> Option<&'h str> {

@@ -155,3 +155,17 @@ fn a_gang_that_fails_leaves_no_trace_on_its_neighbours() {
         "#]],
     );
 }
+
+#[test]
+fn a_term_without_a_selector_picks_no_pod() {
+    check(
+        "node a label:zone=a
+         pod there on=a phase=Running
+         pod shy away=@zone
+         pod lost near=@zone",
+        &expect![[r#"
+            pod lost: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 node(s) didn't match pod affinity rules)
+            bind pod shy to a
+        "#]],
+    );
+}

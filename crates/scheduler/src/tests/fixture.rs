@@ -4,7 +4,7 @@
 //!   node <name> [cpu=4] [memory=8Gi] [pods=10] [<resource>=<n>] [label:<key>=<value>] [taint=<key>] [cordoned] [down]
 //!   queue <name> [weight=1] [parent=root] [priority=0] [fifo] [keeps] [state=Open] [uncounted] [cap:|guarantee:|deserved:|used:<resource>=<n>]
 //!         [pending=<n>] [running=<n>]
-//!   class <name> value=<n>
+//!   class <name> value=<n> [for-all]
 //!   claim <name>
 //!   podgroup <name> [min=1] [phase=Inqueue] [queue=default] [priority=<class>] [task:<name>=<n>] [needs:<resource>=<n>]
 //!            [running=<n>] [succeeded=<n>] [failed=<n>] [unschedulable=<message>] [scheduled] [was=<condition>]
@@ -133,7 +133,10 @@ fn manifest(n_line: usize, text: &str) -> Value {
     let (kind, mut manifest) = match kind {
         "node" => (Kind::Node, node(&line)),
         "queue" => (Kind::Queue, queue(&line)),
-        "class" => (Kind::PriorityClass, json!({ "metadata": {}, "value": line.number("value", 0) })),
+        "class" => (
+            Kind::PriorityClass,
+            json!({ "metadata": {}, "value": line.number("value", 0), "globalDefault": line.has("for-all") }),
+        ),
         "claim" => (Kind::PersistentVolumeClaim, json!({ "metadata": {} })),
         "podgroup" => (Kind::PodGroup, podgroup(&line)),
         "pod" => (Kind::Pod, pod(&line)),
@@ -281,13 +284,15 @@ fn pod_conditions(line: &Line<'_>) -> Vec<Value> {
     told.into_iter().collect()
 }
 
-/// `<label>:<value>@<topology>`.
+/// `<label>:<value>@<topology>`, or `@<topology>` without a selector.
 fn pod_affinity(demand: Option<&str>) -> Value {
     let Some(demand) = demand else { return Value::Null };
     let (label, topology) = demand.split_once('@').unwrap();
-    let (key, value) = label.split_once(':').unwrap();
-    let labels = Map::from_iter([(key.to_owned(), Value::from(value))]);
-    let term = json!({ "labelSelector": { "matchLabels": labels }, "topologyKey": topology });
+    let selector = label.split_once(':').map(|(key, value)| {
+        let labels = Map::from_iter([(key.to_owned(), Value::from(value))]);
+        json!({ "matchLabels": labels })
+    });
+    let term = json!({ "labelSelector": selector, "topologyKey": topology });
     json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] })
 }
 
