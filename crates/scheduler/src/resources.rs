@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use krafla_api::quantity::{Notation, Quantity};
 use krafla_api::volcano::ResourceList;
 use krafla_plan::object::{Container, PodSpec};
+use krafla_plan::vcjob::pod_requests;
 
 /// The place of cpu in a row.
 const CPU: usize = 0;
@@ -92,44 +93,16 @@ impl Names {
         }
     }
 
-    /// What a pod asks for: the sum of its containers, or its init containers where one of them needs more, plus the
-    /// sidecars that run beside both, plus its overhead; and one pod.
+    /// What a pod asks for, and one pod. Most are a container and nothing more, and that is quickly said.
     pub(crate) fn of_pod(&mut self, spec: &PodSpec) -> Amounts {
-        let mut needs = match spec.containers.as_slice() {
-            [only] => self.of_container(only),
-            containers => self.sum(containers),
+        let PodSpec { containers, init_containers, overhead, resources, .. } = spec;
+        let is_plain = init_containers.is_empty() && overhead.is_empty() && resources.is_none();
+        let mut needs = match containers.as_slice() {
+            [only] if is_plain => self.of_container(only),
+            _ => self.amounts(&pod_requests(spec)),
         };
-        if !spec.init_containers.is_empty() {
-            self.add_init_containers(&mut needs, &spec.init_containers);
-        }
-        if !spec.overhead.is_empty() {
-            needs.add(&self.amounts(&spec.overhead));
-        }
         needs.set(PODS, 1);
         needs
-    }
-
-    fn sum(&mut self, containers: &[Container]) -> Amounts {
-        let mut sum = Amounts::default();
-        for container in containers {
-            sum.add(&self.of_container(container));
-        }
-        sum
-    }
-
-    fn add_init_containers(&mut self, needs: &mut Amounts, containers: &[Container]) {
-        let mut sidecars = Amounts::default();
-        let mut starting = Amounts::default();
-        for container in containers {
-            let mut beside = self.of_container(container);
-            beside.add(&sidecars);
-            if container.restart_policy == "Always" {
-                sidecars = beside.clone();
-            }
-            starting.raise_to(&beside);
-        }
-        needs.add(&sidecars);
-        needs.raise_to(&starting);
     }
 
     /// A container's requests; where only a limit is given, the limit is the request.
@@ -346,6 +319,23 @@ mod tests {
         let init = [container(&json!({ "cpu": 3 }))];
         let spec = json!({ "overhead": { "cpu": "250m" }, "initContainers": init, "containers": [container(&json!({ "cpu": 1 }))] });
         assert_eq!(asks_for(&spec), json!({ "cpu": "3250m", "pods": "1" }));
+    }
+
+    #[test]
+    fn what_a_pod_asks_for_as_a_whole_goes_before_what_its_containers_add_up_to() {
+        let containers =
+            [container(&json!({ "cpu": 1, "nvidia.com/gpu": 1 })), container(&json!({ "memory": "1Gi" }))];
+        let spec = json!({ "resources": { "requests": { "cpu": 6 } }, "containers": containers });
+        assert_eq!(
+            asks_for(&spec),
+            json!({ "cpu": "6", "memory": "1Gi", "nvidia.com/gpu": "1", "pods": "1" })
+        );
+        // One container alone does not hide it, a limit alone is a request, and devices are not shared.
+        let whole = json!({ "limits": { "cpu": 2, "nvidia.com/gpu": 4 } });
+        let spec = json!({ "resources": whole, "containers": [container(&json!({ "cpu": 1 }))] });
+        assert_eq!(asks_for(&spec), json!({ "cpu": "2", "pods": "1" }));
+        let spec = json!({ "resources": whole, "overhead": { "cpu": "500m" }, "containers": [{}] });
+        assert_eq!(asks_for(&spec), json!({ "cpu": "2500m", "pods": "1" }));
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod status;
 mod trigger;
 mod volumes;
 
+pub use self::resources::pod_requests;
 pub(crate) use self::resources::pod_usage;
 
 use std::collections::BTreeSet;

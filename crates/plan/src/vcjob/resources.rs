@@ -76,7 +76,7 @@ fn usage(task: &TaskSpec) -> Amounts {
 pub(crate) fn pod_usage(spec: &PodSpec) -> Amounts {
     let mut usage =
         Amounts::from(["pods", "count/pods"].map(|name| (name.to_owned(), Quantity::from_units(1))));
-    for (resource, amount) in sum(&of_pod(spec, request), &spec.overhead) {
+    for (resource, amount) in pod_requests(spec) {
         usage.insert(format!("requests.{resource}"), amount);
         usage.insert(resource, amount);
     }
@@ -89,6 +89,12 @@ pub(crate) fn pod_usage(spec: &PodSpec) -> Amounts {
         }
     }
     usage
+}
+
+/// What a pod asks of its node: the sum of its containers, or its init containers where one of them needs more, plus the
+/// sidecars that run beside both; where the pod asks as a whole, that instead; plus its overhead.
+pub fn pod_requests(spec: &PodSpec) -> Amounts {
+    sum(&of_pod(spec, request), &spec.overhead)
 }
 
 /// What the pod says for itself goes before what its containers add up to.
