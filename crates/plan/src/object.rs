@@ -119,8 +119,8 @@ pub enum Body {
         /// How many pods it wants; one if it does not say.
         replicas: Option<i32>,
     },
-    /// A priority class and its value.
-    PriorityClass(i32),
+    /// A priority class.
+    PriorityClass(PriorityClass),
     /// The data of a ConfigMap or Secret that belongs to a Volcano Job. Nobody else's is kept.
     Data(Box<Map<String, Value>>),
     /// A kind of which only the metadata matters.
@@ -246,6 +246,16 @@ impl Pod {
         status.container_statuses.shrink_to_fit();
         status.init_container_statuses.shrink_to_fit();
     }
+}
+
+/// A priority class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PriorityClass {
+    /// What is compared.
+    pub value: i32,
+    /// Whether it is meant for all that name none.
+    pub global_default: bool,
 }
 
 /// The part of a pod's spec that decisions read.
@@ -598,11 +608,6 @@ impl Object {
 
 impl Body {
     fn decode(kind: Kind, json: &[u8]) -> serde_json::Result<Body> {
-        #[derive(Deserialize)]
-        struct Value {
-            #[serde(default)]
-            value: i32,
-        }
         Ok(match kind {
             Kind::VcJob => Body::VcJob(Box::new(VcJob::decode(json)?)),
             Kind::Job => Body::Job(serde_json::from_slice(json)?),
@@ -622,7 +627,7 @@ impl Body {
             Kind::ReplicaSet | Kind::StatefulSet => {
                 Body::Workload { replicas: serde_json::from_slice::<Workload>(json)?.spec.replicas }
             }
-            Kind::PriorityClass => Body::PriorityClass(serde_json::from_slice::<Value>(json)?.value),
+            Kind::PriorityClass => Body::PriorityClass(serde_json::from_slice(json)?),
             Kind::Namespace
             | Kind::Service
             | Kind::ServiceAccount

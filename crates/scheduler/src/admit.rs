@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use krafla_api::Time;
 use krafla_api::volcano::PodGroupPhase;
+use krafla_plan::Object;
 
 use crate::cluster::Cluster;
 use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, WhyNot};
@@ -84,14 +85,37 @@ fn may_enter(cluster: &Cluster<'_>, gang: &Gang<'_>, left: &Amounts) -> Result<Q
 pub(crate) fn await_pods(cluster: &mut Cluster<'_>, now: Time) -> Option<Time> {
     let mut look_again_at: Option<Time> = None;
     for gang in cluster.gangs.iter_mut().filter(|gang| gang.awaits_pods() && !gang.has_enough_pods()) {
-        let due_at = gang.last_grown_at().map_or(now, |at| at.after(PATIENCE));
-        if due_at <= now {
-            gang.why_not = Some(gang.too_few_pods());
-        } else {
-            look_again_at = Some(look_again_at.map_or(due_at, |at| at.min(due_at)));
+        match due_at(gang.last_grown_at(), now) {
+            None => gang.why_not = Some(gang.too_few_pods()),
+            Some(at) => look_again_at = earlier(look_again_at, at),
         }
     }
     look_again_at
+}
+
+/// The pods whose PodGroup does not come, with what is to be said of each. Answers when to look again, if it is too early
+/// to say.
+pub(crate) fn await_podgroups<'a>(
+    cluster: &Cluster<'a>,
+    now: Time,
+) -> (Vec<(&'a Object, String)>, Option<Time>) {
+    let (mut orphans, mut look_again_at) = (Vec::new(), None);
+    for ((_, group), pod) in &cluster.orphans {
+        match due_at(pod.meta.created_at, now) {
+            None => orphans.push((*pod, format!("podgroup {group:?} not found"))),
+            Some(at) => look_again_at = earlier(look_again_at, at),
+        }
+    }
+    (orphans, look_again_at)
+}
+
+/// When patience ends, if it has not ended already.
+fn due_at(since: Option<Time>, now: Time) -> Option<Time> {
+    since.map(|at| at.after(PATIENCE)).filter(|due_at| *due_at > now)
+}
+
+pub(crate) fn earlier(one: Option<Time>, other: impl Into<Option<Time>>) -> Option<Time> {
+    [one, other.into()].into_iter().flatten().min()
 }
 
 /// What the cluster has beside what is used and what has been promised to gangs that were let in.

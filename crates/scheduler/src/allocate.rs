@@ -181,9 +181,7 @@ pub(crate) fn place<'w>(
                 continue;
             };
             let State::Waiting(shape) = member.state else { continue };
-            let is_needed =
-                if only_missing_tasks { shortfall.needs_task(member.task) } else { shortfall.needs_pods() };
-            if !is_needed || *is_placed {
+            if !shortfall.needs(member.task, only_missing_tasks) || *is_placed {
                 continue;
             }
             match put(queues, board, gang.queue, shape, share) {

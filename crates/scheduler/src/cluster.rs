@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use krafla_api::volcano::PodGroupPhase;
 use krafla_api::{Key, Kind, labels};
-use krafla_plan::object::Pod;
+use krafla_plan::object::{Pod, PriorityClass};
 use krafla_plan::{Body, Object, Objects};
 
 use crate::board::Board;
@@ -28,11 +28,16 @@ pub(crate) struct Cluster<'a> {
     pub(crate) board: Board<'a>,
     pub(crate) queues: Queues<'a>,
     pub(crate) gangs: Vec<Gang<'a>>,
+    /// The last of the pods that want a node, by the namespace and name of their PodGroup, which does not exist. It
+    /// speaks for all: a gang may be on its way out, of which the PodGroup goes first.
+    pub(crate) orphans: BTreeMap<(&'a str, &'a str), &'a Object>,
     /// Pods that are being deleted and still use room.
     pub(crate) leaving: Vec<Tenant<'a>>,
     /// Gangs by the namespace and name of their PodGroup.
     by_podgroup: BTreeMap<(&'a str, &'a str), usize>,
     priorities: BTreeMap<&'a str, i32>,
+    /// The priority of what names no class, or one that is not there.
+    default_priority: i32,
 }
 
 impl<'a> Cluster<'a> {
@@ -45,9 +50,11 @@ impl<'a> Cluster<'a> {
             queues: Queues::observe(objects, &mut names),
             names,
             gangs: Vec::new(),
+            orphans: BTreeMap::new(),
             leaving: Vec::new(),
             by_podgroup: BTreeMap::new(),
             priorities: priorities(objects),
+            default_priority: default_priority(objects),
         };
         for object in objects.all(Kind::PodGroup) {
             cluster.read_podgroup(object);
@@ -94,10 +101,11 @@ impl<'a> Cluster<'a> {
                 gang.allocated.add(&member.uses);
                 gang.members.push(member);
             }
-            None if group.is_none() && matches!(state, State::Waiting(_)) => {
-                self.gangs.push(Gang::of_lone_pod(member, queue));
-            }
-            None => {}
+            None if !matches!(state, State::Waiting(_)) => {}
+            None => match group {
+                Some(name) => drop(self.orphans.insert((&object.meta.key.namespace, name), object)),
+                None => self.gangs.push(Gang::of_lone_pod(member, queue)),
+            },
         }
     }
 
@@ -185,36 +193,58 @@ impl<'a> Cluster<'a> {
     }
 
     /// What the pods ask for that a gang needs beside those it has, in order to start; none if there are too few that
-    /// could ever run here.
+    /// could ever run here. They are chosen as `allocate::place` chooses them: first those without which a task has too
+    /// few, then any others, the most urgent first.
     pub(crate) fn needs_to_start(&mut self, index: usize) -> Option<Amounts> {
         let Cluster { board, gangs, .. } = self;
         let gang = gangs.get(index)?;
         let mut shortfall = gang.shortfall();
         let mut needs = Amounts::default();
-        for member in &gang.members {
-            let State::Waiting(shape) = member.state else { continue };
-            if !board.is_possible(shape) {
-                continue;
+        if shortfall.is_nothing() {
+            return Some(needs);
+        }
+        let mut left = gang.waiting();
+        for only_missing_tasks in [true, false] {
+            let mut passed_over = Vec::new();
+            for member in left {
+                let Member { task, state: State::Waiting(shape), .. } = gang.members.get(member)? else {
+                    continue;
+                };
+                if !board.is_possible(*shape) {
+                    continue;
+                }
+                if shortfall.needs(task, only_missing_tasks) {
+                    needs.add(board.needs(*shape)?);
+                    shortfall.fill(task);
+                } else {
+                    passed_over.push(member);
+                }
             }
-            if shortfall.needs_pods() {
-                needs.add(board.needs(shape)?);
-            }
-            shortfall.fill(member.task);
+            left = passed_over;
         }
         shortfall.is_nothing().then_some(needs)
     }
 
-    /// A class that is not there counts as zero, as for a pod that names none.
     fn priority(&self, class: &str) -> i32 {
-        self.priorities.get(class).copied().unwrap_or(0)
+        self.priorities.get(class).copied().unwrap_or(self.default_priority)
     }
 }
 
+fn classes(objects: &Objects) -> impl Iterator<Item = (&str, PriorityClass)> {
+    objects.all(Kind::PriorityClass).filter_map(|object| match object.body {
+        Body::PriorityClass(class) => Some((&*object.meta.key.name, class)),
+        _ => None,
+    })
+}
+
 fn priorities(objects: &Objects) -> BTreeMap<&str, i32> {
-    let value =
-        |object: &Object| if let Body::PriorityClass(value) = object.body { Some(value) } else { None };
-    let classes = objects.all(Kind::PriorityClass);
-    classes.filter_map(|object| Some((&*object.meta.key.name, value(object)?))).collect()
+    classes(objects).map(|(name, class)| (name, class.value)).collect()
+}
+
+/// Of several classes that are meant for all, Kubernetes takes the least. Without one it is zero.
+fn default_priority(objects: &Objects) -> i32 {
+    let defaults = classes(objects).filter(|(_, class)| class.global_default);
+    defaults.map(|(_, class)| class.value).min().unwrap_or(0)
 }
 
 /// The PodGroup that a pod says it belongs to.

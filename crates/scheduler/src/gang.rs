@@ -378,6 +378,11 @@ impl Shortfall<'_> {
         self.pods > 0
     }
 
+    /// Whether a pod of this task is needed: because its task has too few, or else because the gang has.
+    pub(crate) fn needs(&self, task: &str, only_missing_tasks: bool) -> bool {
+        if only_missing_tasks { self.needs_task(task) } else { self.needs_pods() }
+    }
+
     /// Whether the gang may start.
     pub(crate) fn is_nothing(&self) -> bool {
         self.pods == 0 && self.tasks.values().all(|n| *n == 0)

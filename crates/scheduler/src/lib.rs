@@ -85,13 +85,16 @@ impl Controller for Scheduler {
         let mut cluster = Cluster::observe(snapshot.objects, &self.scheduler_names);
         admit::admit(&mut cluster);
         let wake_at = admit::await_pods(&mut cluster, snapshot.now);
+        let (orphans, look_again_at) = admit::await_podgroups(&cluster, snapshot.now);
         allocate::allocate(&mut cluster);
         let queue_writes = queue_status::writes(&cluster);
         let victims = if self.reclaims { reclaim::reclaim(&mut cluster) } else { Vec::new() };
-        let mut steps = gang_writes(&cluster, snapshot.now);
+        let said = orphans.iter().filter_map(|(pod, why)| pod::status_patch(pod, why, snapshot.now));
+        let mut steps: Vec<Step> = said.collect();
+        steps.extend(gang_writes(&cluster, snapshot.now));
         steps.extend(queue_writes);
         steps.extend(victims.iter().map(reclaim::eviction));
-        Plan { steps, wake_at, ..Plan::nothing() }
+        Plan { steps, wake_at: admit::earlier(wake_at, look_again_at), ..Plan::nothing() }
     }
 }
 

@@ -17,7 +17,8 @@ pub(crate) fn status_patches(gang: &Gang<'_>, now: Time) -> impl Iterator<Item =
     of_lone_pod.into_iter().chain(of_members).filter_map(move |(pod, why)| status_patch(pod, why, now))
 }
 
-fn status_patch(object: &Object, message: &str, now: Time) -> Option<Step> {
+/// The write that says of a pod why it has no node, unless that is said already.
+pub(crate) fn status_patch(object: &Object, message: &str, now: Time) -> Option<Step> {
     let meta = &object.meta;
     let observed = object.as_pod()?.status.conditions.scheduled.as_deref();
     let said_before = observed.filter(|condition| condition.status == "False");

@@ -61,7 +61,7 @@ fn priority(task: &TaskSpec, snapshot: &Snapshot<'_>) -> i32 {
     let class = task.template.pointer("/spec/priorityClassName").and_then(Value::as_str).unwrap_or_default();
     let class = snapshot.objects.get(Kind::PriorityClass, &Key::new("", class));
     match class.map(AsRef::<Object>::as_ref).map(|class| &class.body) {
-        Some(Body::PriorityClass(value)) => *value,
+        Some(Body::PriorityClass(class)) => class.value,
         _ => 0,
     }
 }

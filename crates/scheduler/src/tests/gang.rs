@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::fixture::check;
+use super::fixture::{check, objects, plan};
 
 #[test]
 fn a_gang_that_fits_is_bound_as_a_whole() {
@@ -266,6 +266,29 @@ fn the_higher_priority_goes_first_and_then_the_older() {
 }
 
 #[test]
+fn what_names_no_priority_class_has_the_one_that_is_meant_for_all() {
+    check(
+        "node one cpu=2
+         class low value=10
+         class usual value=50 for-all
+         class unusual value=90 for-all
+         podgroup a min=1 phase=Inqueue priority=low
+         podgroup b min=1 phase=Inqueue
+         podgroup c min=1 phase=Inqueue priority=missing
+         pod a-0 of=a
+         pod b-0 of=b
+         pod c-0 of=c",
+        &expect![[r#"
+            podgroup a: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            bind pod b-0 to one
+            bind pod c-0 to one
+            podgroup b: Scheduled, phase=Running
+            podgroup c: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
 fn a_gang_that_was_bound_in_part_is_completed_before_all_others() {
     check(
         "node one cpu=3
@@ -330,12 +353,20 @@ fn a_pod_of_another_scheduler_takes_room_all_the_same() {
 }
 
 #[test]
-fn a_pod_whose_podgroup_is_missing_waits_for_it() {
+fn a_pod_whose_podgroup_is_missing_waits_for_it_and_says_so_after_a_while() {
     check(
         "node one
-         pod a of=missing",
-        &expect![""],
+         pod a-0 of=missing
+         pod a-1 of=missing
+         pod a-2 of=missing on=one phase=Running
+         pod b of=nowhere unschedulable=podgroup_\"nowhere\"_not_found
+         pod young of=late young",
+        &expect![[r#"
+            pod a-1: not PodScheduled(Unschedulable: podgroup "missing" not found)
+        "#]],
     );
+    let plan = plan(&objects("pod young of=missing young"));
+    expect!["2027-01-15T08:00:20Z"].assert_eq(&plan.wake_at.unwrap().to_string());
 }
 
 #[test]

@@ -325,3 +325,30 @@ fn a_gang_larger_than_its_queues_share_can_start_all_the_same() {
         "#]],
     );
 }
+
+#[test]
+fn whether_a_gang_can_ever_run_is_judged_by_the_pods_that_its_tasks_need() {
+    // The two workers would do for two pods, but without its master the gang does not start; and with it, it is too large.
+    check(
+        "node one cpu=4
+         queue a
+         queue b
+         podgroup a min=2 task:master=1 task:worker=1 queue=a phase=Inqueue
+         pod a-0 of=a task=worker
+         pod a-1 of=a task=worker
+         pod a-2 of=a task=master cpu=4
+         podgroup b queue=b phase=Inqueue
+         pod b-0 of=b
+         pod b-1 of=b
+         pod b-2 of=b
+         pod b-3 of=b",
+        &expect![[r#"
+            podgroup a: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            bind pod b-0 to one
+            bind pod b-1 to one
+            bind pod b-2 to one
+            bind pod b-3 to one
+            podgroup b: Scheduled, phase=Running
+        "#]],
+    );
+}
