@@ -353,6 +353,11 @@ mod tests {
               spec.tasks[].replicas minimum=0
               spec.tasks[].template.spec required=[containers]
               spec.tasks[].template.spec.containers[] required=[name]
+              spec.tasks[].template.spec.containers[].ports[] required=[containerPort]
+              spec.tasks[].template.spec.containers[].ports[].protocol default=TCP
+              spec.tasks[].template.spec.initContainers[] required=[name]
+              spec.tasks[].template.spec.initContainers[].ports[] required=[containerPort]
+              spec.tasks[].template.spec.initContainers[].ports[].protocol default=TCP
               spec.tasks[].topologyPolicy enum=[none,best-effort,restricted,single-numa-node]
               spec.ttlSecondsAfterFinished minimum=0
               spec.volumes[] required=[mountPath]

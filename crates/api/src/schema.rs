@@ -5,7 +5,7 @@
 //! stands and lets everything through.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Marks a place for the schema of a built-in type. It never leaves this crate.
 const BUILT_IN: &str = "x-built-in";
@@ -35,6 +35,35 @@ pub(crate) fn embedded_metadata(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// The containers of a pod template. A port's protocol is filled in: with its number it is what tells ports apart.
+fn containers() -> Value {
+    let ports = json!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["containerPort"],
+            "properties": {
+                "containerPort": { "type": "integer", "format": "int32" },
+                "protocol": { "type": "string", DEFAULT: "TCP" },
+            },
+            "x-kubernetes-preserve-unknown-fields": true,
+        },
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["containerPort", "protocol"],
+    });
+    json!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["name"],
+            "properties": { "name": { "type": "string" }, "ports": ports },
+            "x-kubernetes-preserve-unknown-fields": true,
+        },
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+    })
+}
+
 /// A pod template.
 pub(crate) fn pod_template(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({
@@ -44,19 +73,7 @@ pub(crate) fn pod_template(generator: &mut SchemaGenerator) -> Schema {
             "spec": {
                 "type": "object",
                 "required": ["containers"],
-                "properties": {
-                    "containers": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": ["name"],
-                            "properties": { "name": { "type": "string" } },
-                            "x-kubernetes-preserve-unknown-fields": true,
-                        },
-                        "x-kubernetes-list-type": "map",
-                        "x-kubernetes-list-map-keys": ["name"],
-                    },
-                },
+                "properties": { "containers": containers(), "initContainers": containers() },
                 "x-kubernetes-preserve-unknown-fields": true,
                 BUILT_IN: "io.k8s.api.core.v1.PodSpec",
             },
