@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_api::Quantity;
-use krafla_api::volcano::{Job, QueueState, TaskSpec, TopologyPolicy};
+use krafla_api::volcano::{JobSpec, QueueState, TaskSpec, TopologyPolicy};
 
 use super::{policy, validate_partitions, volume};
 use crate::json::At;
@@ -15,7 +15,16 @@ const PLUGINS: [&str; 8] = ["env", "svc", "ssh", "mpi", "pytorch", "tensorflow",
 /// The plugins that make a Service of the job's name.
 const SERVICE_PLUGINS: [&str; 5] = ["svc", "mpi", "pytorch", "tensorflow", "ray"];
 
-pub(super) fn validate(job: &Job, cluster: &dyn Cluster, verdict: &mut Verdict) {
+/// A job as its rules see it.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+    pub(super) spec: &'a JobSpec,
+}
+
+/// What is wrong with a job, and, where there is a cluster to be asked, with its queue.
+pub(super) fn validate(job: Candidate<'_>, cluster: Option<&dyn Cluster>, verdict: &mut Verdict) {
     let path = Path::new("spec");
     if job.spec.tasks.is_empty() {
         verdict.refuse(&path.field("tasks"), Reason::Required, "No task specified in job spec");
@@ -28,11 +37,13 @@ pub(super) fn validate(job: &Job, cluster: &dyn Cluster, verdict: &mut Verdict) 
     policy::validate(&job.spec.policies, &path.field("policies"), verdict);
     validate_plugins(job, &path.field("plugins"), verdict);
     volume::validate(&job.spec.volumes, &path.field("volumes"), verdict);
-    validate_queue(&job.spec.queue, &path.field("queue"), cluster, verdict);
+    if let Some(cluster) = cluster {
+        validate_queue(&job.spec.queue, &path.field("queue"), cluster, verdict);
+    }
     validate_dependencies(&job.spec.tasks, &path.field("tasks"), verdict);
 }
 
-fn validate_tasks(job: &Job, path: &Path, verdict: &mut Verdict) {
+fn validate_tasks(job: Candidate<'_>, path: &Path, verdict: &mut Verdict) {
     let mut seen = BTreeSet::new();
     for (index, task) in job.spec.tasks.iter().enumerate() {
         let path = path.index(index);
@@ -63,8 +74,8 @@ pub(super) fn validate_consistency(tasks: &[TaskSpec], verdict: &mut Verdict) {
     validate_dependencies(tasks, &path, verdict);
 }
 
-fn validate_task(task: &TaskSpec, job: &Job, path: &Path, verdict: &mut Verdict) {
-    let job_name = &job.metadata.name;
+fn validate_task(task: &TaskSpec, job: Candidate<'_>, path: &Path, verdict: &mut Verdict) {
+    let job_name = job.name;
     if task.min_available.is_some_and(|min_available| min_available > task.replicas) {
         let message =
             format!("'minAvailable' is greater than 'replicas' in task: {}, job: {job_name}", task.name);
@@ -72,7 +83,7 @@ fn validate_task(task: &TaskSpec, job: &Job, path: &Path, verdict: &mut Verdict)
     }
     policy::validate(&task.policies, &path.field("policies"), verdict);
     let template = At::new(&task.template, path.field("template"));
-    pod::template::validate(template, &task.name, &job.metadata.namespace, path, verdict);
+    pod::template::validate(template, &task.name, job.namespace, path, verdict);
     validate_numa(task, path, verdict);
     validate_partitions(task, job_name, path, verdict);
 }
@@ -100,8 +111,8 @@ fn validate_numa(task: &TaskSpec, path: &Path, verdict: &mut Verdict) {
 
 /// Every pod of the job gets a name and a label made from the job's and the task's; the one with the longest index
 /// must still fit.
-fn validate_names(job: &Job, verdict: &mut Verdict) {
-    let name = &job.metadata.name;
+fn validate_names(job: Candidate<'_>, verdict: &mut Verdict) {
+    let name = job.name;
     for (index, task) in job.spec.tasks.iter().enumerate() {
         let last = task.replicas.saturating_sub(1).max(0);
         let pod_name = format!("{name}-{}-{last}", task.name);
@@ -125,7 +136,7 @@ fn validate_names(job: &Job, verdict: &mut Verdict) {
     let wrong = names::dns_label(name);
     if !wrong.is_empty() {
         let message = format!("the plugins make a Service of the job's name: {}", wrong.join("; "));
-        verdict.invalid(&path, name.as_str(), message);
+        verdict.invalid(&path, name, message);
     } else if name.starts_with(|c: char| c.is_ascii_digit()) {
         let message = "the plugins make a Service of the job's name, and before Kubernetes 1.36 such a name must start \
             with a letter";
@@ -133,7 +144,7 @@ fn validate_names(job: &Job, verdict: &mut Verdict) {
     }
 }
 
-fn validate_min_available(job: &Job, path: &Path, verdict: &mut Verdict) {
+fn validate_min_available(job: Candidate<'_>, path: &Path, verdict: &mut Verdict) {
     let n_pods: i64 = job.spec.tasks.iter().map(|task| i64::from(task.replicas)).sum();
     if n_pods < i64::from(job.spec.min_available) {
         let message = "job 'minAvailable' should not be greater than total replicas in tasks";
@@ -141,7 +152,7 @@ fn validate_min_available(job: &Job, path: &Path, verdict: &mut Verdict) {
     }
 }
 
-fn validate_plugins(job: &Job, path: &Path, verdict: &mut Verdict) {
+fn validate_plugins(job: Candidate<'_>, path: &Path, verdict: &mut Verdict) {
     for name in job.spec.plugins.keys().filter(|name| !PLUGINS.contains(&name.as_str())) {
         verdict.refuse(&path.field(name), Reason::NotFound, format!("unable to find job plugin: {name}"));
     }

@@ -12,8 +12,9 @@ mod volume;
 
 pub use default::{default, default_spec};
 
-use krafla_api::volcano::{Job, TaskSpec};
+use krafla_api::volcano::{Job, JobSpec, TaskSpec};
 
+use self::create::Candidate;
 use crate::podgroup::validate_tiers;
 use crate::{Cluster, Operation, Path, Reason, Request, Verdict, read};
 
@@ -22,7 +23,11 @@ pub fn validate(request: Request<'_>, cluster: &dyn Cluster) -> Verdict {
     let mut verdict = Verdict::default();
     let Some(job) = read::<Job>(request.object, &mut verdict) else { return verdict };
     match request.operation {
-        Operation::Create => create::validate(&job, cluster, &mut verdict),
+        Operation::Create => {
+            let Job { metadata, spec, .. } = &job;
+            let candidate = Candidate { namespace: &metadata.namespace, name: &metadata.name, spec };
+            create::validate(candidate, Some(cluster), &mut verdict);
+        }
         Operation::Update => {
             if let Some(old) = read::<Job>(request.old, &mut verdict) {
                 update::validate(&job, &old, &mut verdict);
@@ -38,6 +43,14 @@ pub fn validate(request: Request<'_>, cluster: &dyn Cluster) -> Verdict {
 pub fn contradictions(tasks: &[TaskSpec]) -> Verdict {
     let mut verdict = Verdict::default();
     create::validate_consistency(tasks, &mut verdict);
+    verdict
+}
+
+/// All that is wrong with a stored job by itself, were it new: what the job's controller tells of one that nobody was asked
+/// about.
+pub fn look_over(namespace: &str, name: &str, spec: &JobSpec) -> Verdict {
+    let mut verdict = Verdict::default();
+    create::validate(Candidate { namespace, name, spec }, None, &mut verdict);
     verdict
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Admission refuses most of this. A job that was stored without being asked, or whose queue went away, is told the same.
 
-use krafla_admission::{job::contradictions, names};
+use krafla_admission::job::{contradictions, look_over};
+use krafla_admission::names;
 use krafla_api::volcano::{JobState, TaskSpec};
 use krafla_api::{Key, Kind};
 
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use super::Job;
 use crate::object::Unreadable;
-use crate::{Note, Object, Plan, Snapshot, Step};
+use crate::{Note, Object, Plan, Severity, Snapshot, Step};
 
 /// Why the job can not go on for now.
 #[derive(Debug)]
@@ -111,6 +112,29 @@ fn is_consistent(job: &Job<'_>) -> Result<(), Hold> {
     }
     let message = format!("{}; create the job anew without that", verdict.message());
     Err(Hold { reason: Hold::INVALID_SPEC, message })
+}
+
+/// What admission would have refused in a job that it was not asked about, as reason and message of the job's state. Volcano
+/// runs such a job as far as it goes, and so do we. It is looked for once, when the job is new, and then for as long as there is
+/// something to say: most jobs are right, and looked at often.
+pub(super) fn oddities(job: &Job<'_>, plan: &mut Plan) -> Option<(String, String)> {
+    let is_new = job.phase().is_unset();
+    if !is_new && job.status.state.reason != Hold::INVALID_SPEC {
+        return None;
+    }
+    let verdict = look_over(job.namespace(), job.name(), job.spec);
+    if verdict.is_allowed() {
+        return None;
+    }
+    let message = format!("{}; admission would have refused it", verdict.message());
+    if is_new {
+        plan.notes.push(Note {
+            severity: Severity::Warning,
+            reason: Hold::INVALID_SPEC,
+            message: message.clone(),
+        });
+    }
+    Some((Hold::INVALID_SPEC.to_owned(), message))
 }
 
 /// Every pod carries the names of its job and of its task as labels.

@@ -282,7 +282,9 @@ fn provide(
     if let Some(said) = held.or(remark) {
         (next.reason, next.message) = said;
     } else if says_nothing_else {
-        let remark = plugins::remark(plugins).or_else(|| group.remark(&next.phase));
+        let remark = plugins::remark(plugins)
+            .or_else(|| hold::oddities(job, plan))
+            .or_else(|| group.remark(&next.phase));
         (next.reason, next.message) = remark.unwrap_or_default();
     }
 }

@@ -173,3 +173,41 @@ fn a_job_that_can_not_be_read_says_so_once_where_people_look() {
     "#]].assert_eq(&first.to_string());
     assert!(plan(&first.notes[0].message).is_quiet());
 }
+
+/// What a world's job is told in its status, and how many objects are made for it.
+fn told(world: &str) -> (String, usize) {
+    let plan = fixture::plan(world);
+    let status = plan.status.map(|status| status.to_string()).unwrap_or_default();
+    (status, plan.steps.len())
+}
+
+#[test]
+fn what_admission_would_have_refused_is_said_of_a_job_that_runs_as_far_as_it_goes() {
+    for (world, said) in [
+        ("job min=3 \n task work replicas=2", "'minAvailable' should not be greater than total replicas"),
+        (
+            "job min=1 \n task work replicas=2 min=3",
+            "'minAvailable' is greater than 'replicas' in task: work",
+        ),
+        ("job min=1 \n task work replicas=3 partitions=2x1", "'Replicas' are not equal to TotalPartitions"),
+        ("job min=1 policy=0:AbortJob \n task work", "spec.policies[0]"),
+        (
+            "job min=1 \n task work \n volume /in claim=in \n volume /in claim=other \n claim in \n claim other",
+            "duplicated mountPath",
+        ),
+    ] {
+        let (status, n_steps) = told(world);
+        assert!(status.contains("InvalidSpec") && status.contains(said), "{world}: {status}");
+        assert!(n_steps > 0, "{world}: it is given what it asks for");
+        let again = fixture::plan_after_status(world);
+        assert_eq!((again.status, again.notes), (None, Vec::new()), "{world}: it is said once");
+    }
+}
+
+#[test]
+fn a_job_that_is_right_again_is_not_told_otherwise_and_one_that_was_right_is_not_looked_over_again() {
+    let (status, _) = told("job phase=Pending min=1 reason=InvalidSpec \n task work");
+    assert!(status.contains(r#""reason":null"#), "{status}");
+    let (status, _) = told("job phase=Running min=3 \n task work replicas=2 \n group Running");
+    assert!(!status.contains("InvalidSpec"), "{status}");
+}
