@@ -1,7 +1,10 @@
-//! P1, P2, P3 and P7 as they read for a plan of a Volcano Job.
+//! P1, P2, P3, P4 and P7 as they read for a plan of a Volcano Job.
 
-use krafla_api::volcano::{JobPhase, PodGroupPhase};
-use krafla_api::{Key, Kind, labels};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use krafla_api::volcano::{Iteration, JobPhase, PodGroupPhase};
+use krafla_api::{Key, Kind, Uid, labels};
 use krafla_plan::object::VcJob;
 use krafla_plan::{Object, Plan, Snapshot, Step};
 use serde_json::Value;
@@ -15,14 +18,89 @@ pub(crate) fn check(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Violatio
     let after = StatusAfter::of(job, plan);
     terminal_is_final(job, &after)?;
     budget_is_kept(job, &after)?;
+    let mut marked = BTreeSet::new();
     for step in &plan.steps {
         match step {
-            Step::Create { kind: Kind::Pod, object } => pod_may_be_created(snapshot, &after, object)?,
-            Step::Delete { kind: Kind::Pod, key, .. } => pod_may_be_killed(snapshot, job, &after, key)?,
+            Step::Create { kind: Kind::Pod, object } => {
+                pod_may_be_created(snapshot, &after, object)?;
+                dependencies_have_begun(snapshot, job, object)?;
+            }
+            Step::Patch { kind: Kind::Pod, uid, patch, .. } if marks(patch) => drop(marked.insert(uid)),
+            Step::Delete { kind: Kind::Pod, key, uid, .. } => {
+                pod_may_be_killed(snapshot, job, &after, key)?;
+                is_known_to_go(snapshot, &marked, key, uid)?;
+            }
+            Step::Create { kind: Kind::PodGroup, object: written }
+            | Step::Patch { kind: Kind::PodGroup, patch: written, .. } => {
+                minimum_is_the_jobs(job, written, step)?;
+            }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Whether a patch says of a pod that its going is no eviction.
+fn marks(patch: &Value) -> bool {
+    let annotations = patch.pointer("/metadata/annotations");
+    annotations.and_then(|annotations| annotations.get(labels::OUT_OF_SYNC)).is_some()
+}
+
+/// P4: whoever sees a pod of ours go must be able to tell that it was we who sent it away.
+fn is_known_to_go(
+    snapshot: &Snapshot<'_>,
+    marked: &BTreeSet<&Uid>,
+    key: &Key,
+    uid: &Uid,
+) -> Result<(), Violation> {
+    let pod = snapshot.objects.get(Kind::Pod, key);
+    let is_marked = pod.is_some_and(|pod| pod.meta.annotations.contains_key(labels::OUT_OF_SYNC));
+    if is_marked || marked.contains(uid) {
+        return Ok(());
+    }
+    Err(Violation::new(Property::P4, format!("pod {key} would look evicted")))
+}
+
+/// P7: of what a task depends on, something has been there. How much of it must be ready is for the decision to know.
+fn dependencies_have_begun(snapshot: &Snapshot<'_>, job: &VcJob, pod: &Value) -> Result<(), Violation> {
+    let annotations = pod.pointer("/metadata/annotations");
+    let name = annotations.and_then(|annotations| annotations.get(labels::TASK_SPEC)).and_then(Value::as_str);
+    let task_named = |name: &str| job.spec.tasks.iter().find(|task| task.name == name);
+    let Some(depends_on) = name.and_then(task_named).and_then(|task| task.depends_on.as_ref()) else {
+        return Ok(());
+    };
+    let has_begun = |name: &String| {
+        let is_waited_for = task_named(name).is_none_or(|task| task.min_available.is_some_and(|n| n > 0));
+        let is_of_it = |pod: &Arc<Object>| pod.meta.annotations.get(labels::TASK_SPEC) == Some(name.as_str());
+        !is_waited_for
+            || job.status.task_status_count.contains_key(name)
+            || snapshot.children(Kind::Pod).any(is_of_it)
+    };
+    let is_met = match depends_on.iteration {
+        Iteration::Any => depends_on.name.iter().any(has_begun),
+        _ => depends_on.name.iter().all(has_begun),
+    };
+    if is_met {
+        return Ok(());
+    }
+    let message = format!("a pod of task {} before what it depends on", name.unwrap_or_default());
+    Err(Violation::new(Property::P7, message))
+}
+
+/// P7: the gang that the scheduler admits is the one that the job asks for.
+fn minimum_is_the_jobs(job: &VcJob, written: &Value, step: &Step) -> Result<(), Violation> {
+    let minimum = written.pointer("/spec/minMember");
+    // A minimum of 0 is left out of a new PodGroup, and taken back from an old one.
+    let minimum = match minimum {
+        Some(minimum) => minimum.as_i64().unwrap_or(0),
+        None if step.creates() => 0,
+        None => return Ok(()),
+    };
+    if minimum == i64::from(job.spec.min_available) {
+        return Ok(());
+    }
+    let message = format!("a PodGroup for {minimum} pods, and a job for {}", job.spec.min_available);
+    Err(Violation::new(Property::P7, message))
 }
 
 /// What the status says once the plan's status is stored, which is before its first step.

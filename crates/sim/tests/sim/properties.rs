@@ -4,10 +4,10 @@
 //!   P1   mutants::two_pods_for_one_index_are_found
 //!   P2   mutants::a_pod_for_a_finished_job_is_found, by the guard
 //!   P3   mutants::a_restart_that_is_not_charged_is_found and the two after it
-//!   P4   volcano_b4_own_kills_that_look_like_evictions_are_found
+//!   P4   volcano_b4_own_kills_that_look_like_evictions_are_found, also by the guard
 //!   P5   mutants::volcano_b5_a_counter_that_is_not_kept_is_found
 //!   P6   a_client_that_writes_by_name_is_found
-//!   P7   a_pod_before_its_podgroup_is_found, by the guard
+//!   P7   a_pod_before_its_podgroup_is_found and the two after it, by the guard
 //!   P8   mutants::volcano_b15_a_clock_that_is_forgotten_is_found
 //!   P9   mutants::a_process_that_does_not_wait_for_its_own_writes_is_found
 //!   P10  mutants::a_write_at_rest_is_found
@@ -44,10 +44,25 @@ fn is_mark(step: &Step) -> bool {
 
 #[test]
 fn volcano_b4_own_kills_that_look_like_evictions_are_found() {
-    let controllers = || tampered(|_, plan| without(is_mark, plan));
-    let program = Program::with_controllers(controllers);
+    // A client that keeps the marks to itself, which no guard sees.
+    let program = program_with(|inner| Arc::new(Hooked { inner, write: without_marks }));
     let cases = cases_of(scenario::named("partial").unwrap(), &program);
     assert_eq!(first_finding_in(&cases, &program).map(|finding| finding.rule).as_deref(), Some("P4"));
+    let controllers = || tampered(|_, plan| without(is_mark, plan));
+    assert!(rules_broken_in_calm("partial", controllers).contains("guard"));
+}
+
+/// Marks no pod, and says that it has.
+fn without_marks<'a>(client: &'a dyn Client, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
+    async move {
+        let Step::Patch { kind, key, uid, .. } = step else { return client.write(step).await };
+        if !is_mark(step) {
+            return client.write(step).await;
+        }
+        let revision = Object::decode(*kind, &client.get(*kind, key).await?).meta.revision;
+        Ok(Written { key: key.clone(), uid: uid.clone(), revision })
+    }
+    .boxed()
 }
 
 /// Writes to whoever has the name now.
@@ -86,6 +101,37 @@ fn a_pod_before_its_podgroup_is_found() {
                 });
                 let metadata = json!({ "name": "early", "namespace": "default", "ownerReferences": [owner] });
                 plan.steps.push(Step::Create { kind: Kind::Pod, object: json!({ "metadata": metadata }) });
+            }
+            plan
+        })
+    };
+    assert!(rules_broken_in_calm("straight", controllers).contains("guard"));
+}
+
+#[test]
+fn a_pod_before_what_its_task_depends_on_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            // What is made for the server is made for a worker.
+            for step in &mut plan.steps {
+                if let Step::Create { kind: Kind::Pod, object } = step {
+                    object["metadata"]["annotations"][labels::TASK_SPEC] = "worker".into();
+                }
+            }
+            plan
+        })
+    };
+    assert!(rules_broken_in_calm("depends", controllers).contains("guard"));
+}
+
+#[test]
+fn a_podgroup_with_another_minimum_than_its_job_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            for step in &mut plan.steps {
+                if let Step::Create { kind: Kind::PodGroup, object } = step {
+                    object["spec"]["minMember"] = 1.into();
+                }
             }
             plan
         })
