@@ -12,7 +12,7 @@ pub const JOB_NAMESPACE: &str = "volcano.sh/job-namespace";
 pub const QUEUE_NAME: &str = "volcano.sh/queue-name";
 /// Pod label: the partition number, where the task has a partition policy.
 pub const PARTITION_ID: &str = "volcano.sh/partition-id";
-/// Pod annotation: `status.version` when the pod was created.
+/// Pod and PodGroup annotation: `status.version` when it was created; a PodGroup of the first version has none.
 pub const JOB_VERSION: &str = "volcano.sh/job-version";
 /// Pod annotation: `status.retryCount` when the pod was created.
 pub const JOB_RETRY_COUNT: &str = "volcano.sh/job-retry-count";

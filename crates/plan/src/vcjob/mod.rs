@@ -152,9 +152,11 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
             provide(&job, &pods, &group, &plugins, &policies.vacant, &mut next, snapshot, &mut plan);
         }
         JobPhase::Restarting => {
-            if pods.has_doomed_outdated(&job, &next) || next.version > job.status.version {
-                podgroup::remove(&group, &mut plan);
+            // The PodGroup goes last: as long as it is there, this is not done.
+            let is_begun = next.version > job.status.version || pods.has_doomed_outdated(&job, &next);
+            if is_begun || next.leaves_behind(&group) {
                 plugins::remove(&plugins, false, snapshot, &mut plan);
+                podgroup::remove(&group, &mut plan);
             }
             grow::kill(&job, &next, &pods, &mut plan);
             if plan.steps.is_empty() {
@@ -208,17 +210,22 @@ fn decide(
     if let Some(command) = &command {
         command.take(plan);
     }
+    plan.notes.extend(policies.announced.iter().map(|message| execute_action(message.clone())));
     let next = match chosen {
         Some(intent) => {
             let message = format!("{}: {}", intent.action, intent.message());
-            plan.notes.push(Note { severity: Severity::Normal, reason: "ExecuteAction", message });
+            plan.notes.push(execute_action(message));
             phase::follow(job, &intent)
         }
         // While a Command that is already carried out is still there, the phase that it led to is not left.
         None if command.is_some() && *job.phase() != JobPhase::Unset => phase::stay(job),
-        None => phase::advance(job, pods),
+        None => phase::advance(job, pods, group),
     };
     (next, policies)
+}
+
+fn execute_action(message: String) -> Note {
+    Note { severity: Severity::Normal, reason: "ExecuteAction", message }
 }
 
 /// The first intent that has an effect, together with all others of its kind: pods that fail together restart together.
@@ -262,7 +269,7 @@ fn provide(
         forward(job, plan);
         plugins::ensure(job, plugins, snapshot, plan)?;
         let claims = volumes::ensure(job, snapshot, plan)?;
-        podgroup::ensure(job, group, snapshot, plan);
+        podgroup::ensure(job, next.version, group, snapshot, plan);
         podgroup::warn(job, group, plan);
         let parts = Parts { next, claims: &claims, plugins, vacant };
         grow::create(job, &parts, pods, group, snapshot, plan);

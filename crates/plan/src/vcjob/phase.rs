@@ -2,9 +2,10 @@
 
 use krafla_api::volcano::{Action, JobPhase};
 
-use super::Job;
 use super::intent::{Intent, Targets};
+use super::podgroup::Group;
 use super::pods::Pods;
+use super::{Job, dependency};
 
 /// What status will say of the job's life. It is stored before anything is done about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,11 @@ impl Next {
     /// Whether the budget is spent: the pods of the last try are kept for somebody to look at.
     pub(super) fn is_last_try(&self, job: &Job<'_>) -> bool {
         self.retry_count >= job.spec.max_retry
+    }
+
+    /// Whether a restart of the whole job has yet to remove the PodGroup of the last try. One that restarts a part keeps it.
+    pub(super) fn leaves_behind(&self, group: &Group<'_>) -> bool {
+        is_whole_restart(&self.reason) && group.is_outdated(self.version)
     }
 
     /// Whether a suspended job is being resumed, in which case what had finished stays finished.
@@ -61,7 +67,7 @@ pub(super) fn has_effect(job: &Job<'_>, intent: &Intent) -> bool {
             JobPhase::Restarting,
             Action::RestartJob | Action::RestartTask | Action::RestartPod | Action::RestartPartition,
         ) if stay(job).is_last_try(job) => false,
-        (JobPhase::Restarting, Action::RestartJob) => is_partial_restart(job),
+        (JobPhase::Restarting, Action::RestartJob) => !is_whole_restart(&job.status.state.reason),
         (
             JobPhase::Unset | JobPhase::Pending | JobPhase::Running | JobPhase::Restarting,
             Action::RestartTask | Action::RestartPod | Action::RestartPartition,
@@ -71,9 +77,8 @@ pub(super) fn has_effect(job: &Job<'_>, intent: &Intent) -> bool {
     }
 }
 
-fn is_partial_restart(job: &Job<'_>) -> bool {
-    let whole = [Action::RestartJob, Action::ResumeJob];
-    !whole.iter().any(|action| action.as_str() == job.status.state.reason)
+fn is_whole_restart(reason: &str) -> bool {
+    [Action::RestartJob, Action::ResumeJob].iter().any(|action| action.as_str() == reason)
 }
 
 /// What an intent with an effect leads to.
@@ -109,7 +114,7 @@ pub(super) fn follow(job: &Job<'_>, intent: &Intent) -> Next {
 }
 
 /// Where the job goes by itself, given its pods.
-pub(super) fn advance(job: &Job<'_>, pods: &Pods<'_>) -> Next {
+pub(super) fn advance(job: &Job<'_>, pods: &Pods<'_>, group: &Group<'_>) -> Next {
     let stay = stay(job);
     let to = |phase: JobPhase| {
         if phase == stay.phase {
@@ -128,7 +133,7 @@ pub(super) fn advance(job: &Job<'_>, pods: &Pods<'_>) -> Next {
         JobPhase::Unset => to(JobPhase::Pending),
         JobPhase::Pending => to(pending(job, pods)),
         JobPhase::Running => to(running(job, pods)),
-        JobPhase::Restarting => to(restarting(job, pods, &stay)),
+        JobPhase::Restarting => to(restarting(job, pods, group, &stay)),
         JobPhase::Aborting if pods.is_quiet() => to(JobPhase::Aborted),
         JobPhase::Completing if pods.is_quiet() => to(JobPhase::Completed),
         JobPhase::Terminating if pods.is_quiet() => to(JobPhase::Terminated),
@@ -162,9 +167,10 @@ fn running(job: &Job<'_>, pods: &Pods<'_>) -> JobPhase {
         return JobPhase::Completed;
     }
     let n_finished = counts.succeeded.saturating_add(counts.failed);
-    if n_finished.saturating_add(pods.n_never(job)) >= replicas {
+    let n_never = pods.n_never(job);
+    if n_finished.saturating_add(n_never) >= replicas {
         let enough = min_success.unwrap_or(min_available);
-        let is_success = every_task_has_its_minimum(job, pods) && counts.succeeded >= enough;
+        let is_success = n_never == 0 && every_task_has_its_minimum(job, pods) && counts.succeeded >= enough;
         return if is_success { JobPhase::Completed } else { JobPhase::Failed };
     }
     if counts.pending > replicas.saturating_sub(min_available) {
@@ -187,11 +193,11 @@ fn every_task_has_its_minimum(job: &Job<'_>, pods: &Pods<'_>) -> bool {
 
 /// Volcano: state/restarting.go. The next try starts once everything of the last one is at least on its way out, and enough
 /// names are free.
-fn restarting(job: &Job<'_>, pods: &Pods<'_>, stay: &Next) -> JobPhase {
+fn restarting(job: &Job<'_>, pods: &Pods<'_>, group: &Group<'_>, stay: &Next) -> JobPhase {
     if stay.is_last_try(job) && !stay.is_resumed() {
         return JobPhase::Failed;
     }
-    let is_killing = pods.doomed(job, stay).next().is_some();
+    let is_killing = pods.doomed(job, stay).next().is_some() || stay.leaves_behind(group);
     let n_free = job.replicas().saturating_sub(pods.counts().terminating);
     if !is_killing && n_free >= job.status.min_available { JobPhase::Pending } else { JobPhase::Restarting }
 }
@@ -202,6 +208,11 @@ fn failure(job: &Job<'_>, pods: &Pods<'_>) -> (String, String) {
         let message =
             format!("all {} retries are used up; the last: {}", job.spec.max_retry, job.status.state.message);
         return ("RetriesExhausted".to_owned(), message);
+    }
+    let hopeless: Vec<&str> = dependency::hopeless(job, pods).into_iter().collect();
+    if !hopeless.is_empty() {
+        let message = format!("what these tasks depend on has failed for good: {}", hopeless.join(", "));
+        return ("DependencyFailed".to_owned(), message);
     }
     let needed = job.spec.min_success.unwrap_or(job.spec.min_available);
     let message =

@@ -33,6 +33,21 @@ impl Group<'_> {
         is_staying && !matches!(self.phase(), None | Some(PodGroupPhase::Unset | PodGroupPhase::Pending))
     }
 
+    /// Whether it was made for an earlier version of the job, and nobody removes it yet. One that says nothing is as old as
+    /// the job.
+    pub(super) fn is_outdated(&self, version: i32) -> bool {
+        let staying = self.0.filter(|group| !group.meta.is_deleting());
+        staying.is_some_and(|group| {
+            let of = group.meta.annotations.get(labels::JOB_VERSION).and_then(|text| text.parse().ok());
+            of.unwrap_or(0) < version
+        })
+    }
+
+    /// Whether it is being removed.
+    pub(super) fn is_going(&self) -> bool {
+        self.0.is_some_and(|group| group.meta.is_deleting())
+    }
+
     /// What the scheduler says of it.
     pub(super) fn phase(&self) -> Option<&PodGroupPhase> {
         Some(&self.0?.as_podgroup()?.status.phase)
@@ -64,10 +79,16 @@ impl Group<'_> {
 }
 
 /// Creates the PodGroup, or brings its minimums up to date.
-pub(super) fn ensure(job: &Job<'_>, group: &Group<'_>, snapshot: &Snapshot<'_>, plan: &mut Plan) {
+pub(super) fn ensure(
+    job: &Job<'_>,
+    version: i32,
+    group: &Group<'_>,
+    snapshot: &Snapshot<'_>,
+    plan: &mut Plan,
+) {
     let desired = desired_spec(job, snapshot);
     let Some(observed) = group.0 else {
-        plan.steps.push(Step::Create { kind: Kind::PodGroup, object: build(job, desired) });
+        plan.steps.push(Step::Create { kind: Kind::PodGroup, object: build(job, version, desired) });
         return;
     };
     if observed.meta.is_deleting() {
@@ -105,15 +126,17 @@ pub(super) fn remove(group: &Group<'_>, plan: &mut Plan) {
     }
 }
 
-fn build(job: &Job<'_>, spec: Map<String, Value>) -> Value {
+fn build(job: &Job<'_>, version: i32, spec: Map<String, Value>) -> Value {
     let mut metadata = Map::from_iter([
         ("name".to_owned(), json!(job.podgroup_name())),
         ("namespace".to_owned(), json!(job.namespace())),
         ("ownerReferences".to_owned(), json!([job.owner_reference()])),
     ]);
+    let version = (version > 0).then(|| version.to_string());
+    let version = version.as_deref().map(|version| (labels::JOB_VERSION, version));
     let forwarded = job.is_forwarded.then_some((labels::JOB_FORWARDING, "true"));
     let of_job = job.meta.annotations.iter().filter(|(key, _)| *key != labels::HOLDS_SINCE);
-    let annotations: Pairs = of_job.chain(forwarded).collect();
+    let annotations: Pairs = of_job.chain(forwarded).chain(version).collect();
     for (field, entries) in [("labels", &job.meta.labels), ("annotations", &annotations)] {
         if !entries.is_empty() {
             metadata.insert(field.to_owned(), json!(entries));

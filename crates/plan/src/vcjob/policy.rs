@@ -1,6 +1,6 @@
 //! Lifecycle policies: what the user wants done about what holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_api::volcano::{Action, Event, LifecyclePolicy};
 use krafla_api::{Time, Uid};
@@ -22,6 +22,8 @@ pub(super) struct Decision {
     pub(super) look_again_at: Option<Time>,
     /// Evidence that a delayed policy still needs.
     pub(super) awaited: Vec<Uid>,
+    /// What is to be done later, for people.
+    pub(super) announced: BTreeSet<String>,
     /// The places of evicted pods that a policy gives time to be filled, and since when they are vacant.
     pub(super) vacant: Vacancies,
     /// Since when that holds which a policy gives time and of which no object tells the beginning.
@@ -45,6 +47,7 @@ pub(super) fn decide(job: &Job<'_>, triggers: &[Trigger<'_>]) -> Decision {
                 let soonest = decision.look_again_at.map_or(due_at, |at| at.min(due_at));
                 decision.look_again_at = Some(soonest);
                 decision.awaited.extend(trigger.evidence.cloned());
+                decision.announced.extend(announcement(answer, trigger));
                 if let (Some(task), Some(index)) = (trigger.task, trigger.vacant) {
                     decision.vacant.insert((task.to_owned(), index), trigger.since);
                 }
@@ -54,6 +57,12 @@ pub(super) fn decide(job: &Job<'_>, triggers: &[Trigger<'_>]) -> Decision {
         }
     }
     decision
+}
+
+/// What a policy that waits will do. Thousands of pods may wait for the same: it is said once.
+fn announcement(policy: Option<&LifecyclePolicy>, trigger: &Trigger<'_>) -> Option<String> {
+    let LifecyclePolicy { action, timeout: Some(timeout), .. } = policy? else { return None };
+    Some(format!("{action} after {timeout} of {}", trigger.event))
 }
 
 /// The policy that answers a trigger: the task's come first; what they do not answer falls through to the job's.

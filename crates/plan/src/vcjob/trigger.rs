@@ -78,7 +78,7 @@ fn of_pod<'a>(job: &Job<'_>, pod: &'a Observed<'_>) -> Option<Trigger<'a>> {
         pod: Some(pod.uid()),
         vacant: None,
         retry_count: pod.retry_count,
-        exit_codes: pod.exit_codes().collect(),
+        exit_codes: if pod.has_failed() { pod.exit_codes().collect() } else { Vec::new() },
         since: since.unwrap_or_else(|| job.began_at()),
         kept_as: None,
         cause,
@@ -183,7 +183,7 @@ fn task_completed<'a>(job: &Job<'_>, task: &'a TaskSpec, pods: &'a Pods<'_>) -> 
 }
 
 fn job_unknown<'a>(job: &Job<'_>, group: &Group<'_>) -> Option<Trigger<'a>> {
-    if *group.phase()? != PodGroupPhase::Unknown {
+    if group.is_going() || *group.phase()? != PodGroupPhase::Unknown {
         return None;
     }
     let cause = "the PodGroup lost members and is Unknown".to_owned();

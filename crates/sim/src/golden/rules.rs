@@ -1,5 +1,6 @@
 //! The differences that are meant, by rule. Each stands for an entry of DEVIATIONS.md.
 
+use krafla_api::labels;
 use krafla_api::volcano::{Action, JobPhase};
 use serde_json::Value;
 
@@ -15,12 +16,12 @@ pub(super) struct Case<'a> {
 type Rule = fn(&Case<'_>, &Difference) -> bool;
 
 /// What each rule stands for, and whether a difference is one of those.
-const RULES: [(&str, Rule); 18] = [
+const RULES: [(&str, Rule); 20] = [
     ("B33", |_, it| it.is_at("jobs/*/status/state/reason") || it.is_at("jobs/*/status/state/message")),
     ("B33", |_, it| it.is_event("Warning ") && it.recorded.is_none()),
     // Volcano says that it executes whatever it is asked for; here it is said when there is something to do. What was done
     // stands in the states.
-    ("B28", |_, it| it.is_event("Normal ExecuteAction ") && it.found.is_none()),
+    ("B28", |case, it| it.is_event("Normal ExecuteAction ") && it.found.is_none() && !case.is_delayed(it)),
     ("B9", |_, it| it.is_at("jobs/*/status/runningDuration") && it.recorded.is_none()),
     ("B5, B8", |case, it| {
         (case.shows("B5", it) || case.shows("B8", it)) && it.is_counter() && case.is_counted(it)
@@ -35,6 +36,10 @@ const RULES: [(&str, Rule); 18] = [
     ("C26", |_, it| it.is_event("Normal OpenQueue ") && it.recorded.is_none()),
     ("B23", |case, it| it.is_cheaper_retry() && case.was_resumed(it)),
     ("B4", |_, it| it.is_at("pods/*/annotations/volcano.sh/controller-out-of-sync") && it.recorded.is_none()),
+    ("B15", |_, it| {
+        it.is_within("pods/*/annotations") && it.path.last().is_some_and(|key| key == labels::EVICTED_AT)
+    }),
+    ("B50", |_, it| it.is_version_of_podgroup() && it.recorded.is_none()),
     ("B24", |_, it| it.is_within("jobs/*/status/controlledResources") && it.recorded.is_none()),
     // The key lives as long as the job.
     ("B7, B24", |_, it| it.is_within("secrets") && it.path.get(1).is_some_and(|name| name.ends_with("-ssh"))),
@@ -51,6 +56,19 @@ pub(super) fn deviation(case: &Case<'_>, difference: &Difference) -> Option<&'st
 }
 
 impl Case<'_> {
+    /// Whether the record says that this action is to be carried out later, and nothing else of it.
+    fn is_delayed(&self, difference: &Difference) -> bool {
+        let action = difference.path.get(1).and_then(|event| event.rsplit(' ').next()).unwrap_or_default();
+        let entry = self.record.entries.get(difference.step);
+        let events = entry.and_then(|entry| entry.state.get("events")?.as_object());
+        let mut said = events
+            .into_iter()
+            .flatten()
+            .map(|(event, _)| event)
+            .filter(|event| event.contains(" ExecuteAction ") && event.contains(action));
+        said.any(|event| event.contains(" after "))
+    }
+
     /// Whether a fault of Volcano's shows in this record by now.
     fn shows(&self, bug: &str, difference: &Difference) -> bool {
         self.record.bugs_since.get(bug).is_some_and(|since| *since <= difference.step)
@@ -148,6 +166,16 @@ impl Difference {
 
     fn is_event(&self, start: &str) -> bool {
         self.is_within("events") && self.path.get(1).is_some_and(|event| event.starts_with(start))
+    }
+
+    /// Whether a PodGroup says for which version of its job it was made, and nothing else.
+    fn is_version_of_podgroup(&self) -> bool {
+        let is_alone = |found: &Value| {
+            let annotations = found.as_object();
+            annotations.is_some_and(|all| all.keys().eq([labels::JOB_VERSION]))
+        };
+        self.is_at("podgroups/*/annotations/volcano.sh/job-version")
+            || (self.is_at("podgroups/*/annotations") && self.found.as_ref().is_some_and(is_alone))
     }
 
     fn is_version(&self) -> bool {

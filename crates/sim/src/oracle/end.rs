@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use krafla_api::batch::{JOB_NAME, JOB_TRACKING, JobStatus};
-use krafla_api::{Kind, Uid};
+use krafla_api::{Kind, Uid, labels};
 use krafla_apiserver::store::Store;
 use krafla_guard::{Property, Violation};
 use krafla_plan::object::PodPhase;
@@ -272,6 +272,9 @@ fn describe_one(text: &mut String, object: &Object) -> std::fmt::Result {
         write!(text, " {}: {}", flow.status.state.phase, jobs.join(", "))?;
     } else if let Some(group) = object.as_podgroup() {
         write!(text, " {}", group.status.phase)?;
+        if let Some(version) = object.meta.annotations.get(labels::JOB_VERSION) {
+            write!(text, ", of version {version}")?;
+        }
     } else if let Some(job) = object.as_job() {
         describe_batch_job(text, &job.status)?;
     } else if let Some(cron_job) = object.as_cron_job() {

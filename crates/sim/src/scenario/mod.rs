@@ -4,6 +4,7 @@
 
 mod absurd;
 mod again;
+mod alone;
 mod alternating;
 mod any;
 mod batch;
@@ -153,6 +154,7 @@ pub static ALL: &[&Scenario] = &[
     &forgiven::SCENARIO,
     &vacated::SCENARIO,
     &overdue::SCENARIO,
+    &alone::SCENARIO,
     &batch::plain::SCENARIO,
     &batch::parallel::SCENARIO,
     &batch::work_queue::SCENARIO,

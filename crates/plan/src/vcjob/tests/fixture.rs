@@ -7,7 +7,7 @@
 //! job since=TaskFailed/work:80
 //! task work replicas=2 min=1 after=lead policy=PodFailed+PodEvicted:RestartJob limit=cpu*2 class=high max-retry=3
 //! task work partitions=2x1 min-partitions=1 scheduler=mine numa=best-effort
-//! group Inqueue says=1/2+tasks+unschedulable scheduled=70 needs=cpu name=a-u1
+//! group Inqueue says=1/2+tasks+unschedulable scheduled=70 needs=cpu name=a-u1 version=1
 //! pod work-0 Running unready
 //! pod work-0 Running restarts=3 restarted=80
 //! pod work-0 Failed no-end changed=80 started=70
@@ -347,6 +347,9 @@ fn new_group(words: &[&str]) -> Value {
     });
     if words.contains(&"going") {
         group["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:01:00Z");
+    }
+    if let Some(version) = value(words, "version") {
+        group["metadata"]["annotations"] = json!({ "volcano.sh/job-version": version });
     }
     let mut conditions: Vec<Value> = Vec::new();
     if let Some(message) = value(words, "says") {

@@ -251,6 +251,7 @@ fn an_eviction_policy_with_a_timeout_keeps_its_evidence_and_replaces_the_pod() {
             patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":2}}}}}
             create pod a-work-1
             wake at 2027-01-15T08:02:30Z
+            note Normal ExecuteAction: RestartJob after 1m0s of PodEvicted
         "#]],
     );
     assert!(
@@ -555,10 +556,33 @@ fn volcano_b39_a_dependency_that_failed_for_good_fails_the_job() {
          group Running
          pod lead-0 Failed",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Failed"}],"failed":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"0 of 4 pods succeeded, the job needs 1","phase":"Failed","reason":"TooFewSucceeded"},"taskStatusCount":{"lead":{"phase":{"Failed":1}}}}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Failed"}],"failed":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"what these tasks depend on has failed for good: last, work","phase":"Failed","reason":"DependencyFailed"},"taskStatusCount":{"lead":{"phase":{"Failed":1}}}}}
             delete podgroup a-u1
         "#]],
     );
+}
+
+#[test]
+fn volcano_b39_a_dependency_that_failed_for_good_fails_the_job_though_others_are_enough() {
+    let world = |min_success: &str| {
+        format!(
+            "job phase=Running min=2 {min_success}
+             task side replicas=2
+             task lead replicas=1
+             task work replicas=2 after=lead
+             group Running
+             pod side-0 Succeeded
+             pod side-1 Succeeded
+             pod lead-0 Failed"
+        )
+    };
+    let phase = |min_success: &str| {
+        let plan = fixture::plan(&world(min_success)).to_string();
+        ["Failed", "Completed"].into_iter().find(|phase| plan.contains(&format!("\"phase\":\"{phase}\"")))
+    };
+    assert_eq!(phase(""), Some("Failed"));
+    // A user who says how many successes are enough is believed.
+    assert_eq!(phase("min-success=2"), Some("Completed"));
 }
 
 #[test]
@@ -590,10 +614,10 @@ fn volcano_b7_a_restart_of_the_whole_job_keeps_its_ssh_key() {
          pod work-0 Failed",
         expect![[r#"
             patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"controlledResources":{"plugin-ssh":"ssh","plugin-svc":"svc"},"failed":1,"retryCount":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 1","phase":"Restarting","reason":"RestartJob"},"taskStatusCount":{"work":{"phase":{"Failed":1}}},"version":1}}
-            delete podgroup a-u1
             delete service a
             delete configmap a-svc
             delete networkpolicy a
+            delete podgroup a-u1
             patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-0
             note Normal ExecuteAction: RestartJob: pod a-work-0 failed with exit code 1

@@ -267,6 +267,7 @@ fn a_policy_with_a_timeout_waits_from_the_end_of_the_pod() {
         expect![[r#"
             patch job status a {"status":{"failed":1,"running":1,"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":1}}}}}
             wake at 2027-01-15T08:02:30Z
+            note Normal ExecuteAction: RestartJob after 1m0s of PodFailed
         "#]],
     );
 }

@@ -407,10 +407,12 @@ fn a_kill_is_told_at_once_and_its_progress_when_convenient() {
 fn a_job_that_is_ended_has_ended_when_nothing_of_it_is_left_but_pods_of_lost_nodes() {
     for (from, to) in [("Aborting", "Aborted"), ("Completing", "Completed"), ("Terminating", "Terminated")] {
         let job = format!("phase={from} version=1 min=1");
-        let rows: [(&[&str], &str); 4] = [
+        let rows: [(&[&str], &str); 6] = [
             (&["Running going"], "stays, without a-u1"),
             (&["Running"], "stays, without a-u1, without a-work-0"),
             (&["Unknown going"], "stays, without a-u1"),
+            (&["Unknown"], &format!("{to}, without a-u1, without a-work-0")),
+            (&["Unknown", "Running going"], "stays, without a-u1, without a-work-0"),
             (&["Succeeded", "Failed"], &format!("{to}, without a-u1")),
         ];
         for (pods, expected) in rows {

@@ -18,8 +18,9 @@ fn answer(job: &str, task: &str, happened: &str) -> String {
          {}",
         happened.replace(", ", "\n")
     ));
-    let begun = plan.notes.iter().find(|note| note.reason == "ExecuteAction");
-    let action = begun.and_then(|note| note.message.split_once(':'));
+    let mut begun = plan.notes.iter().filter(|note| note.reason == "ExecuteAction");
+    let begun = begun.find(|note| !note.message.contains(" after "));
+    let action = begun.and_then(|note| note.message.split_once(": "));
     match (action, plan.wake_at) {
         (Some((action, _)), _) => action.to_owned(),
         (None, Some(at)) => format!("waits until {at}"),
@@ -336,4 +337,35 @@ fn an_eviction_that_nobody_saw_restarts_the_partition_that_it_tore_a_hole_into()
     let deleted: Vec<String> =
         plan.steps.iter().map(Step::to_string).filter(|step| step.starts_with("delete")).collect();
     assert_eq!(deleted, ["delete pod a-work-2"]);
+}
+
+#[test]
+fn what_will_be_done_later_is_said_once() {
+    let said = |job: &str, happened: &str| {
+        let plan = fixture::plan(&format!(
+            "job phase=Running min=1 {job}
+             task work replicas=3
+             group Running
+             {}",
+            happened.replace(", ", "\n")
+        ));
+        let said = plan.notes.iter().filter(|note| note.reason == "ExecuteAction");
+        said.map(|note| note.message.clone()).collect::<Vec<String>>()
+    };
+    let policy = "policy=PodFailed:AbortJob@150s";
+    assert_eq!(said(policy, "pod work-0 Failed, pod work-1 Failed"), ["AbortJob after 2m30s of PodFailed"]);
+    assert_eq!(said(policy, "pod work-0 Running"), [""; 0]);
+    assert_eq!(
+        said("policy=PodFailed:AbortJob@1s", "pod work-0 Failed"),
+        ["AbortJob: pod a-work-0 failed with exit code 1"]
+    );
+}
+
+#[test]
+fn an_exit_code_is_answered_when_its_pod_has_failed() {
+    check(&[
+        ("policy=3:AbortJob", "", "pod work-0 Pending second=3", "nothing"),
+        ("policy=3:AbortJob", "", "pod work-0 Running second=3", "nothing"),
+        ("policy=3:AbortJob", "", "pod work-0 Failed second=3", "AbortJob"),
+    ]);
 }

@@ -76,7 +76,7 @@ fn volcano_b8_pods_are_counted_while_the_podgroup_waits() {
     check_without_podgroup(
         "job phase=Restarting retry=1 version=1 reason=RestartJob min=2
          task work replicas=2
-         group Pending
+         group Pending version=1
          pod work-0 Running version=0 going",
         expect![[r#"
             patch job status a {"status":{"terminating":1}}
@@ -303,6 +303,7 @@ fn volcano_b47_an_evicted_pod_is_replaced_while_its_policy_waits() {
             patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":2}}}}}
             create pod a-work-1
             wake at 2027-01-15T09:01:35Z
+            note Normal ExecuteAction: TerminateJob after 1h0m0s of PodEvicted
         "#]],
     );
 }
@@ -461,4 +462,45 @@ fn volcano_b33_the_state_says_what_was_done_and_why() {
     );
     let Some(Step::Patch { patch, .. }) = &plan.status else { panic!("no status") };
     expect![[r#"{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 3","phase":"Terminating","reason":"TerminateJob"}"#]].assert_eq(&patch["status"]["state"].to_string());
+}
+
+#[test]
+fn volcano_b50_the_podgroup_of_the_last_try_goes_before_the_next_though_no_pod_is_left() {
+    let world = |group: &str| {
+        format!(
+            "job phase=Restarting reason=RestartJob min=1 version=1 retry=1 policy=Unknown:RestartJob
+             task work replicas=1
+             {group}"
+        )
+    };
+    check_without_podgroup(
+        &world("group Unknown"),
+        expect![[r#"
+        delete podgroup a-u1
+    "#]],
+    );
+    check_without_podgroup(
+        &world("group Unknown going"),
+        expect![[r#"
+        patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Pending"}}}
+    "#]],
+    );
+    check_without_podgroup(
+        &world("group Inqueue version=1"),
+        expect![[r#"
+        patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Pending"}}}
+        create pod a-work-0
+    "#]],
+    );
+    // A part that is restarted keeps the PodGroup, whoever made that.
+    let part = "job phase=Restarting reason=RestartTask about=task+work min=1 version=1 retry=2
+                task work replicas=1
+                group Inqueue";
+    check_without_podgroup(
+        part,
+        expect![[r#"
+        patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Pending"}],"state":{"lastTransitionTime":"2027-01-15T08:01:40Z","phase":"Pending"}}}
+        create pod a-work-0
+    "#]],
+    );
 }
