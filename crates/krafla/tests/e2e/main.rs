@@ -18,6 +18,7 @@ mod controllers;
 mod doctor;
 mod exec;
 mod files;
+mod interrupted;
 mod kubectl;
 mod kubernetes;
 mod metrics;
