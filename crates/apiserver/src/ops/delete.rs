@@ -1,7 +1,8 @@
 //! Deleting objects: at once, or marked until nothing holds them any more.
 
-use krafla_api::Key;
+use krafla_api::{Key, Time};
 use krafla_plan::Propagation;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::definitions::DEFINITIONS;
@@ -97,10 +98,14 @@ impl Api {
         let grace = resource.rules.grace_seconds(old, options.grace_seconds).unwrap_or(0);
         let left = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
         let was_deleting = object::is_deleting(old);
-        // A second deletion may shorten the time that is left, but not give more.
+        // A second deletion may shorten the time, which is counted from the first one, but not give more.
         if !was_deleting || grace < left {
-            let now = self.env().now();
-            let due = now.after(std::time::Duration::from_secs(grace.unsigned_abs()));
+            let due_before =
+                old.pointer("/metadata/deletionTimestamp").and_then(|due| Time::deserialize(due).ok());
+            let due = match due_before {
+                Some(due) => Time::from_seconds(due.0.as_second().saturating_sub(left).saturating_add(grace)),
+                None => self.env().now().after(std::time::Duration::from_secs(grace.unsigned_abs())),
+            };
             object::set_meta(&mut new, "deletionTimestamp", due.to_string());
             object::set_meta(&mut new, "deletionGracePeriodSeconds", grace);
         }

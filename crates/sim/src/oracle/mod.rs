@@ -70,10 +70,9 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// Whether a Job makes a pod its own, or lets one go that it must not have: the guard says whether it may.
-fn takes_in(root: &Root, step: &Step) -> bool {
-    let Step::Patch { kind: Kind::Pod, patch, .. } = step else { return false };
-    root.kind == Kind::Job && patch.pointer("/metadata/ownerReferences").is_some()
+/// Whether a Job writes to a pod as it has seen it, be it to make it its own: if somebody else has it meanwhile, the server refuses.
+fn stands_on_what_it_saw(root: &Root, step: &Step) -> bool {
+    root.kind == Kind::Job && matches!(step, Step::Patch { kind: Kind::Pod, revision: Some(_), .. })
 }
 
 /// Who watches over the properties.
@@ -162,7 +161,7 @@ impl Oracle {
         let owns_what_it_makes =
             matches!(root.kind, Kind::VcJob | Kind::JobFlow | Kind::VcCronJob | Kind::Job | Kind::CronJob);
         if owns_what_it_makes
-            && !takes_in(root, step)
+            && !stands_on_what_it_saw(root, step)
             && let Some(violation) = uid.and_then(|uid| self.history.see_own_write(uid, step))
         {
             self.broken(violation);
