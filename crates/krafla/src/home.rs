@@ -119,9 +119,12 @@ impl Home {
         self.own.is_some() || self.workdir.is_some()
     }
 
-    /// The node of a cluster of our own.
-    pub(crate) fn node(&self) -> Option<Arc<Node>> {
-        self.own.as_ref().map(|(cluster, _)| cluster.node.clone())
+    /// Kills what runs in a cluster of our own. What runs elsewhere ends by itself.
+    pub(crate) async fn kill(&self) {
+        if let Some((cluster, _)) = &self.own {
+            // A supervisor that does not answer ends with this process, and its containers with it.
+            let _ = tokio::time::timeout(KILL_MAX, cluster.node.kill_all()).await;
+        }
     }
 
     /// Ends what belongs to the run.
@@ -129,14 +132,6 @@ impl Home {
         if let Some((cluster, _dir)) = self.own {
             cluster.stop().await;
         }
-    }
-}
-
-/// Kills what runs in a cluster of our own. What runs elsewhere ends by itself.
-pub(crate) async fn kill(node: Option<Arc<Node>>) {
-    if let Some(node) = node {
-        // A supervisor that does not answer ends with this process, and its containers with it.
-        let _ = tokio::time::timeout(KILL_MAX, node.kill_all()).await;
     }
 }
 

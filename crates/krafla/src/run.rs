@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +19,7 @@ use tokio::time::MissedTickBehavior;
 use crate::bars::{self, View};
 use crate::changes::changes;
 use crate::cli::{self, Output};
-use crate::home::{self, Choice, Home};
+use crate::home::{Choice, Home};
 use crate::manifest::{self, Manifest};
 use crate::pod_logs;
 use crate::progress::{self, End, FOLLOWED};
@@ -34,9 +33,6 @@ const EXIT_INTERRUPTED: u8 = 130;
 const WAITING: [Kind; 3] = [Kind::PodGroup, Kind::Pod, Kind::Event];
 /// How often the time on a terminal moves on, and how soon a reason to wait is told.
 const REDRAWN_EVERY: Duration = Duration::from_millis(250);
-
-/// How long pods may take to end after their jobs before it is said that they do.
-const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// What the user did wrong: exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -81,32 +77,11 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
         run.screen.line("interrupted: ending all jobs; once more ends them at once");
         tokio::select! {
             () = run.end_jobs() => {}
-            () = any(&mut interrupt, &mut terminate) => home::kill(home.node()).await,
+            () = any(&mut interrupt, &mut terminate) => home.kill().await,
         }
     }
-    let screen = run.screen.clone();
-    leave(home, &screen, any(&mut interrupt, &mut terminate)).await;
+    home.leave().await;
     outcome
-}
-
-/// Ends what belongs to the run. Pods that no job of it has made, or later runs of a CronJob, may take their time.
-async fn leave(home: Home, screen: &Screen, interrupted: impl Future<Output = ()>) {
-    let node = home.node();
-    let mut leaving = pin!(home.leave());
-    let mut interrupted = pin!(interrupted);
-    tokio::select! {
-        () = &mut leaving => return,
-        () = &mut interrupted => {}
-        () = tokio::time::sleep(SILENCE_MAX) => {
-            screen.line("ending pods that still run; Ctrl-C ends them at once");
-            tokio::select! {
-                () = &mut leaving => return,
-                () = interrupted => {}
-            }
-        }
-    }
-    home::kill(node).await;
-    leaving.await;
 }
 
 /// The cluster that was chosen. A `krafla up` that is not there any more is not missed.

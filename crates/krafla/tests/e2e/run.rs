@@ -392,29 +392,6 @@ fn a_second_interrupt_does_not_wait_for_those_who_will_not_end() {
 }
 
 #[test]
-fn pods_beside_the_jobs_are_waited_for_aloud_and_an_interrupt_ends_them() {
-    let dir = tempfile::tempdir().unwrap();
-    let marker = dir.path().join("marker");
-    let script = format!("trap \"\" TERM; touch {0}; tail -f {0} & wait; wait", marker.display());
-    let pod = format!(
-        "apiVersion: v1\nkind: Pod\nmetadata: {{name: beside}}\nspec:\n  terminationGracePeriodSeconds: 3600\n  \
-         containers: [{{name: main, image: any, command: [sh, -c, \'{script}\']}}]\n---\n"
-    );
-    let until_it_runs = format!("until test -e {}; do sleep 0.05; done", marker.display());
-    std::fs::write(dir.path().join("job.yaml"), format!("{pod}{}", job("a", 1, &until_it_runs, ""))).unwrap();
-    let mut run =
-        krafla().current_dir(dir.path()).args(["run", "job.yaml"]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
-    for sign in ["a: Completed", "Ctrl-C ends them at once"] {
-        assert!(lines.any(|line| line.contains(sign)), "{sign}");
-    }
-    assert!(Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
-    assert_eq!(run.wait().unwrap().code(), Some(0), "the jobs have completed");
-    let left = Command::new("pgrep").arg("-f").arg(&marker).output().unwrap();
-    assert_eq!(text(&left.stdout), "", "the container is gone");
-}
-
-#[test]
 fn a_flow_is_followed_step_by_step() {
     let pipeline = repository_file("examples/pipeline.yaml");
     let output = krafla().args(["run", "--logs"]).arg(pipeline).output().unwrap();
