@@ -63,14 +63,11 @@ fn validate_action(policy: &LifecyclePolicy, path: &Path, verdict: &mut Verdict)
         let detail = format!("invalid policy action; use one of {ACTIONS}");
         verdict.invalid(&path.field("action"), policy.action.as_str(), detail);
     }
-    let is_about_pods =
-        |event: &Event| matches!(event, Event::PodFailed | Event::PodEvicted | Event::PodPending);
+    // Everything else that may happen is about a pod, or about a task and a pod of it.
+    let is_about_job = |event: &Event| matches!(event, Event::JobUnknown | Event::JobUpdated);
     let restarts_part =
         matches!(policy.action, Action::RestartTask | Action::RestartPod | Action::RestartPartition);
-    if restarts_part
-        && policy.exit_code.is_none()
-        && !policy.all_events().any(|event| is_about_pods(event) || *event == Event::Any)
-    {
+    if restarts_part && policy.exit_code.is_none() && policy.all_events().all(is_about_job) {
         let message = format!("{} has nothing to restart when the whole job is concerned", policy.action);
         verdict.warn(&path.field("action"), message);
     }

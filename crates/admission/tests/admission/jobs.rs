@@ -94,6 +94,20 @@ fn volcano_b36_policies_that_cannot_act_are_pointed_out() {
 }
 
 #[test]
+fn volcano_b36_an_event_of_a_task_has_something_to_restart() {
+    for action in ["RestartTask", "RestartPod", "RestartPartition"] {
+        check(
+            |job| {
+                let events = ["TaskFailed", "TaskCompleted"];
+                job["spec"]["policies"] =
+                    events.iter().map(|event| json!({ "event": event, "action": action })).collect();
+            },
+            &expect![[r#""#]],
+        );
+    }
+}
+
+#[test]
 fn everything_is_said_at_once() {
     check(
         |job| {
