@@ -227,6 +227,8 @@ pub(crate) fn remedy_of_scheduling(message: &str) -> &'static str {
     let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
     if says(&["persistentvolumeclaim"]) {
         "create the PersistentVolumeClaim, or correct spec.volumes"
+    } else if message.contains("podgroup ") && message.ends_with(" not found") {
+        "create the PodGroup, or correct the annotation scheduling.k8s.io/group-name of the pod"
     } else if says(&["there is no queue"]) {
         "create the queue, or name another one in spec.queue"
     } else if says(&[" is closed"]) {

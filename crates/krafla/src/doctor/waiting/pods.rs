@@ -48,19 +48,21 @@ fn of_placement(seen: &Seen, pod: &Pod) -> Option<Cause> {
         let gates = scheduling.scheduling_gates.iter().map(|gate| gate.name.to_string()).collect();
         return Some(Cause::Gated { pod: name(), gates });
     }
-    match pod.status.condition("PodScheduled") {
-        Some(condition) => Some(Cause::Unschedulable(format!("pod {}: {}", name(), condition.message))),
-        None if has_scheduled_gang(seen, object) => None,
-        None => Some(Cause::NotScheduled { pod: name(), scheduler: scheduling.scheduler_name.to_string() }),
+    if let Some(condition) = pod.status.condition("PodScheduled") {
+        return Some(Cause::Unschedulable(format!("pod {}: {}", name(), condition.message)));
+    }
+    let unseen = Cause::NotScheduled { pod: name(), scheduler: scheduling.scheduler_name.to_string() };
+    let Some(group) = object.meta.annotations.get(labels::GROUP_NAME) else { return Some(unseen) };
+    match seen.objects.get(Kind::PodGroup, &Key::new(&pod.metadata.namespace, group)) {
+        None => Some(Cause::Unschedulable(format!("pod {}: podgroup {group:?} not found", name()))),
+        // The pod waits for its turn; if that takes long, another one like it says why.
+        Some(gang) => (!is_scheduled(gang)).then_some(unseen),
     }
 }
 
-/// Whether the scheduler has seen to the gang of a pod. Then the pod waits for its turn, and if that takes long, another
-/// one like it says why.
-fn has_scheduled_gang(seen: &Seen, pod: &Object) -> bool {
-    let group = pod.meta.annotations.get(labels::GROUP_NAME).unwrap_or_default();
-    let gang = seen.objects.get(Kind::PodGroup, &Key::new(&pod.meta.key.namespace, group));
-    let conditions = gang.and_then(|gang| gang.as_podgroup()).map(|gang| &gang.status.conditions);
+/// Whether a gang has found its place.
+fn is_scheduled(gang: &Object) -> bool {
+    let conditions = gang.as_podgroup().map(|gang| &gang.status.conditions);
     conditions.into_iter().flatten().any(|it| it.condition_type == "Scheduled" && it.status == "True")
 }
 

@@ -210,6 +210,15 @@ fn a_gang_that_finds_no_place_says_what_is_missing() {
               to do: tolerate the taint in the pod's template, or remove it from the node
         "#]],
     );
+    let orphan =
+        "conditions: [{type: PodScheduled, status: 'False', message: 'podgroup \"mine\" not found'}]";
+    check(
+        &[&pod("", orphan)],
+        expect![[r#"
+            pod ns/a-w-0: pod a-w-0: podgroup "mine" not found [Unschedulable]
+              to do: create the PodGroup, or correct the annotation scheduling.k8s.io/group-name of the pod
+        "#]],
+    );
     check(
         &[&pod("schedulerName: my-scheduler", "")],
         expect![[r#"
@@ -306,6 +315,13 @@ fn of_a_gang_that_runs_the_pod_that_knows_says_why_others_wait() {
         job ns/a: pod a-w-2: 0/1 nodes are available: 1 Insufficient cpu [Unschedulable]
           to do: ask for less in resources.requests, or wait until others have ended
     "#]],
+    );
+    check(
+        &[&running, QUEUE, &silent],
+        expect![[r#"
+            job ns/a: pod a-w-1: podgroup "a-1" not found [Unschedulable]
+              to do: create the PodGroup, or correct the annotation scheduling.k8s.io/group-name of the pod
+        "#]],
     );
     let unseen = gang("");
     check(
