@@ -43,6 +43,7 @@ impl Rules for Pod {
         }
         object::set(object, "status", status);
         add_default_tolerations(object::part(object, "spec"));
+        merge_label_keys(object);
     }
 
     fn on_status_update(&self, object: &mut Value, old: &Value) {
@@ -156,6 +157,40 @@ fn is_zero(quantity: &Value) -> bool {
     quantity.as_str().map_or(quantity.as_f64() == Some(0.0), |text| text == "0")
 }
 
+/// Affinity terms may name labels whose values they take from the pod itself. From its creation on these stand in the
+/// selectors, where schedulers look for them.
+fn merge_label_keys(pod: &mut Value) {
+    let labels = object::at(pod, "/metadata/labels").clone();
+    for side in ["/spec/affinity/podAffinity", "/spec/affinity/podAntiAffinity"] {
+        let Some(side) = pod.pointer_mut(side).and_then(Value::as_object_mut) else { continue };
+        for (list, terms) in side.iter_mut() {
+            let path = if list.starts_with("preferred") { "/podAffinityTerm" } else { "" };
+            let terms = terms.as_array_mut().into_iter().flatten();
+            terms
+                .filter_map(|term| term.pointer_mut(path))
+                .for_each(|term| merge_into_selector(term, &labels));
+        }
+    }
+}
+
+fn merge_into_selector(term: &mut Value, labels: &Value) {
+    let mut expressions = Vec::new();
+    for (keys, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+        for key in term.get(keys).and_then(Value::as_array).into_iter().flatten() {
+            if let Some(value) = key.as_str().and_then(|key| labels.get(key)) {
+                expressions.push(json!({"key": key, "operator": operator, "values": [value]}));
+            }
+        }
+    }
+    let selector = term.get_mut("labelSelector").and_then(Value::as_object_mut);
+    if let Some(selector) = selector.filter(|_| !expressions.is_empty()) {
+        let before = selector.entry("matchExpressions").or_insert_with(|| json!([]));
+        if let Some(before) = before.as_array_mut() {
+            before.extend(expressions);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,5 +217,35 @@ mod tests {
         assert_eq!(class(json!({"requests": {"cpu": "1"}})), "Burstable");
         let both = json!({"cpu": "1", "memory": "1Gi"});
         assert_eq!(class(json!({"requests": both, "limits": both})), "Guaranteed");
+    }
+
+    #[test]
+    fn labels_that_affinity_terms_take_from_the_pod_stand_in_their_selectors() {
+        let term = json!({
+            "labelSelector": {"matchLabels": {"app": "a"}},
+            "matchLabelKeys": ["version", "missing"],
+            "mismatchLabelKeys": ["tenant"],
+        });
+        let affinity = json!({
+            "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
+            "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}]},
+        });
+        let mut pod = json!({
+            "metadata": {"labels": {"app": "a", "version": "2", "tenant": "t"}},
+            "spec": {"containers": [], "affinity": affinity},
+        });
+        merge_label_keys(&mut pod);
+        let expressions = json!([
+            {"key": "version", "operator": "In", "values": ["2"]},
+            {"key": "tenant", "operator": "NotIn", "values": ["t"]},
+        ]);
+        for place in [
+            "podAffinity/requiredDuringSchedulingIgnoredDuringExecution/0",
+            "podAntiAffinity/preferredDuringSchedulingIgnoredDuringExecution/0/podAffinityTerm",
+        ] {
+            let path = format!("/spec/affinity/{place}/labelSelector");
+            let selector = json!({"matchLabels": {"app": "a"}, "matchExpressions": expressions});
+            assert_eq!(pod.pointer(&path), Some(&selector), "{place}");
+        }
     }
 }
