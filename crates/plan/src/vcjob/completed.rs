@@ -63,7 +63,7 @@ pub(super) fn observe<'a>(job: &Job<'a>, pods: &[Observed<'_>], snapshot: &Snaps
         let replicas = u32::try_from(task.replicas).unwrap_or(0);
         let known = Indexes::parse(recorded.map_or("", String::as_str), replicas);
         let known = known.with(seen_to_go.remove(task.name.as_str()).unwrap_or_default());
-        let n_recorded = if may_be_guessed(job, &stay, task) { n_counted(job, task) } else { 0 };
+        let n_recorded = if may_be_guessed(&stay, task) { n_counted(job, task) } else { 0 };
         if known.is_empty() && n_recorded == 0 {
             continue;
         }
@@ -105,14 +105,11 @@ fn n_counted(job: &Job<'_>, task: &TaskSpec) -> i32 {
 
 /// Whether what status counted as succeeded and is not there was removed by others: where we remove such pods ourselves, the
 /// number says nothing.
-fn may_be_guessed(job: &Job<'_>, stay: &Next, task: &TaskSpec) -> bool {
+fn may_be_guessed(stay: &Next, task: &TaskSpec) -> bool {
     match stay.phase {
         JobPhase::Pending | JobPhase::Running | JobPhase::Aborting | JobPhase::Aborted => true,
         JobPhase::Restarting if stay.is_resumed() => true,
-        JobPhase::Restarting => {
-            let is_named = !stay.targets.is_empty();
-            is_named && stay.version == job.status.version && !stay.targets.names(&task.name)
-        }
+        JobPhase::Restarting => !stay.targets.is_empty() && !stay.targets.names(&task.name),
         _ => false,
     }
 }

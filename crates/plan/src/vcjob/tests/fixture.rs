@@ -62,6 +62,20 @@ impl World {
     }
 }
 
+impl World {
+    /// Stores the status that the plan for this world writes, and nothing else of it. Whether it writes one.
+    pub(super) fn store_status(&mut self) -> bool {
+        let Some(Step::Patch { patch, .. }) = self.plan().status else { return false };
+        let mut job = self.objects.get(Kind::VcJob, &self.key).unwrap().as_ref().clone();
+        let Body::VcJob(body) = &mut job.body else { panic!("no job") };
+        let mut status = json!(body.status);
+        merge(&mut status, &patch["status"]);
+        body.status = serde_json::from_value(status).unwrap();
+        self.objects.insert(Arc::new(job));
+        true
+    }
+}
+
 /// The plan for the world that `text` describes.
 pub(super) fn plan(text: &str) -> Plan {
     parse(text).plan()
@@ -75,14 +89,7 @@ pub(super) fn objects(text: &str) -> Objects {
 /// The plan for the same world once the first plan's status is stored.
 pub(super) fn plan_after_status(text: &str) -> Plan {
     let mut world = parse(text);
-    let Some(Step::Patch { patch, .. }) = world.plan().status else { panic!("no status") };
-    let job = world.objects.get(Kind::VcJob, &world.key).unwrap();
-    let mut job = job.as_ref().clone();
-    let Body::VcJob(body) = &mut job.body else { panic!("no job") };
-    let mut status = json!(body.status);
-    merge(&mut status, &patch["status"]);
-    body.status = serde_json::from_value(status).unwrap();
-    world.objects.insert(Arc::new(job));
+    assert!(world.store_status(), "no status");
     world.plan()
 }
 
@@ -174,6 +181,9 @@ fn new_volume(words: &[&str]) -> Value {
     let mut volume = json!({ "mountPath": words[0] });
     if let Some(claim) = value(words, "claim") {
         volume["volumeClaimName"] = claim.into();
+    }
+    if let Some(field) = value(words, "newer") {
+        volume[field] = json!({ "says": "much" });
     }
     if words.contains(&"made") {
         volume["volumeClaim"] = json!({ "accessModes": ["ReadWriteOnce"] });

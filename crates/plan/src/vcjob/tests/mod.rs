@@ -6,6 +6,7 @@ mod completed;
 mod concerned;
 mod dependencies;
 mod fixture;
+mod laws;
 mod life;
 mod phases;
 mod policies;
