@@ -13,7 +13,7 @@ use krafla_plan::{
 use crate::apply::{Applied, Failure, Premise};
 use crate::barrier::Barrier;
 use crate::cache::{Cache, Change, OutdatedList};
-use crate::client::{ClientError, Event, Listed};
+use crate::client::{ClientError, Event, EventType, Listed};
 use crate::counters::Counters;
 use crate::events::{Remark, refusal};
 use crate::inquiry::{Inquiries, Inquiry};
@@ -49,6 +49,8 @@ pub struct Work {
     pub plan: Plan,
     /// When it was decided.
     pub decided_at: Time,
+    /// Whether all that the root depends on had been observed up to the root's own revision.
+    pub has_caught_up: bool,
 }
 
 /// How carrying out a decision ended.
@@ -163,6 +165,19 @@ impl Engine {
     pub fn observed(&mut self, kind: Kind, event: &Event, now: Time) {
         if let Some(change) = self.cache.observe(kind, event) {
             self.concern(&change, now);
+            if event.event_type == EventType::Added && change.before.is_none() {
+                self.met(&change.object);
+            }
+        }
+    }
+
+    /// Nothing has happened to a root unseen of which we saw the beginning.
+    fn met(&mut self, object: &Object) {
+        for (index, controller) in self.controllers.iter().enumerate() {
+            if controller.root() == object.kind {
+                let key = object.meta.key.clone();
+                self.looked_at.insert(Root { controller: index, kind: object.kind, key });
+            }
         }
     }
 
@@ -253,7 +268,8 @@ impl Engine {
             if let Some(plan) = self.decide(&root, now) {
                 let object = self.cache.objects().get(root.kind, &root.key).cloned();
                 let premise = self.premise(&root, &plan);
-                break Some(Work { root, object, premise, plan, decided_at: now });
+                let has_caught_up = self.has_caught_up(&root);
+                break Some(Work { root, object, premise, plan, decided_at: now, has_caught_up });
             }
         };
         if let Some((metrics, name)) = &self.metrics {
@@ -313,7 +329,7 @@ impl Engine {
                 }
                 self.count(root, Reconciled::Quiet);
                 self.count_decision(root, &plan, true);
-                self.settle(root, &plan, now);
+                self.settle(root, &plan, self.has_caught_up(root), now);
                 plan.wake_at
             }
             Ok((plan, Err(violation))) => {
@@ -358,25 +374,32 @@ impl Engine {
         }
     }
 
+    /// Whether all that a root depends on has been observed at least up to the root's own revision.
+    fn has_caught_up(&self, root: &Root) -> bool {
+        let Some(controller) = self.controllers.get(root.controller) else { return false };
+        let object = self.cache.objects().get(controller.root(), &root.key);
+        let revision = object.map_or(0, |object| object.meta.revision);
+        controller.watches().iter().all(|kind| self.cache.revision(*kind) >= revision)
+    }
+
     fn snapshot<'a>(&'a self, root: &'a Root, controller: &dyn Controller, now: Time) -> Snapshot<'a> {
         let objects = self.cache.objects();
         let object = objects.get(controller.root(), &root.key);
         let departed = object.and_then(|object| self.departed.get(&object.meta.uid));
-        let revision = object.map_or(0, |object| object.meta.revision);
-        let has_caught_up = controller.watches().iter().all(|kind| self.cache.revision(*kind) >= revision);
         let nothing_asked = Snapshot::new(controller.root(), &root.key, now, objects);
         Snapshot {
             answers: self.inquiries.answers(root).unwrap_or(nothing_asked.answers),
             departed: departed.map_or(&[], Vec::as_slice),
-            is_first_look: has_caught_up && !self.looked_at.contains(root),
+            is_first_look: self.has_caught_up(root) && !self.looked_at.contains(root),
             refusal: self.refused.get(root),
             ..nothing_asked
         }
     }
 
     /// A decision stands: what it made use of is no longer evidence, what it has to say is said, and the next failure is
-    /// again the first, unless all that it says is to come back later: what failed before may only be put off.
-    fn settle(&mut self, root: &Root, plan: &Plan, now: Time) {
+    /// again the first, unless all that it says is to come back later: what failed before may only be put off. One that was
+    /// taken while something had not been seen yet was no look at all that happened before.
+    fn settle(&mut self, root: &Root, plan: &Plan, has_caught_up: bool, now: Time) {
         if !plan.is_quiet() || plan.wake_at.is_none() {
             self.queue.forget(root);
         }
@@ -385,7 +408,9 @@ impl Engine {
         let Some(object) = self.cache.objects().get(controller.root(), &root.key) else { return };
         let uid = object.meta.uid.clone();
         self.say(root, &plan.notes, now);
-        self.looked_at.insert(root.clone());
+        if has_caught_up {
+            self.looked_at.insert(root.clone());
+        }
         if let Some(departed) = self.departed.get_mut(&uid) {
             departed.retain(|departed| !plan.settled.contains(&departed.object.meta.uid));
             if departed.is_empty() {
@@ -427,7 +452,7 @@ impl Engine {
 
     /// A decision has been carried out, wholly or in part.
     pub fn finished(&mut self, work: Work, outcome: Outcome, now: Time) {
-        let Work { root, object, plan, decided_at, .. } = work;
+        let Work { root, object, plan, decided_at, has_caught_up, .. } = work;
         let wake_at = match outcome {
             Outcome::Dropped => Some(self.queue.back_off(&root, now)),
             Outcome::Applied(applied) => {
@@ -444,7 +469,7 @@ impl Engine {
                 match applied.failure {
                     None => {
                         self.bereaved.remove(&root);
-                        self.settle(&root, &plan, now);
+                        self.settle(&root, &plan, has_caught_up, now);
                         plan.wake_at
                     }
                     Some(failure) => {

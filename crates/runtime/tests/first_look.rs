@@ -1,0 +1,72 @@
+//! What happened while nobody looked is looked for once, when everything has been seen that could show it.
+
+use std::time::Duration;
+
+use krafla_api::{Key, Kind, Time};
+use krafla_plan::{Controller, Note, Object, Objects, Plan, Severity, Snapshot};
+use krafla_runtime::{Engine, Event, EventType, Listed};
+use serde_json::{Value, json};
+
+/// Says what it takes for its first look.
+struct Newcomer;
+
+impl Controller for Newcomer {
+    fn name(&self) -> &'static str {
+        "newcomer"
+    }
+
+    fn root(&self) -> Kind {
+        Kind::Namespace
+    }
+
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::ConfigMap]
+    }
+
+    fn keys(&self, changed: &Object, _: &Objects) -> Vec<Key> {
+        let key = &changed.meta.key;
+        vec![Key::new("", if key.namespace.is_empty() { &key.name } else { &key.namespace })]
+    }
+
+    fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
+        let message = format!("{} {}", snapshot.key.name, snapshot.is_first_look);
+        Plan {
+            notes: vec![Note { severity: Severity::Normal, reason: "Looked", message }],
+            ..Plan::nothing()
+        }
+    }
+}
+
+fn object(namespace: &str, name: &str, revision: u64) -> Value {
+    json!({ "metadata": { "namespace": namespace, "name": name, "uid": name, "resourceVersion": revision.to_string() } })
+}
+
+/// What the newcomer says of its looks since it was last asked.
+fn looks(engine: &mut Engine, now: Time) -> Vec<String> {
+    assert!(engine.next(now).is_none(), "it writes nothing");
+    engine.take_remarks().into_iter().map(|remark| remark.note.message).collect()
+}
+
+#[test]
+fn a_look_before_everything_has_been_seen_is_not_the_first() {
+    let at = |seconds| Time::from_seconds(0).after(Duration::from_secs(seconds));
+    let mut engine = Engine::new(vec![Box::new(Newcomer)]);
+    // The root was written after the other kind was listed.
+    let home = vec![object("", "home", 5).to_string().into()];
+    engine.listed(Kind::ConfigMap, &Listed { revision: 1, items: vec![] }, at(0)).unwrap();
+    engine.listed(Kind::Namespace, &Listed { revision: 5, items: home }, at(0)).unwrap();
+    assert_eq!(looks(&mut engine, at(0)), ["home false"]);
+
+    let observe = |engine: &mut Engine, kind: Kind, event_type, revision: u64, object: Value| {
+        engine.observed(kind, &Event::new(event_type, revision, object.to_string().into()), at(revision));
+    };
+    observe(&mut engine, Kind::ConfigMap, EventType::Added, 6, object("home", "one", 6));
+    assert_eq!(looks(&mut engine, at(6)), ["home true"]);
+    observe(&mut engine, Kind::ConfigMap, EventType::Modified, 7, object("home", "one", 7));
+    assert_eq!(looks(&mut engine, at(7)), ["home false"]);
+
+    // Of what begins before our eyes nothing has been missed.
+    observe(&mut engine, Kind::Namespace, EventType::Added, 8, object("", "new", 8));
+    observe(&mut engine, Kind::ConfigMap, EventType::Added, 9, object("new", "one", 9));
+    assert_eq!(looks(&mut engine, at(9)), ["new false"]);
+}
