@@ -15,7 +15,8 @@ pub struct Plan {
     /// The root's new status. It is written before any step: what cannot be repeated harmlessly (a charged retry, a new
     /// version) is on record before the first effect.
     pub status: Option<Step>,
-    /// Whether nothing but counters changed in the status: it may wait a moment, so that many changes become one write.
+    /// Whether nothing but counters changed in the status: it may wait a moment, so that many changes become one write. What
+    /// the plan settles is settled all the same.
     pub status_may_wait: bool,
     /// The writes, in order. The first that fails ends the plan; the next plan starts from what is then true.
     pub steps: Vec<Step>,

@@ -47,7 +47,7 @@ impl<K> Default for Counters<K> {
 impl<K: Ord + Clone> Counters<K> {
     /// The plan without its status, if nothing but counters changed in that and they have not waited long enough.
     pub(crate) fn hold_back(&mut self, root: &K, mut plan: Plan, n_children: usize, now: Time) -> Plan {
-        let may_wait = plan.status.is_some() && plan.status_may_wait && plan.settled.is_empty();
+        let may_wait = plan.status.is_some() && plan.status_may_wait;
         let due_at = if may_wait { self.due_at(root, n_children, now) } else { now };
         if due_at <= now {
             self.forget(root);
@@ -127,8 +127,6 @@ mod tests {
         assert!(!is_written(&mut counters, 1, counted(), at(0)));
         let decides = Plan { status_may_wait: false, ..counted() };
         assert!(is_written(&mut counters, 1, decides, at(0)));
-        let settles = Plan { settled: vec!["gone".into()], ..counted() };
-        assert!(is_written(&mut counters, 1, settles, at(0)));
         assert!(!is_written(&mut counters, 1, counted(), at(500)));
     }
 

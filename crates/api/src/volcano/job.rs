@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::podgroup::NetworkTopologySpec;
 use super::task::{LifecyclePolicy, TaskSpec};
@@ -96,6 +96,10 @@ pub struct VolumeSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::volume_claim")]
     pub volume_claim: Option<Value>,
+    /// What else it says: the list is written back with the names of claims, and a field newer than this program survives.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub other: Map<String, Value>,
 }
 
 /// What the controller last wrote down about a job.

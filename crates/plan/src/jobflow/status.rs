@@ -27,7 +27,7 @@ pub(super) fn write(flow: &View<'_>, after: &JobFlowStatus, plan: &mut Plan) {
         let conditions = status.conditions.iter().map(|(name, job)| (name.clone(), job.phase.clone()));
         (status.state.clone(), jobs.collect::<Vec<_>>(), conditions.collect::<Vec<_>>())
     };
-    plan.status_may_wait = decides(before) == decides(after);
+    plan.status_may_wait = decides(before) == decides(after) && plan.settled.is_empty();
     plan.status = Some(Step::patch_status(Kind::JobFlow, flow.meta, &patch));
 }
 

@@ -52,6 +52,11 @@ impl Hold {
         Hold::FAILED_DELETE,
     ];
 
+    /// Whether a job that says this goes on as soon as something comes that is not its own.
+    pub(super) fn is_for_want_of_another(reason: &str) -> bool {
+        matches!(reason, Hold::QUEUE_NOT_FOUND | Hold::PVC_ERROR)
+    }
+
     /// Whether this may stand in a job's status without having any effect: news of it need not be hurried.
     pub(super) fn is_remark(reason: &str) -> bool {
         matches!(reason, "" | Hold::PODGROUP_PENDING | Hold::POD_NAME_TAKEN) || Hold::is_refusal(reason)

@@ -40,7 +40,7 @@ pub(crate) use self::resources::pod_usage;
 use std::collections::BTreeSet;
 
 use krafla_api::volcano::{JobPhase, JobSpec, JobStatus, TaskSpec};
-use krafla_api::{Key, Kind, OwnerReference, Time, Uid};
+use krafla_api::{Key, Kind, OwnerReference, Time, Uid, labels};
 use serde_json::{Value, json};
 
 use self::grow::Parts;
@@ -88,8 +88,10 @@ impl Controller for JobController {
         let waiting = |is_concerned: &dyn Fn(&Object, &VcJob) -> bool| {
             let jobs = objects.all(Kind::VcJob).filter(|job| {
                 job.as_vcjob().is_some_and(|body| {
-                    matches!(body.status.state.phase, JobPhase::Unset | JobPhase::Pending)
-                        && is_concerned(job, body)
+                    let state = &body.status.state;
+                    let waits = matches!(state.phase, JobPhase::Unset | JobPhase::Pending)
+                        || Hold::is_for_want_of_another(&state.reason);
+                    waits && is_concerned(job, body)
                 })
             });
             jobs.map(|job| job.meta.key.clone()).collect::<Vec<Key>>()
@@ -183,7 +185,19 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     }
     since::keep(&job, &policies.moments, &mut plan);
     status::write(&job, &pods, &plugins, &next, &policies.vacant, &mut plan);
+    plan.status_may_wait &= !settles_an_eviction(&job, snapshot, &plan);
     plan
+}
+
+/// Whether the plan has done with a pod that somebody else removed while the job ran. Until status no longer counts it, whoever
+/// starts anew takes it for evicted just now. What we removed ourselves is marked, and nobody misses it.
+fn settles_an_eviction(job: &Job<'_>, snapshot: &Snapshot<'_>, plan: &Plan) -> bool {
+    let settled: BTreeSet<&Uid> = plan.settled.iter().collect();
+    let is_evicted = |object: &Object| {
+        settled.contains(&object.meta.uid) && !object.meta.annotations.contains_key(labels::OUT_OF_SYNC)
+    };
+    matches!(job.phase(), JobPhase::Pending | JobPhase::Running)
+        && snapshot.departed.iter().any(|departed| is_evicted(&departed.object))
 }
 
 /// Where the job goes: by a Command, by a policy, or by itself. And what its policies say.
@@ -298,8 +312,7 @@ fn provide(
 
 /// A queue that spans clusters wants its jobs marked.
 fn forward(job: &Job<'_>, plan: &mut Plan) {
-    let is_marked =
-        job.meta.annotations.get(krafla_api::labels::JOB_FORWARDING).is_some_and(|value| value == "true");
+    let is_marked = job.meta.annotations.get(labels::JOB_FORWARDING).is_some_and(|value| value == "true");
     if job.is_forwarded && !is_marked {
         plan.steps.push(Step::Patch {
             kind: Kind::VcJob,
@@ -307,7 +320,7 @@ fn forward(job: &Job<'_>, plan: &mut Plan) {
             uid: job.meta.uid.clone(),
             revision: None,
             of_status: false,
-            patch: json!({ "metadata": { "annotations": { krafla_api::labels::JOB_FORWARDING: "true" } } }),
+            patch: json!({ "metadata": { "annotations": { labels::JOB_FORWARDING: "true" } } }),
         });
     }
 }

@@ -50,6 +50,18 @@ fn what_a_job_waits_for_concerns_it_while_it_waits() {
 }
 
 #[test]
+fn volcano_b38_a_running_job_that_lacks_its_queue_or_claim_is_woken_when_it_comes() {
+    let named = |namespace: &str, name: &str| json!({ "metadata": { "namespace": namespace, "name": name, "uid": "x" } });
+    for (reason, kind, object) in [
+        ("QueueNotFound", Kind::Queue, named("", "q")),
+        ("PVCError", Kind::PersistentVolumeClaim, named("ns", "in")),
+    ] {
+        let held = RUNNING.replace("queue=q", &format!("queue=q reason={reason}"));
+        assert_eq!(concerned(&held, kind, &object), ["ns/a"], "{reason}");
+    }
+}
+
+#[test]
 fn a_command_concerns_the_job_that_it_names_and_works_on_nothing_of_another_kind() {
     let command = json!({
         "metadata": { "namespace": "ns", "name": "do-it", "uid": "x" }, "action": "AbortJob",

@@ -240,6 +240,21 @@ fn a_pod_that_somebody_removes_stays_on_record_until_it_is_gone() {
 }
 
 #[test]
+fn a_pod_that_we_removed_is_no_reason_to_hurry_and_one_that_was_evicted_is() {
+    let after = |job: &str, gone: &str| {
+        let world = format!(
+            "job {job} min=2 counted=work:Running*3\n task work replicas=3\n pod work-0 Running\n gone {gone}"
+        );
+        let plan = fixture::plan(&world);
+        assert_eq!(plan.settled.len(), 1, "{world}");
+        plan.status_may_wait
+    };
+    assert!(after("phase=Aborting version=1", "work-1 Running marked"));
+    assert!(after("phase=Running terminating=1", "work-1 Running marked"));
+    assert!(!after("phase=Running", "work-1 Running"));
+}
+
+#[test]
 fn an_eviction_policy_with_a_timeout_keeps_its_evidence_and_replaces_the_pod() {
     check(
         "job phase=Running min=2 policy=PodEvicted:RestartJob@1m
@@ -501,6 +516,25 @@ fn a_job_that_waits_no_longer_does_not_say_so_any_more() {
 }
 
 #[test]
+fn what_a_restarting_job_lacks_does_not_take_the_place_of_what_was_begun() {
+    let lacking = |lack: &str| {
+        format!(
+            "job phase=Restarting min=2 version=2 retry=3 reason=ResumeJob
+             task work replicas=2
+             pod work-0 Succeeded version=0
+             pod work-1 Running version=0 going marked
+             {lack}"
+        )
+    };
+    for (lack, reason) in [("no-queue", "QueueNotFound"), ("volume /in claim=in", "PVCError")] {
+        let plan = fixture::plan(&lacking(lack));
+        assert_eq!(plan.notes.iter().map(|note| note.reason).collect::<Vec<_>>(), [reason]);
+        assert!(!plan.status.unwrap().to_string().contains("\"reason\""));
+        assert!(plan.steps.is_empty(), "what had finished stays");
+    }
+}
+
+#[test]
 fn what_the_scheduler_complains_of_stands_in_the_status_of_a_job_that_waits_and_is_not_hurried() {
     let waiting = "job phase=Pending min=10000 reason={} \n task work replicas=10000 \n group Pending {}";
     let planned = |reason: &str, says: &str| {
@@ -531,6 +565,13 @@ fn volcano_b14_a_claim_has_its_name_before_it_exists() {
             create podgroup a-u1
         "#]],
     );
+}
+
+#[test]
+fn a_field_of_a_volume_that_is_newer_than_this_program_survives() {
+    let plan = fixture::plan("job phase=Pending\n task work\n volume /data made newer=subPaths");
+    let named = plan.steps.first().map(ToString::to_string).unwrap_or_default();
+    assert!(named.contains(r#""subPaths":{"says":"much"}"#), "{named}");
 }
 
 #[test]
