@@ -299,11 +299,13 @@ impl<'a> Observed<'a> {
         self.pod.status.phase == PodPhase::Succeeded
     }
 
-    /// Whether it succeeded by itself. One that ends well because it is asked to go has not done its work.
+    /// Whether it succeeded by itself. One that ends well because it is asked to go has not done its work. Times are in whole
+    /// seconds: what ended in the second in which it was asked to go had ended if the server gave it no time to do so.
     pub(super) fn has_completed(&self) -> bool {
-        let asked_at = self.object.meta.deletion_asked_at();
-        self.has_succeeded()
-            && asked_at.is_none_or(|asked_at| self.ended_at().is_some_and(|at| at < asked_at))
+        let meta = &self.object.meta;
+        let Some(asked_at) = meta.deletion_asked_at() else { return self.has_succeeded() };
+        let had_ended = |at: Time| at < asked_at || (at == asked_at && meta.deletion_grace_seconds == 0);
+        self.has_succeeded() && self.ended_at().is_some_and(|at| had_ended(at.whole_seconds()))
     }
 
     pub(super) fn is_finished(&self) -> bool {
