@@ -48,7 +48,23 @@ pub enum Fault {
     Relist(Kind),
     /// F4: the watch of a kind breaks and resumes a little earlier: some news come twice.
     Repeat(Kind),
+    /// F7: the process is stopped for [`PAUSE`] just before it sends the write, and then goes on as if nothing had been.
+    Paused,
+    /// F7: from now on the clock of the process is [`AHEAD`] of the server's.
+    ClockAhead,
+    /// F7: from now on the clock of the process is [`BEHIND`] the server's.
+    ClockBehind,
+    /// F8: the process is stopped for [`PAUSE`] just before it sends the write, and another takes its place. What it was about
+    /// to send it sends when it wakes; then it learns that it was replaced, and ends.
+    Deposed,
 }
+
+/// How long a process is stopped: longer than a lease lasts.
+pub(crate) const PAUSE: Duration = Duration::from_secs(60);
+/// How far a clock can be ahead of the server's.
+pub(crate) const AHEAD: Duration = Duration::from_secs(300);
+/// How far a clock can be behind the server's. A step from one to the other is shorter than what counts as rest.
+pub(crate) const BEHIND: Duration = Duration::from_secs(200);
 
 /// How late news are.
 pub(crate) const LATE: Duration = Duration::from_secs(2);
@@ -95,6 +111,10 @@ pub const FAULTS: &[(&str, Fault)] = &[
     ("repeat-batch-cronjobs", Fault::Repeat(Kind::CronJob)),
     ("repeat-cronjobs", Fault::Repeat(Kind::VcCronJob)),
     ("repeat-podgroups", Fault::Repeat(Kind::PodGroup)),
+    ("paused", Fault::Paused),
+    ("clock-ahead", Fault::ClockAhead),
+    ("clock-behind", Fault::ClockBehind),
+    ("deposed", Fault::Deposed),
 ];
 
 impl Fault {

@@ -12,7 +12,7 @@ use krafla_runtime::{Engine, Outcome, Work};
 use parking_lot::Mutex;
 
 use crate::actor::Kubelet;
-use crate::fault::{Fault, HANG, LATE};
+use crate::fault::{AHEAD, BEHIND, Fault, HANG, LATE, PAUSE};
 use crate::feed::Feed;
 use crate::oracle::Memory;
 use crate::program::Part;
@@ -29,10 +29,54 @@ const REBIRTH: Duration = Duration::from_secs(1);
 pub(crate) struct Process {
     part: Part,
     state: State,
+    /// Until when it is stopped.
+    stopped_until: Option<Time>,
+    clock: Drift,
+    /// Whether another is to take its place.
+    needs_successor: bool,
+}
+
+/// How a process' clock differs from the server's.
+#[derive(Clone, Copy)]
+enum Drift {
+    None,
+    Ahead,
+    Behind,
+}
+
+impl Drift {
+    /// What the process takes this moment for.
+    fn seen(self, now: Time) -> Time {
+        match self {
+            Drift::None => now,
+            Drift::Ahead => now.after(AHEAD),
+            Drift::Behind => before(now, BEHIND),
+        }
+    }
+
+    /// The moment that the process takes for this one.
+    fn meant(self, seen: Time) -> Time {
+        match self {
+            Drift::None => seen,
+            Drift::Ahead => before(seen, AHEAD),
+            Drift::Behind => seen.after(BEHIND),
+        }
+    }
+}
+
+fn before(moment: Time, duration: Duration) -> Time {
+    let nanos = i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX);
+    Time::from_nanos(moment.0.as_nanosecond().saturating_sub(nanos))
 }
 
 enum State {
-    Dead { until: Time },
+    Dead {
+        until: Time,
+    },
+    /// It was replaced, and sends what it was about to send.
+    Deposed(Box<Life>),
+    /// It does not come back.
+    Gone,
     Alive(Box<Life>),
 }
 
@@ -70,14 +114,30 @@ pub(crate) struct Around<'a> {
 impl Process {
     /// A process that is about to start.
     pub(crate) fn new(part: Part, starts_at: Time) -> Process {
-        Process { part, state: State::Dead { until: starts_at } }
+        Process {
+            part,
+            state: State::Dead { until: starts_at },
+            stopped_until: None,
+            clock: Drift::None,
+            needs_successor: false,
+        }
+    }
+
+    /// Who takes its place, if it has just been replaced.
+    pub(crate) fn take_successor(&mut self, now: Time) -> Option<Process> {
+        std::mem::take(&mut self.needs_successor).then(|| Process::new(self.part, now))
     }
 
     /// Everything that the process can do now, until `found` says that it is enough.
     pub(crate) fn offers(&mut self, around: &Around<'_>, mut found: impl FnMut(Deed) -> bool) -> bool {
         let now = around.now;
+        if self.stopped_until.is_some_and(|until| until > now) {
+            return false;
+        }
         let life = match &mut self.state {
             State::Dead { until } => return *until <= now && found(Deed::Start),
+            State::Deposed(_) => return found(Deed::GoOn(0)),
+            State::Gone => return false,
             State::Alive(life) => life,
         };
         // An outage stops news, but not the process: it goes on trying.
@@ -94,14 +154,19 @@ impl Process {
         if life.engine.has_inquiry() && found(Deed::Ask) {
             return true;
         }
-        let may_decide = life.in_flight.len() < PLANS_IN_FLIGHT_MAX && life.engine.has_work(now);
+        let may_decide =
+            life.in_flight.len() < PLANS_IN_FLIGHT_MAX && life.engine.has_work(self.clock.seen(now));
         may_decide && found(Deed::Decide)
     }
 
     /// When the process will be able to do something, if nothing happens before.
     pub(crate) fn due_at(&mut self, around: &Around<'_>) -> Option<Time> {
+        if let Some(until) = self.stopped_until.filter(|until| *until > around.now) {
+            return Some(until);
+        }
         let life = match &mut self.state {
             State::Dead { until } => return Some(*until),
+            State::Deposed(_) | State::Gone => return None,
             State::Alive(life) => life,
         };
         let outage_ends = around.wire.outage_ends();
@@ -110,27 +175,41 @@ impl Process {
             None => feed.due_at(around.server, around.now),
         });
         // While a kind has not been listed nothing is decided, whatever is due.
-        let timer = if life.engine.is_synced() { life.engine.next_wake() } else { None };
+        let wake = life.engine.next_wake().map(|at| self.clock.meant(at));
+        let timer = if life.engine.is_synced() { wake } else { None };
         news.chain(timer).min()
     }
 
     /// Does one thing.
     pub(crate) fn perform(&mut self, deed: Deed, around: &Around<'_>) {
-        let State::Alive(life) = &mut self.state else {
-            self.state = State::Alive(Box::new(Life::new(&self.part)));
-            around.wire.say(self.part.name, || "starts".to_owned());
-            return;
+        let seen = &Around { now: self.clock.seen(around.now), ..*around };
+        let life = match &mut self.state {
+            State::Alive(life) => life,
+            State::Dead { .. } => {
+                self.state = State::Alive(Box::new(Life::new(&self.part)));
+                around.wire.say(self.part.name, || "starts".to_owned());
+                return;
+            }
+            State::Deposed(life) => {
+                // What it was about to send, and no more.
+                around.wire.grant(Some(1));
+                life.go_on(0, seen);
+                around.wire.take_struck();
+                self.state = State::Gone;
+                return around.wire.say(self.part.name, || "finds itself replaced, and ends".to_owned());
+            }
+            State::Gone => return,
         };
         match deed {
             Deed::Start => {}
             Deed::See(index) => {
                 if let Some(feed) = life.feeds.get_mut(index) {
-                    feed.show_next(around.server, &mut life.engine, around.now);
+                    feed.show_next(around.server, &mut life.engine, seen.now);
                 }
             }
-            Deed::Decide => life.decide(&self.part, around),
-            Deed::GoOn(index) => life.go_on(index, around),
-            Deed::Ask => life.ask(around),
+            Deed::Decide => life.decide(&self.part, seen),
+            Deed::GoOn(index) => life.go_on(index, seen),
+            Deed::Ask => life.ask(seen),
         }
         self.suffer(around);
     }
@@ -143,6 +222,10 @@ impl Process {
                 Fault::CrashBefore | Fault::CrashAfter => {
                     self.state = State::Dead { until: around.now.after(REBIRTH) };
                 }
+                Fault::Paused => self.stopped_until = Some(around.now.after(PAUSE)),
+                Fault::Deposed => self.depose(around.now),
+                Fault::ClockAhead => self.clock = Drift::Ahead,
+                Fault::ClockBehind => self.clock = Drift::Behind,
                 Fault::Late(kind) => life.feed(kind, |feed, _| feed.hold(around.now.after(LATE))),
                 Fault::Hang(kind) => life.feed(kind, |feed, _| feed.hold(around.now.after(HANG))),
                 Fault::Relist(kind) => life.feed(kind, |feed, _| feed.forget_place()),
@@ -157,6 +240,15 @@ impl Process {
                 | Fault::Touched
                 | Fault::Retried => {}
             }
+        }
+    }
+
+    /// Another takes its place. It keeps the plan that it was about to go on with, and nothing else.
+    fn depose(&mut self, now: Time) {
+        self.stopped_until = Some(now.after(PAUSE));
+        self.needs_successor = true;
+        if let State::Alive(life) = std::mem::replace(&mut self.state, State::Gone) {
+            self.state = State::Deposed(life);
         }
     }
 

@@ -49,6 +49,7 @@ pub(crate) struct State {
     /// How many writes may still be made before others get their turn; any number, if it is not said.
     permits: Option<u32>,
     is_author_dead: bool,
+    is_author_asleep: bool,
     outage_ends: Option<Time>,
     struck: Vec<Fault>,
 }
@@ -91,6 +92,7 @@ impl Wire {
             injections,
             permits: None,
             is_author_dead: false,
+            is_author_asleep: false,
             outage_ends: None,
             struck: Vec::new(),
         };
@@ -119,6 +121,7 @@ impl Wire {
         let mut state = self.state.lock();
         state.permits = permits;
         state.is_author_dead = false;
+        state.is_author_asleep = false;
     }
 
     /// The faults that struck the last author and that the world has to carry out.
@@ -141,6 +144,10 @@ impl Wire {
         poll_fn(|context| {
             let mut state = self.state.lock();
             if state.is_author_dead {
+                return Poll::Pending;
+            }
+            if state.is_author_asleep {
+                context.waker().wake_by_ref();
                 return Poll::Pending;
             }
             match &mut state.permits {
@@ -174,9 +181,18 @@ impl Wire {
                 state.is_author_dead = true;
                 state.struck.push(fault);
             }
-            Some(fault @ (Fault::Late(_) | Fault::Hang(_) | Fault::Relist(_) | Fault::Repeat(_))) => {
+            Some(fault @ (Fault::Paused | Fault::Deposed)) => {
+                state.is_author_asleep = true;
                 state.struck.push(fault);
             }
+            Some(
+                fault @ (Fault::Late(_)
+                | Fault::Hang(_)
+                | Fault::Relist(_)
+                | Fault::Repeat(_)
+                | Fault::ClockAhead
+                | Fault::ClockBehind),
+            ) => state.struck.push(fault),
             _ => {}
         }
         (number, fault)
@@ -242,7 +258,18 @@ impl Line {
     /// Makes a write go as well as the fault lets it; no answer means that the author is dead.
     async fn write_with(&self, step: &Step, fault: Option<Fault>) -> Option<Result<Written, ClientError>> {
         Some(match fault {
-            None | Some(Fault::Late(_) | Fault::Hang(_) | Fault::Relist(_) | Fault::Repeat(_)) => {
+            None
+            | Some(
+                Fault::Late(_)
+                | Fault::Hang(_)
+                | Fault::Relist(_)
+                | Fault::Repeat(_)
+                | Fault::ClockAhead
+                | Fault::ClockBehind,
+            ) => self.send(step).await,
+            Some(Fault::Paused | Fault::Deposed) => {
+                // Its next turn comes when it wakes.
+                self.wire.turn().await;
                 self.send(step).await
             }
             Some(Fault::CrashBefore) => return None,

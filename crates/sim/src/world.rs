@@ -224,6 +224,10 @@ impl World {
                 let around = Around { server: &self.server, wire: &self.wire, kubelet: &self.kubelet, now };
                 if let Some(process) = self.processes.get_mut(index) {
                     process.perform(deed, &around);
+                    // Whoever takes its place starts at once.
+                    if let Some(successor) = process.take_successor(now) {
+                        self.processes.push(successor);
+                    }
                 }
             }
         }

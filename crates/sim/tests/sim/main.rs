@@ -18,6 +18,7 @@ mod mutants;
 mod permissions;
 mod properties;
 mod reclaim;
+mod replaced;
 mod requests;
 mod scenarios;
 mod upstream;
