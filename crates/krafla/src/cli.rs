@@ -158,7 +158,7 @@ pub(crate) struct ControllerManager {
     pub(crate) controllers: Vec<String>,
     /// Of Kubernetes' own Jobs, take care of those alone whose spec.managedBy is this
     ///
-    /// With it, kubernetes-job-controller works beside the cluster's own; krafla.dev/job-controller is a good name. Without it,
+    /// With it, kubernetes-job-controller and job-pod-release-controller run beside the cluster's own; krafla.dev/job-controller is a good name. Without it,
     /// it takes care of all Jobs that name no other controller.
     #[arg(long, value_name = "NAME")]
     pub(crate) jobs_managed_by: Option<String>,

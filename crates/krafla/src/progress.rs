@@ -175,6 +175,15 @@ fn phase_of_job(job: &Job) -> &str {
     }
 }
 
+/// Nor has a CronJob: this is what `krafla run` waits for.
+fn phase_of_cron_job(cron_job: &CronJob) -> &'static str {
+    match cron_job.status.last_schedule_time {
+        _ if cron_job.spec.suspend == Some(true) => "Suspended",
+        Some(_) => "Scheduled",
+        None => "Pending",
+    }
+}
+
 fn told(start: &str, counts: &[(i32, &str)], message: &str) -> String {
     let counts: Vec<String> =
         counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
@@ -216,7 +225,8 @@ pub(crate) fn result(object: &Object) -> Value {
     let of_vcjob = object.as_vcjob().map(|job| (json!(job.status.state.phase), json!(job.status)));
     let of_job = || object.as_job().map(|job| (json!(phase_of_job(job)), json!(job.status)));
     let of_flow = || object.as_jobflow().map(|flow| (json!(flow.status.state.phase), json!(flow.status)));
-    let (phase, status) = of_vcjob.or_else(of_job).or_else(of_flow).unwrap_or_default();
+    let of_cron_job = || object.as_cron_job().map(|it| (json!(phase_of_cron_job(it)), json!(it.status)));
+    let (phase, status) = of_vcjob.or_else(of_job).or_else(of_flow).or_else(of_cron_job).unwrap_or_default();
     json!({ "namespace": key.namespace.as_ref(), "name": key.name.as_ref(), "phase": phase, "status": status })
 }
 
@@ -239,6 +249,23 @@ mod tests {
     fn a_flows_steps_are_told_in_order_and_counted_when_they_are_many() {
         assert_eq!(line(&flow(3, "Running")), "f: Running, s0 Completed, s1 Running, s2 waits");
         assert_eq!(line(&flow(1000, "Running")), "f: Running, 1 Completed, 1 Running, 998 waits");
+    }
+
+    #[test]
+    fn a_cron_jobs_result_says_when_it_last_ran() {
+        let shown = |spec: Value, status: Value| {
+            let cron_job =
+                json!({ "metadata": { "namespace": "ns", "name": "c" }, "spec": spec, "status": status });
+            let result = result(&Object::decode(Kind::CronJob, cron_job.to_string().as_bytes()));
+            (result["phase"].clone(), result["status"]["lastScheduleTime"].clone())
+        };
+        let hourly = || json!({ "schedule": "0 * * * *", "jobTemplate": {} });
+        let at = "2026-07-09T10:00:00Z";
+        assert_eq!(shown(hourly(), json!({})), (json!("Pending"), Value::Null));
+        assert_eq!(shown(hourly(), json!({ "lastScheduleTime": at })), (json!("Scheduled"), json!(at)));
+        let mut suspended = hourly();
+        suspended["suspend"] = json!(true);
+        assert_eq!(shown(suspended, json!({})), (json!("Suspended"), Value::Null));
     }
 
     #[test]

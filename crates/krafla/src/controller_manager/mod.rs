@@ -38,6 +38,12 @@ fn managed(args: &cli::ControllerManager) -> Managed {
     args.jobs_managed_by.clone().map_or(Managed::Unclaimed, Managed::By)
 }
 
+/// The controllers without which a flag would do nothing.
+fn implied(args: &cli::ControllerManager) -> &'static [&'static str] {
+    let of_jobs = &["kubernetes-job-controller", "job-pod-release-controller"];
+    if args.jobs_managed_by.is_some() { of_jobs } else { &[] }
+}
+
 /// All controllers there are, as the flags want them.
 fn controllers(args: &cli::ControllerManager) -> Vec<Box<dyn Controller>> {
     let podgroups = PodGroupController {
@@ -59,7 +65,7 @@ fn rate(args: &cli::ControllerManager) -> Option<Rate> {
 
 /// Runs the controllers until somebody stops them or they lose their lease.
 pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
-    let controllers = selection::select(controllers(&args), &args.controllers)?;
+    let controllers = selection::select(controllers(&args), &args.controllers, implied(&args))?;
     let election = election(&args.election)?;
     let access = access(&args)?;
     let origin = access.origin.clone();

@@ -14,10 +14,11 @@ const OF_KUBERNETES: [&str; 4] = [
 const NOT_HERE: [&str; 3] = ["hyperNode-controller", "sharding-controller", "colocation-config-controller"];
 
 /// The controllers that a list selects: the first entry that names one decides, and otherwise `*` does. A list that only
-/// leaves out means all others.
+/// leaves out means all others. What other flags imply runs unless it is left out by name.
 pub(super) fn select(
     controllers: Vec<Box<dyn Controller>>,
     list: &[String],
+    implied: &[&str],
 ) -> Result<Vec<Box<dyn Controller>>> {
     let entries: Vec<&str> =
         list.iter().map(|entry| entry.trim()).filter(|entry| !entry.is_empty()).collect();
@@ -25,7 +26,8 @@ pub(super) fn select(
     let has_all = entries.contains(&"*") || entries.iter().all(|entry| entry.starts_with('-'));
     let is_selected = |name: &str| {
         let named = entries.iter().find(|entry| entry.trim_start_matches(['+', '-']) == name);
-        named.map_or(has_all && !OF_KUBERNETES.contains(&name), |entry| !entry.starts_with('-'))
+        let unnamed = implied.contains(&name) || (has_all && !OF_KUBERNETES.contains(&name));
+        named.map_or(unnamed, |entry| !entry.starts_with('-'))
     };
     let selected: Vec<_> =
         controllers.into_iter().filter(|controller| is_selected(controller.name())).collect();
@@ -59,7 +61,7 @@ mod tests {
 
     fn check(list: &str, expected: Expect) {
         let list: Vec<String> = list.split(',').map(str::to_owned).collect();
-        let shown = match select(krafla_plan::controllers(), &list) {
+        let shown = match select(krafla_plan::controllers(), &list, &[]) {
             Ok(selected) => selected.iter().map(|controller| controller.name()).collect::<Vec<_>>().join(" "),
             Err(error) => error.to_string(),
         };
@@ -81,6 +83,23 @@ mod tests {
             ],
         );
         check("+job-controller", expect!["job-controller"]);
+    }
+
+    #[test]
+    fn what_another_flag_implies_runs_unless_it_is_left_out_by_name() {
+        let names = |list: &str| {
+            let list: Vec<String> = list.split(',').map(str::to_owned).collect();
+            let implied = ["kubernetes-job-controller", "job-pod-release-controller"];
+            let selected = select(krafla_plan::controllers(), &list, &implied).unwrap();
+            selected.iter().map(|controller| controller.name()).collect::<Vec<_>>().join(" ")
+        };
+        let both = "kubernetes-job-controller job-pod-release-controller";
+        assert!(names("*").contains(both));
+        assert_eq!(names("job-controller"), format!("job-controller {both}"));
+        assert_eq!(
+            names("job-controller,-job-pod-release-controller"),
+            "job-controller kubernetes-job-controller"
+        );
     }
 
     #[test]
