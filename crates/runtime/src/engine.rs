@@ -405,9 +405,12 @@ impl Engine {
         }
         self.refused.remove(root);
         let Some(controller) = self.controllers.get(root.controller) else { return };
-        let Some(object) = self.cache.objects().get(controller.root(), &root.key) else { return };
+        let Some(object) = self.cache.objects().get(controller.root(), &root.key).cloned() else {
+            self.last_notes.remove(root);
+            return;
+        };
         let uid = object.meta.uid.clone();
-        self.say(root, &plan.notes, now);
+        self.say(root, &object, &plan.notes, now);
         if has_caught_up {
             self.looked_at.insert(root.clone());
         }
@@ -419,15 +422,14 @@ impl Engine {
         }
     }
 
-    /// Says what is new of what is to be said about a root: what holds on beside other news is not said again with them.
-    fn say(&mut self, root: &Root, notes: &[Note], now: Time) {
+    /// Says what is new of what is to be said for a root: what holds on beside other news is not said again with them.
+    fn say(&mut self, root: &Root, about: &Arc<Object>, notes: &[Note], now: Time) {
         let Some(controller) = self.controllers.get(root.controller) else { return };
-        let Some(object) = self.cache.objects().get(controller.root(), &root.key) else { return };
         let last = self.last_notes.get(root).map_or(&[][..], Vec::as_slice);
         if last != notes {
             let new: Vec<Note> = notes.iter().filter(|note| !last.contains(note)).cloned().collect();
             log_notes(controller.name(), &root.key, &new);
-            let remarks = new.into_iter().map(|note| Remark { about: object.clone(), note, at: now });
+            let remarks = new.into_iter().map(|note| Remark { about: about.clone(), note, at: now });
             self.remarks.extend(remarks);
             self.last_notes.insert(root.clone(), notes.to_vec());
         }
@@ -446,8 +448,23 @@ impl Engine {
             self.refused.insert(root.clone(), refused.clone());
             let warnings = plan.notes.iter().filter(|note| note.severity == Severity::Warning).cloned();
             let notes: Vec<Note> = warnings.chain([refused]).collect();
-            self.say(root, &notes, now);
+            if let Some(about) = self.spoken_about(root, plan) {
+                self.say(root, &about, &notes, now);
+            }
         }
+    }
+
+    /// What is spoken about when a plan is not carried out: its root, or, where the root was still to be made, the first of
+    /// those for whom.
+    fn spoken_about(&self, root: &Root, plan: &Plan) -> Option<Arc<Object>> {
+        let objects = self.cache.objects();
+        let mut changed = plan.steps.iter().filter_map(|step| match step {
+            Step::Patch { kind, key, uid, .. } => {
+                objects.get(*kind, key).filter(|object| object.meta.uid == *uid)
+            }
+            _ => None,
+        });
+        objects.get(root.kind, &root.key).or_else(|| changed.next()).cloned()
     }
 
     /// A decision has been carried out, wholly or in part.

@@ -152,3 +152,32 @@ fn what_the_server_refuses_a_volcano_job_is_in_its_status_once_it_lasts() {
     assert_eq!(*reason, "FailedCreate");
     assert!(*first >= start.after(Duration::from_millis(500)), "what passes in a moment costs no write");
 }
+
+#[test]
+fn the_refusal_of_a_root_is_said_of_the_pod_that_it_was_for() {
+    let start = Time::from_seconds(0);
+    let mut engine = Engine::new(vec![Box::<krafla_plan::podgroup::PodGroupController>::default()]);
+    let pod = json!({
+        "metadata": { "namespace": "n", "name": "a", "uid": "u", "resourceVersion": "1" },
+        "spec": { "schedulerName": "volcano" },
+    });
+    for kind in engine.kinds().collect::<Vec<Kind>>() {
+        let items = if kind == Kind::Pod { vec![pod.to_string().into()] } else { Vec::new() };
+        engine.listed(kind, &Listed { revision: 1, items }, start).unwrap();
+    }
+    for (minutes, said_now) in [(0, &["FailedCreate of pod a: exceeded quota"][..]), (1, &[])] {
+        let now = start.after(Duration::from_secs(60 * minutes));
+        let work = engine.next(now).expect("it is tried again");
+        fail(&mut engine, work, refused(), now);
+        let said: Vec<String> = engine
+            .take_remarks()
+            .iter()
+            .map(|remark| {
+                let (about, note) = (&remark.about, &remark.note);
+                let kind = about.kind.info().singular;
+                format!("{} of {kind} {}: {}", note.reason, about.meta.key.name, note.message)
+            })
+            .collect();
+        assert_eq!(said, said_now);
+    }
+}

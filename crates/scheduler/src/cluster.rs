@@ -7,6 +7,7 @@ use krafla_api::{Key, Kind, labels};
 use krafla_plan::object::{Pod, PriorityClass};
 use krafla_plan::{Body, Object, Objects};
 
+use crate::Scheduler;
 use crate::board::Board;
 use crate::gang::{Gang, Member, State};
 use crate::neighbours::Neighbours;
@@ -41,8 +42,8 @@ pub(crate) struct Cluster<'a> {
 }
 
 impl<'a> Cluster<'a> {
-    /// Reads the nodes, the queues, the PodGroups, and the pods that name one of `schedulers`.
-    pub(crate) fn observe(objects: &'a Objects, schedulers: &[String]) -> Cluster<'a> {
+    /// Reads the nodes, the queues, the PodGroups, and the pods that name this scheduler.
+    pub(crate) fn observe(objects: &'a Objects, scheduler: &Scheduler) -> Cluster<'a> {
         let mut names = Names::new();
         let mut cluster = Cluster {
             objects,
@@ -60,7 +61,7 @@ impl<'a> Cluster<'a> {
             cluster.read_podgroup(object);
         }
         for object in objects.all(Kind::Pod) {
-            cluster.read_pod(object, schedulers);
+            cluster.read_pod(object, scheduler);
         }
         cluster.keep_accounts();
         cluster
@@ -78,11 +79,12 @@ impl<'a> Cluster<'a> {
         self.gangs.push(gang);
     }
 
-    fn read_pod(&mut self, object: &'a Object, schedulers: &[String]) {
+    fn read_pod(&mut self, object: &'a Object, scheduler: &Scheduler) {
         let Some(pod) = object.as_pod() else { return };
         let host = self.board.hosts.find(&pod.spec.node_name).filter(|_| !pod.status.phase.is_finished());
         let uses = self.occupy(object, pod, host);
-        let is_ours = schedulers.contains(&pod.spec.scheduler_name);
+        let may_be_alone = scheduler.lone_names.contains(&pod.spec.scheduler_name);
+        let is_ours = may_be_alone || scheduler.gang_names.contains(&pod.spec.scheduler_name);
         let group = group_name(object).filter(|_| is_ours);
         let gang = group.and_then(|name| self.by_podgroup.get(&(&*object.meta.key.namespace, name))).copied();
         let queue = match (group, gang.and_then(|index| self.gangs.get(index))) {
@@ -104,7 +106,8 @@ impl<'a> Cluster<'a> {
             None if !matches!(state, State::Waiting(_)) => {}
             None => match group {
                 Some(name) => drop(self.orphans.insert((&object.meta.key.namespace, name), object)),
-                None => self.gangs.push(Gang::of_lone_pod(member, queue)),
+                None if may_be_alone => self.gangs.push(Gang::of_lone_pod(member, queue)),
+                None => {}
             },
         }
     }

@@ -42,8 +42,11 @@ use crate::gang::{Gang, State};
 /// The gang scheduler.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    /// Pods that name one of these in `spec.schedulerName` are placed; others are only counted.
-    pub scheduler_names: Vec<String>,
+    /// Pods that name one of these in `spec.schedulerName` are placed with their PodGroup, and wait until they have one: before
+    /// that nobody knows in which queue they are, nor with how many others they must start.
+    pub gang_names: Vec<String>,
+    /// Pods that name one of these are placed too, and alone if they are in no PodGroup. Pods of others are only counted.
+    pub lone_names: Vec<String>,
     /// Whether pods of queues beyond their share are deleted for gangs of queues below theirs. As in Volcano, this is a
     /// choice: without it, a queue waits until others have finished.
     pub reclaims: bool,
@@ -52,8 +55,11 @@ pub struct Scheduler {
 impl Default for Scheduler {
     /// Places the pods of Volcano and those that name no scheduler: where this scheduler runs there is no other.
     fn default() -> Scheduler {
-        let scheduler_names = ["volcano", "default-scheduler", ""].map(str::to_owned).into();
-        Scheduler { scheduler_names, reclaims: false }
+        Scheduler {
+            gang_names: vec!["volcano".to_owned()],
+            lone_names: ["default-scheduler", ""].map(str::to_owned).into(),
+            reclaims: false,
+        }
     }
 }
 
@@ -82,7 +88,7 @@ impl Controller for Scheduler {
     }
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
-        let mut cluster = Cluster::observe(snapshot.objects, &self.scheduler_names);
+        let mut cluster = Cluster::observe(snapshot.objects, self);
         admit::admit(&mut cluster);
         let wake_at = admit::await_pods(&mut cluster, snapshot.now);
         let (orphans, look_again_at) = admit::await_podgroups(&cluster, snapshot.now);

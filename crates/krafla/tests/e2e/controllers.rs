@@ -247,6 +247,56 @@ spec:
 }
 
 #[test]
+fn pods_of_a_workload_that_must_start_together_do_not_start_before_there_is_room_for_all() {
+    let up = Up::start_with(&["--simulate", "nodes=1,cpu=4"]);
+    up.apply(
+        "
+apiVersion: batch/v1
+kind: Job
+metadata: {name: pair, annotations: {scheduling.volcano.sh/group-min-member: '2'}}
+spec:
+  parallelism: 2
+  completions: 2
+  template:
+    spec:
+      schedulerName: volcano
+      restartPolicy: Never
+      containers: [{name: main, image: any, resources: {requests: {cpu: 3}}}]
+",
+    );
+    let group = format!("podgroup/podgroup-{}", up.field("job.batch/pair", "{.metadata.uid}"));
+    up.kubectl_ok(&["wait", &group, "--for=create", "--timeout=60s"]);
+    up.wait_for(&group, "{.status.conditions[0].reason}", "NotEnoughResources");
+    assert_eq!(up.field("pods", "{.items[*].spec.nodeName}"), "");
+}
+
+#[test]
+fn a_pod_in_a_queue_that_is_closed_or_unknown_does_not_run_and_says_why() {
+    let up = Up::start();
+    up.apply(
+        "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: shut}, spec: {weight: 1}}",
+    );
+    up.wait_for("queue/shut", "{.status.state}", "Open");
+    up.kubectl_with_input(&["create", "-f", "-"], &queue_command(&up, "shut", "CloseQueue"));
+    up.wait_for("queue/shut", "{.status.state}", "Closed");
+    for queue in ["shut", "unknown"] {
+        up.apply(&format!(
+            "
+apiVersion: v1
+kind: Pod
+metadata: {{name: in-{queue}, annotations: {{scheduling.volcano.sh/queue-name: {queue}}}}}
+spec:
+  schedulerName: volcano
+  containers: [{{name: main, image: any, command: [sleep, '1000']}}]
+"
+        ));
+        let why = up.wait_for_event("Pod", &format!("in-{queue}"), "FailedCreate");
+        assert!(why.contains(queue), "{why}");
+        assert_eq!(up.field(&format!("pod/in-{queue}"), "{.spec.nodeName}"), "");
+    }
+}
+
+#[test]
 fn a_cronjob_runs_again_and_again_and_keeps_as_many_jobs_as_it_should() {
     let up = Up::start();
     let template = job("ignored", 1, "true", "")

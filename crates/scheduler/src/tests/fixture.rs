@@ -9,10 +9,11 @@
 //!   podgroup <name> [min=1] [phase=Inqueue] [queue=default] [priority=<class>] [task:<name>=<n>] [needs:<resource>=<n>]
 //!            [running=<n>] [succeeded=<n>] [failed=<n>] [unschedulable=<message>] [scheduled] [was=<condition>]
 //!   pod <name> [of=<podgroup>] [task=<name>] [cpu=1] [<resource>=<n>] [on=<node>] [phase=Running] [priority=<class>]
-//!       [deleting] [protected] [gated] [unschedulable=<message>] [scheduler=volcano] [label:<key>=<value>] [node:<label>=<value>] [tolerates=<key>]
+//!       [deleting] [protected] [gated] [unschedulable=<message>] [scheduler=<name>] [label:<key>=<value>] [node:<label>=<value>] [tolerates=<key>]
 //!       [near=<label>:<value>@<topology>] [away=<label>:<value>@<topology>] [claim=<claim>]
 //! ```
 //!
+//! Pods of a PodGroup name the scheduler `volcano`, others `default-scheduler`, unless the text says otherwise.
 //! In values, `_` stands for a blank. Objects are as old as their lines are early. The queues `root` and `default` exist
 //! unless the text says otherwise. Writes to queues are shown by [`check_queues`] and left out by [`check`].
 
@@ -255,7 +256,7 @@ fn pod(line: &Line<'_>) -> Value {
         "metadata": metadata,
         "spec": {
             "volumes": volumes,
-            "schedulerName": line.text("scheduler", "volcano"),
+            "schedulerName": line.text("scheduler", if line.has("of") { "volcano" } else { "default-scheduler" }),
             "nodeName": line.text("on", ""),
             "priorityClassName": line.text("priority", ""),
             "nodeSelector": line.map("node:"),

@@ -327,13 +327,27 @@ fn a_pod_in_no_gang_is_placed_alone() {
     check(
         "node one cpu=2
          pod a
-         pod b scheduler=default-scheduler
+         pod b
          pod c scheduler=other
          pod d",
         &expect![[r#"
             pod d: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
             bind pod a to one
             bind pod b to one
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_asks_for_gangs_waits_until_it_is_in_one() {
+    check(
+        "node one cpu=2
+         pod a scheduler=volcano
+         podgroup g min=2 phase=Inqueue
+         pod g-0 of=g
+         pod g-1 scheduler=volcano",
+        &expect![[r#"
+            podgroup g: Unschedulable(NotEnoughTasks: pod group is not ready, 1 Pending; 1 more needed)
         "#]],
     );
 }
