@@ -7,11 +7,12 @@
 //! step z after=x,y reached=server:Running
 //! step u after=x tcp=server:80 get=server:8080/healthz
 //! record f-x Completed
-//! job f-x Running ran=30s retries=1 server:Running*2 going
+//! job f-x Running tasks=server,worker ran=30s retries=1 server:Running*2 going
 //! gone f-x Completed
 //! foreign f-x Running
 //! no-template y
 //! pod f-x server Running 10.0.0.1
+//! refused
 //! answered 10.0.0.1:80 good
 //! answered 10.0.0.1:8080/healthz refused
 //! ```
@@ -37,7 +38,8 @@ pub(super) fn plan(text: &str) -> Plan {
     let (objects, departed) = parse(text);
     let key = Key::new("ns", "f");
     let snapshot = Snapshot::new(Kind::JobFlow, &key, now(), &objects);
-    crate::jobflow::plan(&Snapshot { departed: &departed, answers: &answers(text), ..snapshot })
+    let was_refused = text.lines().any(|line| line.trim() == "refused");
+    crate::jobflow::plan(&Snapshot { departed: &departed, answers: &answers(text), was_refused, ..snapshot })
 }
 
 /// The world that `text` describes.
@@ -67,7 +69,7 @@ pub(super) fn parse(text: &str) -> (Objects, Vec<Departed>) {
                 departed.push(Departed { object: Arc::new(object), at: now() });
             }
             "pod" => insert(&mut objects, Kind::Pod, pod(&words)),
-            "answered" => {}
+            "answered" | "refused" => {}
             "no-template" => drop(missing.insert(words[1].to_owned())),
             other => panic!("unknown line {other:?}"),
         }
@@ -142,7 +144,9 @@ fn job(words: &[&str], owner: &str) -> Value {
         let (phase, n) = count.split_once('*').unwrap();
         status["taskStatusCount"][task]["phase"][phase] = json!(n.parse::<i32>().unwrap());
     }
-    let tasks = json!([{ "name": "server", "replicas": 2, "template": {} }]);
+    let tasks = value(words, "tasks").unwrap_or("server").split(',');
+    let tasks: Vec<Value> =
+        tasks.map(|name| json!({ "name": name, "replicas": 2, "template": {} })).collect();
     json!({ "metadata": metadata, "spec": { "tasks": tasks }, "status": status })
 }
 
