@@ -1,4 +1,4 @@
-//! Flows and CronJobs that nobody has checked: their statuses have no field for what is wrong with them, so Events say it, all of
+//! Flows, queues and CronJobs that nobody has checked: their statuses have no field for what is wrong with them, so Events say it, all of
 //! it, and once for as long as it holds.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
@@ -10,6 +10,7 @@ use krafla_api::{Kind, Time};
 use krafla_plan::Controller;
 use krafla_plan::cronjob::CronJobController;
 use krafla_plan::jobflow::JobFlowController;
+use krafla_plan::queue::QueueController;
 use krafla_runtime::apply::Applied;
 use krafla_runtime::{Engine, Event, EventType, Listed, Outcome};
 use serde_json::{Value, json};
@@ -94,6 +95,18 @@ fn a_flow_that_can_not_be_read_is_said_once() {
         json!({}),
         expect![[r#"
             SyncJobFlow: the flow can not be read: spec.flows: invalid type: string "all", expected a sequence
+        "#]],
+    );
+}
+
+#[test]
+fn a_queue_that_can_not_be_read_is_said_once() {
+    check(
+        Box::new(QueueController),
+        json!({ "weight": "heavy" }),
+        json!({}),
+        expect![[r#"
+            SyncQueue: the queue can not be read: spec.weight: invalid type: string "heavy", expected i32
         "#]],
     );
 }

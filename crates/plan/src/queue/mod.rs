@@ -42,6 +42,10 @@ impl Controller for QueueController {
 
     fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
         match &changed.body {
+            // One that can not be read has no children to take along, and says so itself.
+            _ if changed.kind == Kind::Queue && changed.as_queue().is_none() => {
+                vec![changed.meta.key.clone()]
+            }
             Body::Command(command) => {
                 let targets = command.target.iter().filter(|target| target.kind == Kind::Queue.info().kind);
                 targets.map(|target| Key::new("", &target.name)).collect()
@@ -142,7 +146,8 @@ fn oldest_command<'a>(queue: &Object, snapshot: &Snapshot<'a>) -> Option<(&'a Ob
             && !object.meta.is_deleting();
         is_meant.then_some((object.as_ref(), &command.action))
     });
-    commands.min_by_key(|(object, _)| (object.meta.created_at, &object.meta.key))
+    // Times are whole seconds. Within one, the order in which they were stored decides.
+    commands.min_by_key(|(object, _)| (object.meta.created_at, object.meta.revision, &object.meta.key))
 }
 
 /// One queue and what is around it.

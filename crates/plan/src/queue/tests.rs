@@ -14,7 +14,8 @@ use super::*;
 /// ```text
 /// queue q Open parent=p marked=true going
 /// group g1 queue=q Running
-/// command CloseQueue q uid=other age=3
+/// command CloseQueue q uid=other
+/// command CloseQueue q name=z revision=7      all of these are of one second
 /// ```
 fn parse(text: &str) -> Objects {
     let mut objects = Objects::default();
@@ -43,10 +44,12 @@ fn parse(text: &str) -> Objects {
                 )
             }
             "command" => {
-                let created_at = Time::from_seconds(1_800_000_000 + i64::try_from(index).unwrap());
-                let name = format!("c{index}");
-                let metadata =
-                    json!({ "namespace": "ns", "name": name, "uid": name, "creationTimestamp": created_at });
+                let revision = value("revision").unwrap_or("1");
+                let seconds = if revision == "1" { i64::try_from(index).unwrap() } else { 0 };
+                let created_at = Time::from_seconds(1_800_000_000 + seconds);
+                let name = value("name").map_or_else(|| format!("c{index}"), str::to_owned);
+                let metadata = json!({ "namespace": "ns", "name": name, "uid": name, "creationTimestamp": created_at,
+                    "resourceVersion": revision });
                 let uid = value("uid").map_or_else(|| format!("uid-{}", words[2]), str::to_owned);
                 let target = json!({ "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
                     "name": words[2], "uid": uid });
@@ -335,4 +338,18 @@ fn a_queue_that_can_not_be_read_says_so() {
     expect![[r#"
         note Warning SyncQueue: the queue can not be read: spec.weight: invalid type: string "heavy", expected i32
     "#]].assert_eq(&plan.to_string());
+}
+
+#[test]
+fn commands_of_one_second_work_in_the_order_in_which_they_were_stored() {
+    check(
+        "queue q Open
+         command OpenQueue q name=a revision=8
+         command CloseQueue q name=z revision=7",
+        expect![[r#"
+            patch queue status q {"status":{"state":"Closed"}}
+            delete command z
+            note Normal CloseQueue: queue q is closed by a Command
+        "#]],
+    );
 }

@@ -29,7 +29,11 @@ pub(super) fn observe<'a>(job: &Job<'_>, snapshot: &Snapshot<'a>) -> Option<Pend
             && object.meta.key.namespace == job.meta.key.namespace;
         (is_meant && !object.meta.is_deleting()).then_some(Pending { object, action: &command.action })
     });
-    commands.min_by_key(|command| (command.object.meta.created_at, &command.object.meta.key))
+    // Times are whole seconds. Within one, the order in which they were stored decides.
+    commands.min_by_key(|command| {
+        let meta = &command.object.meta;
+        (meta.created_at, meta.revision, &meta.key)
+    })
 }
 
 impl Pending<'_> {

@@ -15,7 +15,7 @@
 //! pod work-1 Pending evicted=90
 //! pod work-1 Succeeded going=95
 //! gone work-2 Running at=90
-//! command AbortJob
+//! command AbortJob name=do-it revision=9
 //! claim data
 //! class high value=100
 //! child configmap a-svc owner=u1
@@ -170,8 +170,12 @@ fn new_departed(words: &[&str]) -> Departed {
 fn new_command(words: &[&str]) -> Value {
     let uid = value(words, "uid").unwrap_or("u1");
     let kind = value(words, "kind").unwrap_or("Job");
+    let mut metadata = metadata(value(words, "name").unwrap_or("do-it"), "cmd");
+    if let Some(revision) = value(words, "revision") {
+        metadata["resourceVersion"] = revision.into();
+    }
     json!({
-        "metadata": metadata("do-it", "cmd"),
+        "metadata": metadata,
         "action": words[0],
         "target": { "apiVersion": "batch.volcano.sh/v1alpha1", "kind": kind, "name": "a", "uid": uid },
     })

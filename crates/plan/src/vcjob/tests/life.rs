@@ -383,6 +383,18 @@ fn a_command_is_stored_then_taken_away_then_carried_out() {
 }
 
 #[test]
+fn commands_of_one_second_work_in_the_order_in_which_they_were_stored() {
+    let plan = fixture::plan(
+        "job phase=Running version=1
+         task work
+         group Running
+         command ResumeJob name=a revision=12
+         command AbortJob name=z revision=11",
+    );
+    assert!(plan.to_string().contains("delete command z\n"), "{plan}");
+}
+
+#[test]
 fn a_command_that_is_already_carried_out_is_taken_away_before_the_job_goes_on() {
     check(
         "job phase=Restarting min=1 version=1 retry=1 reason=RestartJob
