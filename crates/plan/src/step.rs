@@ -20,6 +20,9 @@ pub struct Plan {
     pub status_may_wait: bool,
     /// The writes, in order. The first that fails ends the plan; the next plan starts from what is then true.
     pub steps: Vec<Step>,
+    /// Removals of what is of no more use. Nothing depends on them, and they on nothing: they are made last, whatever became of
+    /// the steps. One that is refused keeps nothing from being made, and what is refused for want of room gets it by them.
+    pub cleanup: Vec<Step>,
     /// Whether the objects that it creates are all alike. A server that refuses one of them would refuse the others too, so
     /// it is asked for few at first, and for no more once it has refused one.
     pub creates_alike: bool,
@@ -47,12 +50,12 @@ impl Plan {
 
     /// All writes in the order in which they are made.
     pub fn writes(&self) -> impl Iterator<Item = &Step> {
-        self.status.iter().chain(&self.steps)
+        self.status.iter().chain(&self.steps).chain(&self.cleanup)
     }
 
     /// Whether the plan writes nothing.
     pub fn is_quiet(&self) -> bool {
-        self.status.is_none() && self.steps.is_empty()
+        self.writes().next().is_none()
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use krafla_api::volcano::JobStatus;
 use krafla_api::{Key, Kind, Time};
 
-use crate::cronjob::due_time;
+use crate::cronjob::has_recorded;
 use crate::object::Body;
 use crate::{Controller, Object, Objects, Plan, Propagation, Snapshot, Step, controlling_keys};
 
@@ -79,8 +79,8 @@ pub fn plan(job: &Object, finished_at: Option<Time>, ttl_seconds: Option<i32>, n
     Plan { steps: vec![delete], ..Plan::nothing() }
 }
 
-/// Whether the JobFlow or CronJob that made the job has yet to write down that it ran. Until then the job is the only one who
-/// knows: were it removed while nobody looks, it would be run again.
+/// Whether the JobFlow or CronJob that made the job has yet to write down that it ran, and how it ended. Until then the job is the
+/// only one who knows: were it removed while nobody looks, it would be run again, or its success forgotten.
 fn is_awaited_by_its_maker(job: &Object, objects: &Objects) -> bool {
     let makers = [Kind::JobFlow, Kind::VcCronJob].into_iter().flat_map(|kind| {
         controlling_keys(kind, job).into_iter().filter_map(move |key| objects.get(kind, &key))
@@ -92,7 +92,7 @@ fn is_awaited_by_its_maker(job: &Object, objects: &Objects) -> bool {
             let mut recorded = flow.status.job_status_list.iter().filter(|entry| entry.state.is_finished());
             !recorded.any(|entry| *entry.name == *job.meta.key.name)
         }
-        Body::VcCronJob(cronjob) => due_time(job) > cronjob.status.last_schedule_time,
+        Body::VcCronJob(cronjob) => !has_recorded(&cronjob.status, job),
         _ => false,
     })
 }
@@ -205,6 +205,33 @@ mod tests {
         assert_eq!(planned("f1", "Running"), "");
         assert_eq!(planned("f1", "Completed"), "delete job f-x in the foreground\n");
         assert_eq!(planned("another-flow", "Running"), "delete job f-x in the foreground\n");
+    }
+
+    #[test]
+    fn a_job_stays_until_its_cronjob_has_written_down_all_about_it() {
+        let owner = json!([{ "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "CronJob", "name": "c", "uid": "c1",
+            "controller": true }]);
+        let due = json!({ "volcano.sh/cronjob-scheduled-timestamp": "2027-01-15T07:00:00Z" });
+        let job = json!({
+            "metadata": { "namespace": "ns", "name": "c-1", "uid": "u1", "ownerReferences": owner, "annotations": due },
+            "spec": { "ttlSecondsAfterFinished": 0 }, "status": finished("Completed"),
+        });
+        let is_removed = |status: Value| {
+            let cronjob =
+                json!({ "metadata": { "namespace": "ns", "name": "c", "uid": "c1" }, "status": status });
+            let mut objects = Objects::default();
+            objects.insert(Arc::new(Object::decode(Kind::VcJob, job.to_string().as_bytes())));
+            objects.insert(Arc::new(Object::decode(Kind::VcCronJob, cronjob.to_string().as_bytes())));
+            let (key, now) = (Key::new("ns", "c-1"), Time::from_seconds(1_800_000_009));
+            !TtlController.plan(&Snapshot::new(Kind::VcJob, &key, now, &objects)).is_quiet()
+        };
+        let (due, ended) = ("2027-01-15T07:00:00Z", "2027-01-15T08:00:00Z");
+        assert!(!is_removed(json!({})));
+        assert!(!is_removed(json!({ "lastScheduleTime": due })));
+        assert!(!is_removed(
+            json!({ "lastScheduleTime": due, "lastSuccessfulTime": ended, "active": [{ "uid": "u1" }] })
+        ));
+        assert!(is_removed(json!({ "lastScheduleTime": due, "lastSuccessfulTime": ended })));
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub struct Premise {
 
 /// Makes the writes of a plan: the status first, then the steps in order. Neighbouring steps of one sort and kind do not
 /// depend on each other and are made side by side, in one wave or in several that grow ([`waves`]). The first failure ends
-/// the plan after its wave.
+/// the plan after its wave, but for its cleanup.
 ///
 /// A plan with a premise is carried out if the server says that it holds.
 pub async fn apply(client: &dyn Client, premise: Option<&Premise>, plan: &Plan) -> Applied {
@@ -72,6 +72,7 @@ pub async fn apply(client: &dyn Client, premise: Option<&Premise>, plan: &Plan) 
         }
         make(client, wave, &mut applied).await;
     }
+    make(client, &plan.cleanup, &mut applied).await;
     applied
 }
 

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::Step;
+use krafla_plan::{Object, Plan, Step};
 use krafla_runtime::apply::apply;
 use krafla_runtime::{Client, ClientError, Engine, Event, EventType, Listed, Outcome, Written};
 use parking_lot::Mutex;
@@ -169,4 +169,16 @@ async fn a_server_that_stays_full_is_asked_for_one_pod_each_time() {
         n_asked += 1;
         assert_eq!(server.n_asked(), n_asked);
     }
+}
+
+#[tokio::test]
+async fn what_is_of_no_more_use_is_removed_also_when_the_server_is_full() {
+    let pod = json!({ "metadata": { "namespace": "n", "name": "b", "uid": "b" } });
+    let plan = Plan {
+        steps: vec![Step::Create { kind: Kind::Pod, object: pod }],
+        cleanup: vec![Step::delete(&Object::decode(Kind::Job, &job(1, &Value::Null)))],
+        ..Plan::nothing()
+    };
+    let applied = apply(&Server::with_room_for(0), None, &plan).await;
+    assert_eq!((applied.writes, applied.creations_failed, applied.expectations.len()), (2, 1, 1));
 }

@@ -80,6 +80,14 @@ impl Timetable {
         Some(Due { at, n_missed })
     }
 
+    /// How many times are past `earliest` and not later than `now`, about. Where runs have a deadline, what was due before it
+    /// began is forgiven.
+    pub fn n_missed(&self, earliest: Time, deadline: Option<Duration>, now: Time) -> u64 {
+        let forgiven =
+            deadline.map_or(Duration::ZERO, |deadline| now.since(earliest).saturating_sub(deadline));
+        self.due(earliest.after(forgiven), now).map_or(0, |due| due.n_missed)
+    }
+
     /// A moment as the zone's clocks show it, with the distance to UTC.
     pub fn on_the_wall(&self, at: Time) -> String {
         let shown = at.whole_seconds().0.to_zoned(self.zone.clone());

@@ -19,8 +19,8 @@ use std::time::Duration;
 use krafla_api::volcano::{ConcurrencyPolicy, CronJobStatus, JobPhase};
 use krafla_api::{Key, Kind, Time};
 
-pub(crate) use self::build::due_time;
 pub use self::object::{Spec, VcCronJob};
+pub(crate) use self::status::has_recorded;
 
 use crate::cron::{Problem, Timetable};
 use crate::object::{Body, Meta};
@@ -77,19 +77,18 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
         }
         _ => return plan,
     };
+    // A job that is gone again already still was a run.
+    let departed: Vec<&Object> = snapshot.departed.iter().map(|departed| departed.object.as_ref()).collect();
+    let last_run = cronjob.last_run(&departed);
+    status::write(&cronjob, last_run, &departed, &mut plan);
     remove_old_jobs(&cronjob, &mut plan);
     let timetable = match Timetable::new(&cronjob.spec.schedule, cronjob.spec.time_zone.as_deref()) {
         Ok(timetable) => timetable,
         Err(problem) => {
-            status::write(&cronjob, None, &mut plan);
             explain(&problem, &mut plan);
             return plan;
         }
     };
-    // A job that is gone again already still was a run.
-    let departed = snapshot.departed.iter().map(|departed| departed.object.as_ref());
-    let last_run = cronjob.last_run(departed);
-    status::write(&cronjob, last_run, &mut plan);
     if cronjob.spec.suspend != Some(true) {
         run(&cronjob, &timetable, last_run, snapshot, &mut plan);
     }
@@ -117,7 +116,8 @@ fn run(
         return warn(plan, "InvalidSchedule", format!("{:?} is never due", cronjob.spec.schedule));
     }
     let Some(due) = due else { return };
-    if let Some(deadline) = cronjob.deadline_of(due.at).filter(|deadline| *deadline <= cronjob.now) {
+    let deadline = cronjob.deadline().map(|allowed| due.at.after(allowed));
+    if let Some(deadline) = deadline.filter(|deadline| *deadline <= cronjob.now) {
         let message = format!("the run of {} was not started by {deadline}, its deadline", due.at);
         return warn(plan, "MissSchedule", message);
     }
@@ -130,10 +130,10 @@ fn run(
         );
         return warn(plan, "ForeignJob", message);
     }
-    if due.n_missed > MISSED_MAX {
+    let n_missed = timetable.n_missed(earliest, cronjob.deadline(), cronjob.now);
+    if n_missed > MISSED_MAX {
         let message = format!(
-            "about {} runs were missed; set spec.startingDeadlineSeconds, or check the clock",
-            due.n_missed
+            "about {n_missed} runs were missed; set spec.startingDeadlineSeconds, or check the clock"
         );
         warn(plan, "TooManyMissedTimes", message);
     }
@@ -185,7 +185,7 @@ fn remove_old_jobs(cronjob: &View<'_>, plan: &mut Plan) {
         finished.sort_by_key(|job| (job.meta.created_at, &job.meta.key));
         let n_surplus = finished.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
         for job in finished.into_iter().take(n_surplus).filter(|job| !job.meta.is_deleting()) {
-            plan.steps.push(Step::delete(job));
+            plan.cleanup.push(Step::delete(job));
             note(
                 plan,
                 "SuccessfulDelete",
@@ -239,15 +239,16 @@ impl<'a> View<'a> {
     }
 
     /// The latest due time for which a job was made: on record, or seen on a job.
-    fn last_run<'b>(&self, departed: impl Iterator<Item = &'b Object>) -> Option<Time> {
+    fn last_run(&self, departed: &[&Object]) -> Option<Time> {
         let of_jobs = self.jobs.iter().filter_map(|job| build::due_time(job));
-        of_jobs.chain(departed.filter_map(build::due_time)).chain(self.status.last_schedule_time).max()
+        let of_departed = departed.iter().filter_map(|job| build::due_time(job));
+        of_jobs.chain(of_departed).chain(self.status.last_schedule_time).max()
     }
 
-    /// By when a run must have started.
-    fn deadline_of(&self, due_at: Time) -> Option<Time> {
+    /// How late a run may start.
+    fn deadline(&self) -> Option<Duration> {
         let seconds = u64::try_from(self.spec.starting_deadline_seconds?).unwrap_or(0);
-        Some(due_at.after(Duration::from_secs(seconds)))
+        Some(Duration::from_secs(seconds))
     }
 }
 

@@ -2,36 +2,55 @@
 
 use std::collections::BTreeSet;
 
-use krafla_api::volcano::{CronJobStatus, ObjectReference};
+use krafla_api::volcano::{CronJobStatus, JobPhase, ObjectReference};
 use krafla_api::{Kind, Time};
 use serde_json::json;
 
-use super::{View, note, warn};
+use super::build::due_time;
+use super::{View, note, phase, warn};
 use crate::merge_patch::difference;
 use crate::{Object, Plan, Step};
 
-/// Puts the status write into the plan, if there is anything to write, and says what left the active jobs.
-pub(super) fn write(cronjob: &View<'_>, last_run: Option<Time>, plan: &mut Plan) {
+/// Puts the status write into the plan, if there is anything to write, and says what left the active jobs. A job that has gone
+/// still tells how it ended.
+pub(super) fn write(cronjob: &View<'_>, last_run: Option<Time>, departed: &[&Object], plan: &mut Plan) {
     let before = cronjob.status;
-    let completed_at =
-        cronjob.finished(true).filter_map(|job| job.as_vcjob()?.status.state.last_transition_time);
+    let of_departed = departed.iter().filter_map(|job| completed_at(job));
+    let completed = cronjob.jobs.iter().filter_map(|job| completed_at(job)).chain(of_departed);
     let after = CronJobStatus {
-        active: active(cronjob, plan),
+        active: active(cronjob, departed, plan),
         last_schedule_time: last_run.or(before.last_schedule_time),
-        last_successful_time: completed_at.chain(before.last_successful_time).max(),
+        last_successful_time: completed.chain(before.last_successful_time).max(),
     };
     let Some(patch) = difference(&json!(before), &json!(after)) else { return };
     plan.status = Some(Step::patch_status(Kind::VcCronJob, cronjob.meta, &patch));
 }
 
+/// Whether the status says all that it will ever say about a finished job.
+pub(crate) fn has_recorded(status: &CronJobStatus, job: &Object) -> bool {
+    let is_listed = status.active.iter().any(|listed| *listed.uid == *job.meta.uid.0);
+    !is_listed
+        && due_time(job) <= status.last_schedule_time
+        && completed_at(job) <= status.last_successful_time
+}
+
+fn completed_at(job: &Object) -> Option<Time> {
+    let state = &job.as_vcjob()?.status.state;
+    state.last_transition_time.filter(|_| state.phase == JobPhase::Completed)
+}
+
 /// The jobs that have not finished: first those that were listed, in their order, then the new ones.
-fn active(cronjob: &View<'_>, plan: &mut Plan) -> Vec<ObjectReference> {
+fn active(cronjob: &View<'_>, departed: &[&Object], plan: &mut Plan) -> Vec<ObjectReference> {
     let unfinished: BTreeSet<&str> = cronjob.active().map(|job| job.meta.uid.0.as_ref()).collect();
+    let has_finished = |uid: &str| {
+        let mut gone = departed.iter().filter(|job| phase(job).is_finished());
+        cronjob.jobs.iter().any(|job| *job.meta.uid.0 == *uid) || gone.any(|job| *job.meta.uid.0 == *uid)
+    };
     let mut active = Vec::new();
     for reference in &cronjob.status.active {
         if unfinished.contains(reference.uid.as_str()) {
             active.push(reference.clone());
-        } else if cronjob.jobs.iter().any(|job| *job.meta.uid.0 == *reference.uid) {
+        } else if has_finished(&reference.uid) {
             note(plan, "SawCompletedJob", format!("job {} has finished", reference.name));
         } else {
             warn(plan, "StaleReference", format!("job {} is gone before it finished", reference.name));

@@ -190,7 +190,7 @@ fn volcano_34_and_36_a_job_that_was_made_is_put_on_record_and_none_is_made_twice
         6,
         "cron\n gone c-29028125 Completed due=5",
         expect![[r#"
-        patch cronjob status c {"status":{"lastScheduleTime":"2025-03-11T10:05:00Z"}}
+        patch cronjob status c {"status":{"lastScheduleTime":"2025-03-11T10:05:00Z","lastSuccessfulTime":"2025-03-11T10:04:00Z"}}
         wake at 2025-03-11T10:10:00Z
     "#]],
     );
@@ -212,6 +212,15 @@ fn a_finished_job_is_no_longer_active() {
         "cron last=5\n active c-29028125\n job c-29028125 Failed due=5",
         expect![[r#"
         patch cronjob status c {"status":{"active":null}}
+        wake at 2025-03-11T10:10:00Z
+        note Normal SawCompletedJob: job c-29028125 has finished
+    "#]],
+    );
+    check(
+        6,
+        "cron last=5\n active c-29028125\n gone c-29028125 Completed due=5",
+        expect![[r#"
+        patch cronjob status c {"status":{"active":null,"lastSuccessfulTime":"2025-03-11T10:04:00Z"}}
         wake at 2025-03-11T10:10:00Z
         note Normal SawCompletedJob: job c-29028125 has finished
     "#]],
@@ -279,6 +288,19 @@ fn only_the_latest_of_several_missed_runs_is_started() {
         create job c-29028720
         wake at 2025-03-11T20:05:00Z
         note Warning TooManyMissedTimes: about 120 runs were missed; set spec.startingDeadlineSeconds, or check the clock
+        note Normal SuccessfulCreate: job c-29028720 is made for 2025-03-11T20:00:00Z
+    "#]],
+    );
+}
+
+#[test]
+fn what_was_missed_before_the_deadline_began_is_forgiven() {
+    check(
+        600,
+        "cron deadline=180",
+        expect![[r#"
+        create job c-29028720
+        wake at 2025-03-11T20:05:00Z
         note Normal SuccessfulCreate: job c-29028720 is made for 2025-03-11T20:00:00Z
     "#]],
     );
@@ -368,6 +390,17 @@ fn the_oldest_finished_jobs_go() {
         patch cronjob status c {"status":{"lastSuccessfulTime":"2025-03-11T10:04:00Z"}}
         wake at 2025-03-11T10:05:00Z
     "#]],
+    );
+}
+
+#[test]
+fn the_run_that_is_due_does_not_depend_on_what_is_cleaned_up() {
+    let plan = plan_at(5, "cron last=0 keep=0,0\n job c-1 Completed due=0");
+    let created: Vec<String> = plan.steps.iter().map(Step::to_string).collect();
+    let cleaned: Vec<String> = plan.cleanup.iter().map(Step::to_string).collect();
+    assert_eq!(
+        (created, cleaned),
+        (vec!["create job c-29028125".to_owned()], vec!["delete job c-1".to_owned()])
     );
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::CronJob;
-use crate::{Note, Object, Plan, Propagation, Severity, Step};
+use crate::{Note, Object, Plan, Severity, Step};
 
 const SUCCESSFUL_KEPT: i32 = 3;
 const FAILED_KEPT: i32 = 1;
@@ -28,20 +28,20 @@ pub(super) fn remove(cron_job: &CronJob<'_>, jobs: &[&Arc<Object>], plan: &mut P
             (started_at.is_none(), started_at, job.meta.key.clone())
         });
         let surplus = ended.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
-        ended.into_iter().take(surplus).for_each(|job| delete(job, plan));
+        for job in ended.into_iter().take(surplus) {
+            plan.cleanup.push(delete(job));
+            plan.notes.push(deleted(job));
+        }
     }
 }
 
 /// Removes a Job and its pods.
-pub(super) fn delete(job: &Object, plan: &mut Plan) {
-    plan.steps.push(Step::Delete {
-        kind: job.kind,
-        key: job.meta.key.clone(),
-        uid: job.meta.uid.clone(),
-        revision: None,
-        propagation: Propagation::Background,
-        grace_seconds: None,
-    });
+pub(super) fn delete(job: &Object) -> Step {
+    Step::delete(job)
+}
+
+/// Says so.
+pub(super) fn deleted(job: &Object) -> Note {
     let message = format!("Deleted job {}", job.meta.key.name);
-    plan.notes.push(Note { severity: Severity::Normal, reason: "SuccessfulDelete", message });
+    Note { severity: Severity::Normal, reason: "SuccessfulDelete", message }
 }

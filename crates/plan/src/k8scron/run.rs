@@ -42,10 +42,7 @@ pub(super) fn make(
         let message = format!("Missed scheduled time to start a job: {}", timetable.on_the_wall(run));
         return warn("MissSchedule", message, plan);
     }
-    // What was due before the deadline began is forgiven.
-    let forgiven = allowed.map_or(Duration::ZERO, |allowed| now.since(earliest).saturating_sub(allowed));
-    let counted = timetable.due(earliest.after(forgiven), now);
-    if counted.is_some_and(|counted| counted.n_missed > MISSED_MAX) {
+    if timetable.n_missed(earliest, allowed, now) > MISSED_MAX {
         let message =
             "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
         warn("TooManyMissedTimes", message.to_owned(), plan);
@@ -68,8 +65,10 @@ pub(super) fn make(
         }
         "Replace" => {
             let is_active = |job: &Object| status.active.iter().any(|listed| listed.uid == job.meta.uid);
-            let replaced = jobs.iter().filter(|job| is_active(job) && !job.meta.is_deleting());
-            replaced.for_each(|job| history::delete(job, plan));
+            for job in jobs.iter().filter(|job| is_active(job) && !job.meta.is_deleting()) {
+                plan.steps.push(history::delete(job));
+                plan.notes.push(history::deleted(job));
+            }
         }
         _ => {}
     }

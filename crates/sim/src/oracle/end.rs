@@ -286,6 +286,9 @@ fn describe_one(text: &mut String, object: &Object) -> std::fmt::Result {
     } else if let Some(cron_job) = object.as_vccronjob() {
         let last = cron_job.status.last_schedule_time.map_or("never".to_owned(), |at| at.0.to_string());
         write!(text, " {} active, last {last}", cron_job.status.active.len())?;
+        if cron_job.status.last_successful_time.is_some() {
+            write!(text, ", has succeeded")?;
+        }
     }
     if object.meta.is_deleting() {
         write!(text, ", deleting")?;

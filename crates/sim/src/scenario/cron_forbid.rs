@@ -22,6 +22,6 @@ pub(super) static SCENARIO: Scenario = Scenario {
         job hourly-29453940 Completed, retried 0, version 0: 1 succeeded
         pod hourly-29453820-main-0 Succeeded
         pod hourly-29453940-main-0 Succeeded
-        cronjob hourly 0 active, last 2026-01-01T03:00:00Z
+        cronjob hourly 0 active, last 2026-01-01T03:00:00Z, has succeeded
     ",
 };

@@ -19,6 +19,6 @@ pub(super) static SCENARIO: Scenario = Scenario {
     end: "
         job hourly-29453880 Completed, retried 0, version 0: 1 succeeded
         pod hourly-29453880-main-0 Succeeded
-        cronjob hourly 0 active, last 2026-01-01T02:00:00Z
+        cronjob hourly 0 active, last 2026-01-01T02:00:00Z, has succeeded
     ",
 };

@@ -13,6 +13,7 @@ mod chain;
 mod claimed;
 mod collected;
 mod commanded;
+mod cron_expired;
 mod cron_forbid;
 mod cron_history;
 mod cron_missed;
@@ -115,6 +116,7 @@ pub static ALL: &[&Scenario] = &[
     &cron_replace::SCENARIO,
     &cron_history::SCENARIO,
     &cron_missed::SCENARIO,
+    &cron_expired::SCENARIO,
     &queue_closed::SCENARIO,
     &queue_opened::SCENARIO,
     &queue_full::SCENARIO,

@@ -98,7 +98,7 @@ fn jobs_without_a_start_go_last_and_the_older_name_first() {
     let jobs = [waiting("c-4"), waiting("c-3"), job("c-2", 2, Some("Failed")), job("c-1", 1, Some("Failed"))];
     let status = json!({ "lastScheduleTime": "2026-07-09T10:00:00Z" });
     let deleted: Vec<String> = plan(&json!({ "failedJobsHistoryLimit": 1 }), &status, &jobs, &[])
-        .steps
+        .cleanup
         .iter()
         .map(ToString::to_string)
         .collect();
@@ -113,8 +113,7 @@ fn a_success_is_on_record_however_few_jobs_are_kept() {
         let plan = plan(&json!({ "successfulJobsHistoryLimit": limit }), &status, &jobs, &[]);
         let Some(Step::Patch { patch, .. }) = &plan.status else { panic!("no status: {plan}") };
         assert_eq!(patch["status"]["lastSuccessfulTime"], "2026-07-09T10:00:07Z", "{limit}");
-        let deletes = plan.steps.iter().filter(|step| matches!(step, Step::Delete { .. }));
-        assert_eq!(deletes.count(), n_deleted, "{limit}");
+        assert_eq!(plan.cleanup.len(), n_deleted, "{limit}");
     }
 }
 
