@@ -1,6 +1,8 @@
 //! What one use of a template changes in it: `patch.jobSpec`.
 //!
-//! Maps are merged, lists of named things are merged by name, all else is replaced. A `null` removes a field.
+//! What is made of parts is merged: a job, its plugins, tasks, pods, containers and resources, and lists of named things by name.
+//! All else is replaced, as many of its fields exclude each other: a probe asks in one way, a tier has a number or a name. A
+//! `null` removes a field.
 
 use serde_json::{Map, Value};
 
@@ -16,6 +18,13 @@ const MERGED_BY: [(&str, &[&str]); 9] = [
     ("tolerations", &["key"]),
     ("hostAliases", &["ip"]),
 ];
+
+/// Lists of things each of which comes from one source: an entry takes the place of the one of its name.
+const OF_ONE_SOURCE: [&str; 2] = ["env", "volumes"];
+
+/// The maps that are merged. The entries of lists that are merged by name are too.
+const MERGED: [&str; 9] =
+    ["plugins", "template", "metadata", "labels", "annotations", "spec", "resources", "limits", "requests"];
 
 /// What the CRD fills in wherever a job's spec stands: in a patch it can not be told from what nobody said.
 const FILLED_IN: [(&str, Filled); 2] = [("queue", Filled::Text("default")), ("maxRetry", Filled::Number(3))];
@@ -57,23 +66,25 @@ fn merge_fields(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
             target.remove(field);
             continue;
         }
-        let keys = MERGED_BY.iter().find(|(list, _)| list == field).map_or(&[][..], |(_, keys)| keys);
-        merge(target.entry(field.clone()).or_insert(Value::Null), value, keys);
+        let keys = MERGED_BY.iter().find(|(list, _)| list == field).map(|(_, keys)| keys);
+        match (target.entry(field.clone()).or_insert(Value::Null), value, keys) {
+            (Value::Object(target), Value::Object(patch), _) if MERGED.contains(&field.as_str()) => {
+                merge_fields(target, patch);
+            }
+            (Value::Array(target), Value::Array(patch), Some(keys)) => {
+                let is_merged = !OF_ONE_SOURCE.contains(&field.as_str());
+                patch.iter().for_each(|entry| merge_entry(target, entry, keys, is_merged));
+            }
+            (target, patch, _) => *target = patch.clone(),
+        }
     }
 }
 
-fn merge(target: &mut Value, patch: &Value, keys: &[&str]) {
-    match (target, patch) {
-        (Value::Object(target), Value::Object(patch)) => merge_fields(target, patch),
-        (Value::Array(target), Value::Array(patch)) if !keys.is_empty() => {
-            for entry in patch {
-                match target.iter_mut().find(|known| is_same(known, entry, keys)) {
-                    Some(known) => merge(known, entry, &[]),
-                    None => target.push(entry.clone()),
-                }
-            }
-        }
-        (target, patch) => *target = patch.clone(),
+fn merge_entry(list: &mut Vec<Value>, entry: &Value, keys: &[&str], is_merged: bool) {
+    match (list.iter_mut().find(|known| is_same(known, entry, keys)), entry) {
+        (Some(Value::Object(known)), Value::Object(entry)) if is_merged => merge_fields(known, entry),
+        (Some(known), entry) => *known = entry.clone(),
+        (None, entry) => list.push(entry.clone()),
     }
 }
 
@@ -125,6 +136,45 @@ mod tests {
             expect![[r#"
                 {"maxRetry":5,"minAvailable":3,"plugins":{"env":[],"svc":[]},"queue":"fast","tasks":[{"name":"lead","replicas":1,"template":{"spec":{"containers":[{"image":"img:1","name":"main"}]}}},{"name":"work","replicas":2,"template":{"spec":{"containers":[{"args":["c"],"env":[{"name":"A","value":"2"},{"name":"B","value":"3"}],"image":"img:1","name":"main"}],"nodeSelector":{"gpu":"yes"}}}},{"name":"extra","replicas":1}]}
             "#]],
+        );
+    }
+
+    #[test]
+    fn what_excludes_each_other_is_replaced_and_what_is_made_of_parts_is_merged() {
+        let patched = |mut spec: Value, patch: Value| {
+            apply(&mut spec, &patch);
+            spec
+        };
+        let number = json!({ "networkTopology": { "mode": "hard", "highestTierAllowed": 2 } });
+        let name = json!({ "networkTopology": { "highestTierName": "rack" } });
+        assert_eq!(patched(number, name.clone()), name);
+        let pod = |spec: Value| json!({ "tasks": [{ "name": "work", "template": { "spec": spec } }] });
+        for (field, one, other) in [
+            (
+                "livenessProbe",
+                json!({ "httpGet": { "port": 80 } }),
+                json!({ "exec": { "command": ["true"] } }),
+            ),
+            ("env", json!([{ "name": "A", "value": "1" }]), json!([{ "name": "A", "valueFrom": {} }])),
+        ] {
+            let container = |value: Value| pod(json!({ "containers": [{ "name": "main", field: value }] }));
+            assert_eq!(patched(container(one), container(other.clone())), container(other));
+        }
+        for (field, one, other) in [
+            ("affinity", json!({ "nodeAffinity": {} }), json!({ "podAffinity": {} })),
+            ("nodeSelector", json!({ "gpu": "no" }), json!({ "zone": "a" })),
+            ("volumes", json!([{ "name": "v", "emptyDir": {} }]), json!([{ "name": "v", "secret": {} }])),
+        ] {
+            let other = pod(json!({ field: other }));
+            assert_eq!(patched(pod(json!({ field: one })), other.clone()), other);
+        }
+        let resources = |value: Value| pod(json!({ "containers": [{ "name": "main", "resources": value }] }));
+        assert_eq!(
+            patched(
+                resources(json!({ "requests": { "cpu": "1" }, "limits": { "cpu": "2" } })),
+                resources(json!({ "requests": { "memory": "1Gi" } })),
+            ),
+            resources(json!({ "requests": { "cpu": "1", "memory": "1Gi" }, "limits": { "cpu": "2" } })),
         );
     }
 
