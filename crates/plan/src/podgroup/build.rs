@@ -47,16 +47,16 @@ pub(super) fn group(key: &Key, pod: &Object, workloads: &[&Object]) -> Option<St
 }
 
 /// Brings an existing PodGroup up to what its workload says now; `pod` is one of the workload's. What others have set in the
-/// PodGroup stays, its queue above all.
+/// PodGroup stays, its queue above all. How many pods it needs is not changed before it is known what they use.
 pub(super) fn update(group: &Object, pod: Option<&Object>, workloads: &[&Object]) -> Option<Step> {
     let spec = &group.as_podgroup()?.spec;
     let mut patch = Map::new();
-    if let Some(n) = said_min_member(workloads).filter(|n| *n != spec.min_member) {
-        let mut changes = json!({ "minMember": n });
-        if let (Some(pod), Some(changes)) = (pod.and_then(Object::as_pod), changes.as_object_mut()) {
-            changes.insert("minResources".to_owned(), json!(min_resources(pod, n)));
-        }
-        patch.insert("spec".to_owned(), changes);
+    let said = said_min_member(workloads).filter(|n| *n != spec.min_member);
+    if let (Some(n), Some(body)) = (said, pod.and_then(Object::as_pod)) {
+        let before = spec.min_resources.iter().flatten();
+        let mut amounts: Map<String, Value> = before.map(|(name, _)| (name.clone(), Value::Null)).collect();
+        amounts.extend(min_resources(body, n).into_iter().map(|(name, amount)| (name, json!(amount))));
+        patch.insert("spec".to_owned(), json!({ "minMember": n, "minResources": amounts }));
     }
     let overridden = pod.map(of_pod).unwrap_or_default();
     let mut annotations = inherited(workloads);

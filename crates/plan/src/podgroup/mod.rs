@@ -102,9 +102,7 @@ impl PodGroupController {
         match (group, pods.first()) {
             // A PodGroup that is on its way out is waited for.
             (Some(group), _) if group.meta.is_deleting() => return plan,
-            (Some(group), _) => {
-                plan.steps.extend(build::update(group, all.first().map(|pod| pod.as_ref()), workloads))
-            }
+            (Some(group), _) => plan.steps.extend(build::update(group, typical(&all), workloads)),
             (None, Some(pod)) => plan.steps.extend(build::group(snapshot.key, pod, workloads)),
             (None, None) => {}
         }
@@ -132,6 +130,13 @@ fn pods_of<'a>(owner_uid: &str, snapshot: &Snapshot<'a>) -> Vec<&'a Arc<Object>>
             objects.in_namespace(Kind::Pod, &snapshot.key.namespace).find(is_the_owner).into_iter().collect()
         }
     }
+}
+
+/// The pod by which the others are known: the newest of those that have not ended and are not on their way out.
+fn typical<'a>(pods: &[&'a Arc<Object>]) -> Option<&'a Object> {
+    let has_ended = |pod: &Object| pod.as_pod().is_none_or(|pod| pod.status.phase.is_finished());
+    let staying = pods.iter().copied().filter(|pod| !pod.meta.is_deleting() && !has_ended(pod));
+    staying.max_by_key(|pod| (pod.meta.created_at, &pod.meta.key)).map(AsRef::as_ref)
 }
 
 /// The workload that an owner reference names, if it is there and the same.

@@ -50,7 +50,10 @@ fn parse(text: &str) -> Objects {
             }
             "group" => {
                 let min: i32 = value("min").unwrap_or("1").parse().unwrap();
-                let spec = json!({ "minMember": min, "queue": "chosen" });
+                let mut spec = json!({ "minMember": min, "queue": "chosen" });
+                if let Some(cpu) = value("cpu") {
+                    spec["minResources"] = json!({ "cpu": cpu, "nvidia.com/gpu": "1" });
+                }
                 (Kind::PodGroup, json!({ "metadata": metadata, "spec": spec }))
             }
             "replicaset" | "statefulset" => {
@@ -330,6 +333,27 @@ fn volcano_29_a_change_of_the_owner_reaches_the_podgroup_and_its_queue_stays() {
             patch podgroup podgroup-uid-r {"metadata":{"annotations":{"volcano.sh/new":"1"}},"spec":{"minMember":2,"minResources":{"count/pods":"2","cpu":"2","pods":"2","requests.cpu":"2"}}}
         "#]],
     );
+}
+
+#[test]
+fn what_the_gang_needs_is_known_by_a_pod_that_stays_and_nothing_else_of_it_is_left() {
+    let text = |last: &str| {
+        format!(
+            "group podgroup-uid-r owner=ReplicaSet/r cpu=9
+             replicaset r scheduling.volcano.sh/group-min-member=2
+             pod r-1 owner=ReplicaSet/r cpu=7 phase=Succeeded scheduling.k8s.io/group-name=podgroup-uid-r
+             pod r-2 owner=ReplicaSet/r cpu=8 going scheduling.k8s.io/group-name=podgroup-uid-r
+             {last}"
+        )
+    };
+    check(
+        "r",
+        &text("pod r-3 owner=ReplicaSet/r cpu=1 scheduling.k8s.io/group-name=podgroup-uid-r"),
+        expect![[r#"
+            patch podgroup podgroup-uid-r {"spec":{"minMember":2,"minResources":{"count/pods":"2","cpu":"2","nvidia.com/gpu":null,"pods":"2","requests.cpu":"2"}}}
+        "#]],
+    );
+    check("r", &text(""), expect![[""]]);
 }
 
 #[test]
