@@ -14,8 +14,16 @@ use super::jobs::{Jobs, Seen};
 use crate::merge_patch::difference;
 use crate::{Plan, Step};
 
-/// How many phases of one job are remembered. A job that is suspended and resumed for ever must not fill the flow.
+/// How many phases of one job are remembered, if the flow has few jobs. A job that is suspended and resumed for ever must not
+/// fill the flow.
 const HISTORY_MAX: usize = 100;
+
+/// How many phases are remembered of all jobs of a flow together, as long as there are at least [`HISTORY_MIN`] for each: a
+/// status that is too large is not stored, and the flow would stand still.
+const HISTORIES_MAX: usize = 5000;
+
+/// How many phases of one job are remembered however many there are: how it is, and how it came to that.
+const HISTORY_MIN: usize = 2;
 
 /// Puts the write of this status into the plan, if it says anything new.
 pub(super) fn write(flow: &View<'_>, after: &JobFlowStatus, plan: &mut Plan) {
@@ -78,7 +86,7 @@ fn is_there(job: &FlowJobStatus, jobs: &Jobs<'_>) -> bool {
 /// neither there nor wanted any more is left out.
 fn job_status_list(flow: &View<'_>, jobs: &Jobs<'_>, now: Time) -> Vec<FlowJobStatus> {
     let mut left = jobs.seen().clone();
-    let mut list = Vec::new();
+    let mut list: Vec<FlowJobStatus> = Vec::new();
     let wanted: Vec<String> = flow.spec.flows.iter().map(|step| flow.job_name(&step.name)).collect();
     let is_wanted: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
     for before in &flow.status.job_status_list {
@@ -94,6 +102,11 @@ fn job_status_list(flow: &View<'_>, jobs: &Jobs<'_>, now: Time) -> Vec<FlowJobSt
         }
     }
     list.extend(left.values().map(|seen| entry(seen, None, now)));
+    let n_histories = (HISTORIES_MAX / list.len().max(1)).clamp(HISTORY_MIN, HISTORY_MAX);
+    for job in &mut list {
+        let n_forgotten = job.running_histories.len().saturating_sub(n_histories);
+        job.running_histories.drain(..n_forgotten);
+    }
     list
 }
 
@@ -128,8 +141,6 @@ fn histories(phase: &JobPhase, before: &[JobRunningHistory], now: Time) -> Vec<J
         end_timestamp: None,
         state: phase.clone(),
     });
-    let n_forgotten = histories.len().saturating_sub(HISTORY_MAX);
-    histories.drain(..n_forgotten);
     histories
 }
 

@@ -1,10 +1,13 @@
 //! How a flow goes from its first job to its end.
 
+use std::sync::Arc;
+
 use expect_test::expect;
-use serde_json::Value;
+use krafla_api::{Key, Kind};
+use serde_json::{Value, json};
 
 use super::{check, fixture};
-use crate::Step;
+use crate::{Object, Objects, Snapshot, Step};
 
 #[test]
 fn a_new_flow_makes_the_jobs_that_wait_for_nothing() {
@@ -198,4 +201,43 @@ fn a_patch_changes_one_use_of_a_template_and_not_its_queue() {
     assert_eq!(object["spec"]["tasks"][0]["replicas"], 3);
     assert_eq!(object["spec"]["queue"], "fast");
     assert_eq!(object["spec"]["maxRetry"], Value::Null);
+}
+
+#[test]
+fn a_job_that_the_server_refused_says_so_in_the_status_and_is_tried_again() {
+    check(
+        "flow phase=Running
+         step x
+         step y
+         job f-x Running
+         record f-x Running
+         refused",
+        expect![[r#"
+            patch jobflow status f {"status":{"conditions":{"f-x":{"createTime":"2027-01-15T08:00:00Z","phase":"Running"},"f-y":{"phase":"Refused"}},"jobStatusList":[{"name":"f-x","runningHistories":[{"startTimestamp":"2027-01-15T08:00:01Z","state":"Running"}],"startTimestamp":"2027-01-15T08:00:00Z","state":"Running"}],"runningJobs":["f-x"]}}
+            create job f-y
+            note Normal Created: job f-y is made from JobTemplate y
+        "#]],
+    );
+}
+
+#[test]
+fn the_histories_of_many_jobs_take_no_more_room_than_those_of_few() {
+    let n_histories = |n_jobs: usize| {
+        let names: Vec<String> = (0..n_jobs).map(|n| format!("f-{n}")).collect();
+        let n_recorded = if n_jobs > 100 { 10 } else { 120 };
+        let history = json!({ "startTimestamp": "2027-01-15T08:00:00Z", "state": "Aborted" });
+        let list = names
+            .iter()
+            .map(|name| json!({ "name": name, "state": "Aborted", "runningHistories": vec![&history; n_recorded] }));
+        let flows: Vec<Value> = (0..n_jobs).map(|n| json!({ "name": n.to_string() })).collect();
+        let flow = json!({ "metadata": { "namespace": "ns", "name": "f", "uid": "f1" }, "spec": { "flows": flows },
+            "status": { "state": { "phase": "Running" }, "jobStatusList": list.collect::<Vec<_>>() } });
+        let mut objects = Objects::default();
+        objects.insert(Arc::new(Object::decode(Kind::JobFlow, flow.to_string().as_bytes())));
+        let key = Key::new("ns", "f");
+        let plan = crate::jobflow::plan(&Snapshot::new(Kind::JobFlow, &key, fixture::now(), &objects));
+        let Some(Step::Patch { patch, .. }) = plan.status else { panic!("no status") };
+        patch["status"]["jobStatusList"][0]["runningHistories"].as_array().unwrap().len()
+    };
+    assert_eq!([1, 50, 100, 1000, 2500].map(n_histories), [100, 100, 50, 5, 2]);
 }
