@@ -23,8 +23,9 @@ impl Policy for Volcano {
     fn mutate(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Status> {
         let Some(kind) = kind_of(request) else { return Ok(()) };
         // Volcano completes new objects only, and then refuses to apply the same manifest twice, since it lacks what was
-        // filled in. A pod is another matter: it was complete when it was created.
-        if request.operation == Operation::Create || kind != Kind::Pod {
+        // filled in. A pod is another matter: it was complete when it was created. And a gang stays in its queue, whatever its
+        // namespace says later.
+        if request.operation == Operation::Create || !matches!(kind, Kind::Pod | Kind::PodGroup) {
             krafla_admission::default(kind, object, &self.settings, request.api);
         }
         Ok(())

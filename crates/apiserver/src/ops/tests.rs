@@ -385,6 +385,23 @@ fn a_job_is_completed_and_its_faults_are_all_named() {
 }
 
 #[test]
+fn a_gang_gets_the_queue_of_its_namespace_when_it_is_created_and_not_later() {
+    let cluster = Cluster::new();
+    let group =
+        |name: &str| json!({"metadata": {"name": name}, "spec": {"minMember": 1, "queue": "default"}});
+    cluster.create(Kind::PodGroup, group("before")).unwrap();
+    let open = json!({"metadata": {"name": "team"}, "spec": {"weight": 1}, "status": {"state": "Open"}});
+    cluster.create(Kind::Queue, open).unwrap();
+    cluster.patch(Kind::Queue, "team", Part::Status, json!({"status": {"state": "Open"}})).unwrap();
+    let annotations = json!({"metadata": {"annotations": {"scheduling.volcano.sh/queue-name": "team"}}});
+    cluster.patch(Kind::Namespace, "default", Part::Main, annotations).unwrap();
+    assert_eq!(cluster.create(Kind::PodGroup, group("after")).unwrap()["spec"]["queue"], "team");
+    let touched = json!({"metadata": {"labels": {"touched": "yes"}}});
+    let patched = cluster.patch(Kind::PodGroup, "before", Part::Main, touched).unwrap();
+    assert_eq!(patched["spec"]["queue"], "default");
+}
+
+#[test]
 fn a_new_cluster_has_its_namespaces_queues_and_priorities() {
     let cluster = Cluster::new();
     for namespace in ["default", "kube-system", "kube-public", "kube-node-lease", "volcano-system"] {
