@@ -86,7 +86,7 @@ fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan
     let message = format!("job {name} is made from JobTemplate {}", step.name);
     plan.notes.push(Note { severity: Severity::Normal, reason: "Created", message });
     // It is tried again. Why the server refused it is an Event.
-    snapshot.was_refused.then_some("Refused")
+    snapshot.refusal.map(|_| "Refused")
 }
 
 /// Admission refuses flows that can never start. One that was stored all the same says why it waits.

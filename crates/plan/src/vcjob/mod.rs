@@ -148,10 +148,11 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     let plugins = plugins::of(&job);
     let mut plan = Plan::nothing();
     let (mut next, policies) = decide(&job, &pods, &group, snapshot, &mut plan);
+    let seen = Seen { pods: &pods, group: &group, plugins: &plugins, vacant: &policies.vacant };
     match &next.phase {
         JobPhase::Unset | JobPhase::Pending | JobPhase::Running => {
             grow::kill(&job, &next, &pods, &mut plan);
-            provide(&job, &pods, &group, &plugins, &policies.vacant, &mut next, snapshot, &mut plan);
+            provide(&job, &seen, &mut next, snapshot, &mut plan);
         }
         JobPhase::Restarting => {
             // The PodGroup goes last: as long as it is there, this is not done.
@@ -162,7 +163,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
             }
             grow::kill(&job, &next, &pods, &mut plan);
             if plan.steps.is_empty() {
-                provide(&job, &pods, &group, &plugins, &policies.vacant, &mut next, snapshot, &mut plan);
+                provide(&job, &seen, &mut next, snapshot, &mut plan);
             }
         }
         JobPhase::Aborting
@@ -267,17 +268,17 @@ fn kept_evidence<'a>(job: &Job<'_>, policies: &'a Decision, chosen: Option<&Inte
     kept
 }
 
+/// What there is of a job.
+struct Seen<'a> {
+    pods: &'a Pods<'a>,
+    group: &'a Group<'a>,
+    plugins: &'a Plugins<'a>,
+    vacant: &'a Vacancies,
+}
+
 /// Gives the job what it needs: volumes, PodGroup, pods. What can not be given is said in status, and is waited for.
-fn provide(
-    job: &Job<'_>,
-    pods: &Pods<'_>,
-    group: &Group<'_>,
-    plugins: &Plugins<'_>,
-    vacant: &Vacancies,
-    next: &mut Next,
-    snapshot: &Snapshot<'_>,
-    plan: &mut Plan,
-) {
+fn provide(job: &Job<'_>, seen: &Seen<'_>, next: &mut Next, snapshot: &Snapshot<'_>, plan: &mut Plan) {
+    let Seen { pods, group, plugins, vacant } = *seen;
     let mut provide = || {
         hold::check(job, snapshot)?;
         forward(job, plan);
