@@ -231,7 +231,7 @@ mod tests {
         check(
             &format!("{list}- {{apiVersion: v1, kind: ConfigMap, metadata: {{name: b}}, dta: {{}}}}\n"),
             expect![[r#"
-            job.yaml, items[1]: unknown field "dta"; did you mean data?
+            job.yaml, items[1]: unknown field dta, did you mean data?
         "#]],
         );
     }

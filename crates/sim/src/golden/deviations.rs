@@ -79,7 +79,6 @@ pub(super) const DEVIATIONS: &[(&str, &str)] = &[
     ("plugins/svc-restarttask", "B7: a partial restart leaves plugins' objects alone"),
     ("plugins/svc-service-deleted-running", "B38: what plugins made is kept as it should be"),
     ("plugins/unknown-plugin-beside-svc", "B11: a plugin that can not work holds the job up, and is named"),
-    ("ttl/foreground-waits", "B5: every pod is counted, also while the job waits for its last ones to be removed"),
     ("jobflow/child-completed-by-command", "C11: a job that is completing is listed with the completed ones"),
     ("jobflow/child-deleted-after-succeed", "C1: what has finished stays finished, also when it is gone"),
     ("jobflow/child-deleted-completed", "C1: what has finished stays finished, also when it is gone"),

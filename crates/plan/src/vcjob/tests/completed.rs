@@ -156,7 +156,7 @@ fn volcano_b13_completed_indexes_outlive_a_restart_of_other_parts_and_a_suspensi
             "job {job} min=1 max-retry=5 {stands}
              task lead replicas=1
              task work replicas=2
-             group Running"
+             group Running version=2"
         ));
         assert_eq!(created(&plan), expected, "{job}");
         assert_eq!(written(&plan, "/succeeded"), Some(&2.into()), "{job}: {plan}");
