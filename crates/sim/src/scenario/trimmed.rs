@@ -22,7 +22,7 @@ pub(super) static SCENARIO: Scenario = Scenario {
             },
         ]
     },
-    pod: |pod| Life::succeeds_after(if pod.index < 2 { 600 } else { 10 }),
+    pod: |pod| Life::succeeds_after(if pod.index < 2 { 3000 } else { 10 }),
     end: "
         job trimmed Completed, retried 0, version 0: 2 succeeded
         pod trimmed-main-0 Succeeded
