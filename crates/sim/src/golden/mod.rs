@@ -23,8 +23,9 @@ use self::stage::Stage;
 
 /// Plays a record, and says where what is found differs from it.
 fn check(record: &Record) -> Vec<Difference> {
-    let recorded = record.entries.iter().map(|entry| normal::recorded(entry.state.clone())).collect();
-    let recorded = Identities::Recorded.name_all(recorded);
+    let recorded: Vec<Value> =
+        record.entries.iter().map(|entry| normal::recorded(entry.state.clone())).collect();
+    let recorded = Identities::Recorded.name_all(normal::name_minutes(&recorded));
     let found = Identities::Found.name_all(normal::name_minutes(&found(record)));
     let steps = recorded.into_iter().zip(found).enumerate();
     steps

@@ -41,8 +41,20 @@ pub(super) fn state(stage: &Stage) -> Value {
     if !events.is_empty() {
         state.insert("events".to_owned(), Value::Object(events));
     }
+    let metrics = metrics(stage);
+    if !metrics.is_empty() {
+        state.insert("metrics".to_owned(), Value::Object(metrics));
+    }
     let text = Value::Object(state).to_string().replace(NAMESPACE, "{ns}");
     serde_json::from_str(&text).unwrap()
+}
+
+/// Volcano's numbers that are about the record's namespace.
+fn metrics(stage: &Stage) -> Map<String, Value> {
+    let page = stage.metrics();
+    let series = page.lines().filter(|line| line.starts_with("volcano_") && line.contains(NAMESPACE));
+    let series = series.filter_map(|line| line.rsplit_once(' '));
+    series.map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
 /// The jobs of CronJobs are named after a minute; of these only the distance to the first stays: `c-{minute+60}`.
@@ -316,11 +328,9 @@ fn claim(claim: &mut Map<String, Value>) {
     drop_defaults(claim["spec"].as_object_mut().unwrap(), &json!({ "volumeMode": "Filesystem" }));
 }
 
-/// A recorded state in the form of [`state`]: without what only a process shows, and without the values of secrets.
+/// A recorded state in the form of [`state`]: without the values of secrets.
 pub(super) fn recorded(mut state: Value) -> Value {
     let sections = state.as_object_mut().unwrap();
-    // Metrics are of a process, not of the cluster.
-    sections.remove("metrics");
     let mut all_of = |section: &str, change: fn(&mut Map<String, Value>)| {
         let objects = sections.get_mut(section).and_then(Value::as_object_mut).into_iter().flatten();
         objects.filter_map(|(_, object)| object.as_object_mut()).for_each(change);

@@ -16,7 +16,7 @@ pub(super) struct Case<'a> {
 type Rule = fn(&Case<'_>, &Difference) -> bool;
 
 /// What each rule stands for, and whether a difference is one of those.
-const RULES: [(&str, Rule); 20] = [
+const RULES: [(&str, Rule); 21] = [
     ("B33", |_, it| it.is_at("jobs/*/status/state/reason") || it.is_at("jobs/*/status/state/message")),
     ("B33", |_, it| it.is_event("Warning ") && it.recorded.is_none()),
     // Volcano says that it executes whatever it is asked for; here it is said when there is something to do. What was done
@@ -34,6 +34,8 @@ const RULES: [(&str, Rule); 20] = [
     ("B9", |_, it| it.is_at("jobflows/*/status/jobStatusList/*/endTimestamp") && it.recorded.is_none()),
     ("C16", |case, it| it.is_within("jobtemplates/*/status") && case.lists_what_is_there(it)),
     ("C26", |_, it| it.is_event("Normal OpenQueue ") && it.recorded.is_none()),
+    // A gang that no scheduler has looked at yet waits; Volcano counts it nowhere.
+    ("C18", |_, it| it.is_gauge_of_waiting_gangs()),
     ("B23", |case, it| it.is_cheaper_retry() && case.was_resumed(it)),
     ("B4", |_, it| it.is_at("pods/*/annotations/volcano.sh/controller-out-of-sync") && it.recorded.is_none()),
     ("B15", |_, it| {
@@ -166,6 +168,13 @@ impl Difference {
 
     fn is_event(&self, start: &str) -> bool {
         self.is_within("events") && self.path.get(1).is_some_and(|event| event.starts_with(start))
+    }
+
+    fn is_gauge_of_waiting_gangs(&self) -> bool {
+        let number = |value: &Option<Value>| value.as_ref()?.as_str()?.parse::<u32>().ok();
+        self.is_within("metrics")
+            && self.path.get(1).is_some_and(|name| name.starts_with("volcano_queue_pod_group_pending_count"))
+            && number(&self.recorded) < number(&self.found)
     }
 
     /// Whether a PodGroup says for which version of its job it was made, and nothing else.

@@ -1,6 +1,7 @@
 //! Where a record is played: the server, the garbage collector and the controllers that ship, in virtual time, and nobody
 //! else. No scheduler, no node: what those do is what the record says.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::FutureExt;
@@ -10,6 +11,7 @@ use krafla_apiserver::store::{EventType, Watcher};
 use krafla_plan::podgroup::PodGroupController;
 use krafla_plan::{Controller, Object, Step};
 use krafla_runtime::apply::apply;
+use krafla_runtime::metrics::Metrics;
 use krafla_runtime::{Engine, Outcome, Recorder};
 use serde_json::{Map, Value, json};
 
@@ -45,9 +47,17 @@ struct Controllers {
     engine: Engine,
     feeds: Vec<Feed>,
     recorder: Recorder,
+    /// As long as they live, they count.
+    metrics: Arc<Metrics>,
 }
 
 impl Stage {
+    /// The numbers that the controllers show; none while they are stopped.
+    pub(super) fn metrics(&self) -> String {
+        let controllers = self.controllers.as_ref();
+        controllers.map(|controllers| controllers.metrics.page(self.clock.now())).unwrap_or_default()
+    }
+
     /// With the admission that ships, or with none, and with the settings that the profile names.
     pub(super) fn new(is_admitting: bool, profile: &str) -> Stage {
         let clock = Clock::default();
@@ -198,9 +208,10 @@ fn controllers(profile: &str) -> Vec<Box<dyn Controller>> {
 
 impl Controllers {
     fn new(profile: &str) -> Controllers {
-        let engine = Engine::new(controllers(profile));
+        let metrics = Arc::<Metrics>::default();
+        let engine = Engine::new(controllers(profile)).counting_in(metrics.clone(), "controllers");
         let feeds = engine.kinds().map(Feed::new).collect();
-        Controllers { engine, feeds, recorder: Recorder::default() }
+        Controllers { engine, feeds, recorder: Recorder::default(), metrics }
     }
 
     /// Looks at all news, then takes and carries out one decision. Whether there was anything to do.
