@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use krafla_api::volcano::{CronJobStatus, JobPhase, ObjectReference};
+use krafla_api::volcano::{ConcurrencyPolicy, CronJobStatus, JobPhase, ObjectReference};
 use krafla_api::{Kind, Time};
 use serde_json::json;
 
@@ -46,19 +46,21 @@ fn active(cronjob: &View<'_>, departed: &[&Object], plan: &mut Plan) -> Vec<Obje
         let mut gone = departed.iter().filter(|job| phase(job).is_finished());
         cronjob.jobs.iter().any(|job| *job.meta.uid.0 == *uid) || gone.any(|job| *job.meta.uid.0 == *uid)
     };
+    let is_listed = |job: &Object| cronjob.status.active.iter().any(|listed| *listed.uid == *job.meta.uid.0);
+    let mut new: Vec<&Object> = cronjob.active().filter(|job| !is_listed(job)).map(AsRef::as_ref).collect();
+    new.sort_by_key(|job| (job.meta.created_at, &job.meta.key));
+    // Where a run takes the place of the one before, that one is expected to go.
+    let is_replaced = cronjob.spec.concurrency_policy == ConcurrencyPolicy::Replace && !new.is_empty();
     let mut active = Vec::new();
     for reference in &cronjob.status.active {
         if unfinished.contains(reference.uid.as_str()) {
             active.push(reference.clone());
         } else if has_finished(&reference.uid) {
             note(plan, "SawCompletedJob", format!("job {} has finished", reference.name));
-        } else {
+        } else if !is_replaced {
             warn(plan, "StaleReference", format!("job {} is gone before it finished", reference.name));
         }
     }
-    let is_listed = |job: &Object| cronjob.status.active.iter().any(|listed| *listed.uid == *job.meta.uid.0);
-    let mut new: Vec<&Object> = cronjob.active().filter(|job| !is_listed(job)).map(AsRef::as_ref).collect();
-    new.sort_by_key(|job| (job.meta.created_at, &job.meta.key));
     active.extend(new.into_iter().map(reference));
     active
 }

@@ -99,6 +99,7 @@ pub(super) const DEVIATIONS: &[(&str, &str)] = &[
     ("jobflow/target-unknown", "what keeps a job from being made is in the status"),
     ("jobflow/template-missing", "C3: a template that comes late is waited for, and the status says so meanwhile"),
     ("jobflow/template-missing-second", "C8: a missing template does not keep the status from being written"),
+    ("queue/open-child-of-closed", "C26: a Command that can not be carried out yet is told in an Event"),
     ("queue/close-completed-podgroup", "C21: completed gangs keep no queue open"),
     ("queue/limit-open-child", "C19: the wish to open is kept, and said in other words"),
     ("queue/new-child-of-closed", "a new queue below a closed one is not open for a moment first"),
@@ -112,6 +113,9 @@ pub(super) const DEVIATIONS: &[(&str, &str)] = &[
     ("podgroup/owner-unknown-kind", "the identity of an owner that nobody has seen is told in other words"),
     ("podgroup/replicaset-update", "C29: a change of the owner's annotations reaches the PodGroup"),
     ("podgroup/schedulers-two", "which of two PodGroups comes first is chance"),
+    ("cronjob/already-exists-foreign", "C43: what keeps a run from being made is told in an Event"),
+    ("cronjob/deadline-missed", "C43: a run that is not made any more is told in an Event"),
+    ("cronjob/forbid", "C43: what keeps a run from being made is told in an Event"),
     ("cronjob/allow", "a changed schedule is looked at at once, and so is the run that it makes due"),
     ("cronjob/forbid-after-finish", "a changed schedule is looked at at once, and so is the run that it makes due"),
 ];

@@ -18,7 +18,11 @@ type Rule = fn(&Case<'_>, &Difference) -> bool;
 /// What each rule stands for, and whether a difference is one of those.
 const RULES: [(&str, Rule); 21] = [
     ("B33", |_, it| it.is_at("jobs/*/status/state/reason") || it.is_at("jobs/*/status/state/message")),
-    ("B33", |_, it| it.is_event("Warning ") && it.recorded.is_none()),
+    ("B33", |_, it| {
+        it.is_event("Warning ")
+            && it.recorded.is_none()
+            && it.path.get(1).is_some_and(|event| event.contains(" Job/"))
+    }),
     // Volcano says that it executes whatever it is asked for; here it is said when there is something to do. What was done
     // stands in the states.
     ("B28", |case, it| it.is_event("Normal ExecuteAction ") && it.found.is_none() && !case.is_delayed(it)),
