@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use krafla_api::{Kind, Scope};
+use krafla_apiserver::registry::Registry;
 use krafla_apiserver::schema::spelling::{closest, unknown_fields};
 use serde_json::Value;
 
@@ -167,7 +168,7 @@ impl Manifest {
         let Some(kind) = Kind::of_manifest(api_version, kind_name) else {
             bail!(
                 "{place}: {api_version} {kind_name} is not a kind that krafla run makes{}",
-                suggestion(kind_name)
+                suggestion(api_version, kind_name)
             );
         };
         let unknown: Vec<String> =
@@ -188,9 +189,11 @@ impl Manifest {
     }
 }
 
-/// The kind that was probably meant: misspelt, or of another group.
-fn suggestion(kind_name: &str) -> String {
-    let Some(meant) = closest(kind_name, Kind::ALL.into_iter().map(|kind| kind.info().kind)) else {
+/// Where such a kind can be made, or the one that was probably meant: misspelt, or of another group.
+fn suggestion(api_version: &str, kind_name: &str) -> String {
+    let is_served = Registry::builtin().table().of_manifest(api_version, kind_name).is_some();
+    let closest = || closest(kind_name, Kind::ALL.into_iter().map(|kind| kind.info().kind));
+    let Some(meant) = (!is_served).then(closest).flatten() else {
         return "; make it with kubectl in a `krafla up`, which serves more kinds, and run the jobs there"
             .to_owned();
     };
@@ -233,6 +236,16 @@ mod tests {
             expect![[r#"
             job.yaml, items[1]: unknown field dta, did you mean data?
         "#]],
+        );
+    }
+
+    #[test]
+    fn a_kind_that_only_the_server_knows_is_not_taken_for_another() {
+        check(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: a}\n",
+            expect![[r#"
+                job.yaml: rbac.authorization.k8s.io/v1 Role is not a kind that krafla run makes; make it with kubectl in a `krafla up`, which serves more kinds, and run the jobs there
+            "#]],
         );
     }
 
