@@ -132,4 +132,28 @@ mod tests {
         let refused = ask(&probe(nowhere, None)).await.unwrap_err();
         assert!(refused.starts_with("127.0.0.1:0: "), "{refused}");
     }
+
+    #[tokio::test]
+    async fn a_server_that_says_nothing_or_never_ends_is_not_waited_for() {
+        let get = HttpGet { path: "/".to_owned(), headers: Vec::new() };
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = silent.local_addr().unwrap();
+        let outcome = ask(&probe(address, Some(get.clone()))).await;
+        assert_eq!(outcome, Err(format!("{address}: no answer within 1 s")));
+
+        let (client, mut server) = tokio::io::duplex(4 << 10);
+        let endless = async {
+            let mut n_sent = 0;
+            while server.write_all(&[b'x'; 1024]).await.is_ok() {
+                n_sent += 1024;
+            }
+            n_sent
+        };
+        let (n_sent, outcome) = tokio::join!(endless, http_get_over(client, "endless", &get));
+        assert_eq!(outcome, Err("endless does not speak HTTP".to_owned()));
+        assert!(
+            n_sent < 2 * ANSWER_BYTES_MAX + (16 << 10),
+            "{n_sent} bytes were read of an answer without end"
+        );
+    }
 }
