@@ -9,14 +9,17 @@ use super::super::ReleaseController;
 use super::fixture::now;
 use crate::{Controller, Object, Objects, Snapshot};
 
-/// Whether a pod with the tracking finalizer is let go.
-fn is_let_go(owner: Option<(&str, &str, &str)>, job: Option<Value>) -> bool {
-    let owners: Vec<Value> = owner
-        .map(|(api_version, kind, uid)| {
-            json!({ "apiVersion": api_version, "kind": kind, "name": "a", "uid": uid, "controller": true })
-        })
-        .into_iter()
-        .collect();
+/// Whether a pod with the tracking finalizer is let go that somebody controls, or nobody.
+fn is_let_go(controller: Option<(&str, &str, &str)>, job: Option<Value>) -> bool {
+    let owner = controller.map(|(api_version, kind, uid)| {
+        json!({ "apiVersion": api_version, "kind": kind, "name": "a", "uid": uid, "controller": true })
+    });
+    is_let_go_by(owner, job)
+}
+
+/// Whether it is let go with this owner.
+fn is_let_go_by(owner: Option<Value>, job: Option<Value>) -> bool {
+    let owners: Vec<Value> = owner.into_iter().collect();
     let pod = json!({ "metadata": {
         "namespace": "ns", "name": "p", "uid": "p", "ownerReferences": owners,
         "finalizers": ["batch.kubernetes.io/job-tracking", "other"],
@@ -39,8 +42,13 @@ fn a_pod_is_let_go_when_nobody_will_count_it() {
     let finished = json!({ "status": { "conditions": [{ "type": "Failed", "status": "True" }] } });
     let of_job = Some(("batch/v1", "Job", "u"));
     assert!(is_let_go(None, None), "nobody controls it");
+    let owner = json!({ "apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "u" });
+    assert!(is_let_go_by(Some(owner), Some(json!({}))), "a Job owns it and does not control it");
     assert!(is_let_go(of_job, None), "its Job is gone");
     assert!(is_let_go(Some(("batch/v1", "Job", "before")), Some(json!({}))), "its Job has a successor");
+    let elsewhere = json!({ "spec": { "managedBy": "acme.io/jobs" } });
+    let before = Some(("batch/v1", "Job", "before"));
+    assert!(is_let_go(before, Some(elsewhere)), "its Job has a successor that another controller manages");
     assert!(is_let_go(of_job, Some(finished)), "its Job has ended");
 }
 
