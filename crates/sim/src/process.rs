@@ -252,9 +252,18 @@ impl Process {
         }
     }
 
+    pub(crate) fn name(&self) -> &'static str {
+        self.part.name
+    }
+
     /// What a process that has just started would write, knowing everything that is stored: nothing, at rest.
-    pub(crate) fn afresh(part: &Part, server: &Server, now: Time) -> Option<Work> {
-        let Life { mut engine, feeds, .. } = Life::new(part);
+    pub(crate) fn afresh(&self, server: &Server, now: Time) -> Option<Work> {
+        if matches!(self.state, State::Deposed(_) | State::Gone) {
+            return None;
+        }
+        // On the same machine, with the same clock.
+        let now = self.clock.seen(now);
+        let Life { mut engine, feeds, .. } = Life::new(&self.part);
         for mut feed in feeds {
             feed.show_next(server, &mut engine, now);
         }

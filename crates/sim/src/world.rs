@@ -69,7 +69,7 @@ pub struct Outcome {
 pub fn play(case: &Case, program: &Program, with_timeline: bool) -> Outcome {
     let mut world = World::new(case, program, with_timeline);
     world.run();
-    world.end(case, program)
+    world.end(case)
 }
 
 struct World {
@@ -265,12 +265,12 @@ impl World {
         processes.chain(others).chain(outage_ends).filter(|at| *at > now).min()
     }
 
-    fn end(self, case: &Case, program: &Program) -> Outcome {
+    fn end(self, case: &Case) -> Outcome {
         self.wire.catch_up();
         let writes = self.wire.with(|state| std::mem::take(&mut state.attempts));
         let (findings, trace) = self.wire.with(|state| {
             if !state.oracle.has_findings() {
-                self.judge_end(&mut state.oracle, case, program);
+                self.judge_end(&mut state.oracle, case);
             }
             (state.oracle.take_findings(), std::mem::replace(&mut state.trace, Trace::new(false)))
         });
@@ -282,16 +282,16 @@ impl World {
     }
 
     /// What must hold once all is quiet.
-    fn judge_end(&self, oracle: &mut Oracle, case: &Case, program: &Program) {
+    fn judge_end(&self, oracle: &mut Oracle, case: &Case) {
         if !self.user.is_done() {
             oracle.found("P11", "users still wait for what the script says".to_owned());
         }
         for violation in end::check(case.scenario, &self.server.store) {
             oracle.broken(violation);
         }
-        for part in &program.parts {
-            if let Some(work) = Process::afresh(part, &self.server, self.clock.now()) {
-                let message = format!("{}, started afresh, would still write: {}", part.name, work.plan);
+        for process in &self.processes {
+            if let Some(work) = process.afresh(&self.server, self.clock.now()) {
+                let message = format!("{}, started afresh, would still write: {}", process.name(), work.plan);
                 oracle.found("P10", message);
             }
         }

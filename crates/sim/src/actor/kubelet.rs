@@ -89,17 +89,21 @@ impl Kubelet {
 
     fn see(&mut self, object: &Object, now: Time) {
         let Some(pod) = object.as_pod() else { return };
+        let life = || (self.scenario.pod)(&PodFacts::of(object, self.n_ended(object)));
         let (delay, stage) = match pod.status.phase {
             PodPhase::Running if object.meta.is_deleting() => (PACE, Stage::Terminate),
             _ if object.meta.is_deleting() => (PACE, Stage::Confirm),
-            PodPhase::Pending if !pod.spec.node_name.is_empty() => (PACE, Stage::Start),
-            PodPhase::Running => match (self.scenario.pod)(&PodFacts::of(object, self.n_ended(object))) {
+            PodPhase::Pending if !pod.spec.node_name.is_empty() => match life() {
+                Life::NeverStarts => return,
+                Life::Ends { .. } | Life::Listens { .. } | Life::RunsOn => (PACE, Stage::Start),
+            },
+            PodPhase::Running => match life() {
                 Life::Ends { after, exit_code } => (after, Stage::End { exit_code }),
                 Life::Listens { from } => {
                     self.listening.entry(object.meta.uid.clone()).or_insert(now.after(from));
                     return;
                 }
-                Life::RunsOn => return,
+                Life::RunsOn | Life::NeverStarts => return,
             },
             PodPhase::Pending | PodPhase::Succeeded | PodPhase::Failed | PodPhase::Unknown => {
                 self.listening.remove(&object.meta.uid);

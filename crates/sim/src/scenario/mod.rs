@@ -290,6 +290,8 @@ pub enum Life {
     },
     /// It runs until somebody removes it.
     RunsOn,
+    /// Its node never gets it to run.
+    NeverStarts,
     /// It runs until somebody removes it, and listens at every port.
     Listens {
         /// From so long after its start on.
