@@ -315,14 +315,7 @@ fn provide(job: &Job<'_>, seen: &Seen<'_>, next: &mut Next, snapshot: &Snapshot<
 fn forward(job: &Job<'_>, plan: &mut Plan) {
     let is_marked = job.meta.annotations.get(labels::JOB_FORWARDING).is_some_and(|value| value == "true");
     if job.is_forwarded && !is_marked {
-        plan.steps.push(Step::Patch {
-            kind: Kind::VcJob,
-            key: job.meta.key.clone(),
-            uid: job.meta.uid.clone(),
-            revision: None,
-            of_status: false,
-            patch: json!({ "metadata": { "annotations": { labels::JOB_FORWARDING: "true" } } }),
-        });
+        plan.steps.push(job.annotate(labels::JOB_FORWARDING, Some("true")));
     }
 }
 
@@ -348,6 +341,18 @@ impl<'a> Job<'a> {
 
     fn phase(&self) -> &JobPhase {
         &self.status.state.phase
+    }
+
+    /// The write that gives the job an annotation, or takes it away.
+    fn annotate(&self, key: &str, value: Option<&str>) -> Step {
+        Step::Patch {
+            kind: Kind::VcJob,
+            key: self.meta.key.clone(),
+            uid: self.meta.uid.clone(),
+            revision: None,
+            of_status: false,
+            patch: json!({ "metadata": { "annotations": { key: value } } }),
+        }
     }
 
     /// When its present phase began, as far as that is stored.

@@ -9,11 +9,11 @@
 use std::collections::BTreeMap;
 
 use krafla_api::volcano::Event;
-use krafla_api::{Kind, Time, labels};
+use krafla_api::{Time, labels};
 use serde_json::json;
 
 use super::Job;
-use crate::{Plan, Step};
+use crate::Plan;
 
 /// Moments by what began in them.
 pub(super) type Moments = BTreeMap<String, Time>;
@@ -36,14 +36,7 @@ pub(super) fn keep(job: &Job<'_>, moments: &Moments, plan: &mut Plan) {
     let texts: BTreeMap<&String, String> =
         moments.iter().map(|(name, moment)| (name, moment.to_micro_string())).collect();
     let text = (!texts.is_empty()).then(|| json!(texts).to_string());
-    plan.steps.push(Step::Patch {
-        kind: Kind::VcJob,
-        key: job.meta.key.clone(),
-        uid: job.meta.uid.clone(),
-        revision: None,
-        of_status: false,
-        patch: json!({ "metadata": { "annotations": { labels::HOLDS_SINCE: text } } }),
-    });
+    plan.steps.push(job.annotate(labels::HOLDS_SINCE, text.as_deref()));
 }
 
 fn kept(job: &Job<'_>) -> Moments {
