@@ -1,16 +1,20 @@
 //! The controllers on a server of their own, driven by watches and by a clock that only the test moves.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt;
-use krafla_api::{Kind, Time};
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use krafla_api::{Key, Kind, Time};
 use krafla_apiserver::admit::Admission;
 use krafla_apiserver::store::{EventType as Stored, ResourceId, Store, Watcher};
 use krafla_apiserver::{Api, LocalClient, SystemEnv};
-use krafla_plan::{Object, Step};
+use krafla_plan::{Object, Propagation, Step};
 use krafla_runtime::apply::apply;
-use krafla_runtime::{Client, ClientError, Engine, Event, EventType, Outcome, Written};
+use krafla_runtime::{Client, ClientError, Engine, Event, EventType, Listed, Outcome, Written};
 use serde_json::{Value, json};
 
 /// The controllers on a server of their own. They follow it by watches, one event at a time, and look for work after each.
@@ -19,6 +23,44 @@ pub(crate) struct Followed {
     pub(crate) engine: Engine,
     watchers: Vec<(Kind, Watcher)>,
     pub(crate) now: Time,
+    requests: Requests,
+}
+
+/// What the controllers asked of the server. What others ask is not counted.
+#[derive(Default)]
+struct Requests {
+    reads: AtomicUsize,
+    status_patches: AtomicUsize,
+    other_writes: AtomicUsize,
+}
+
+/// The controllers' way to the server, with somebody who counts.
+struct Counted<'a> {
+    client: &'a LocalClient,
+    requests: &'a Requests,
+}
+
+impl Client for Counted<'_> {
+    fn list(&self, kind: Kind) -> BoxFuture<'_, Result<Listed, ClientError>> {
+        self.requests.reads.fetch_add(1, Ordering::Relaxed);
+        self.client.list(kind)
+    }
+
+    fn watch(&self, kind: Kind, revision: u64) -> BoxStream<'static, Result<Event, ClientError>> {
+        self.client.watch(kind, revision)
+    }
+
+    fn get(&self, kind: Kind, key: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
+        self.requests.reads.fetch_add(1, Ordering::Relaxed);
+        self.client.get(kind, key)
+    }
+
+    fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
+        let of_status = matches!(step, Step::Patch { of_status: true, .. });
+        let requests = if of_status { &self.requests.status_patches } else { &self.requests.other_writes };
+        requests.fetch_add(1, Ordering::Relaxed);
+        self.client.write(step)
+    }
 }
 
 impl Followed {
@@ -35,7 +77,18 @@ impl Followed {
             let resource = ResourceId::from(kind.info().qualified_plural().as_str());
             watchers.push((kind, store.watch(&resource, listed.revision).unwrap()));
         }
-        Followed { client, engine, watchers, now }
+        Followed { client, engine, watchers, now, requests: Requests::default() }
+    }
+
+    /// How many requests the controllers have sent, reads included.
+    pub(crate) fn n_requests(&self) -> usize {
+        let reads = self.requests.reads.load(Ordering::Relaxed);
+        reads + self.n_status_patches() + self.requests.other_writes.load(Ordering::Relaxed)
+    }
+
+    /// How many of them were to a status.
+    pub(crate) fn n_status_patches(&self) -> usize {
+        self.requests.status_patches.load(Ordering::Relaxed)
     }
 
     pub(crate) fn write(&self, step: &Step) {
@@ -130,7 +183,8 @@ impl Followed {
     /// Lets the controllers carry out one plan, unless what it stands on has changed. Whether they had one.
     pub(crate) fn act_once(&mut self) -> bool {
         let Some(work) = self.engine.next(self.now) else { return false };
-        let applied = apply(&self.client, work.premise.as_ref(), &work.plan).now_or_never().unwrap();
+        let client = Counted { client: &self.client, requests: &self.requests };
+        let applied = apply(&client, work.premise.as_ref(), &work.plan).now_or_never().unwrap();
         let failure = applied.failure.as_ref().map(|failure| &failure.error);
         assert!(matches!(failure, None | Some(ClientError::Conflict(_))), "{failure:?}");
         self.engine.finished(work, Outcome::Applied(applied), self.now);
@@ -158,6 +212,44 @@ impl Followed {
             "spec": spec,
         });
         self.client.write(&Step::Create { kind: Kind::VcJob, object }).now_or_never().unwrap()
+    }
+
+    /// A user asks for something to be done to a job.
+    pub(crate) fn command(&self, job: &str, action: &str) {
+        let jobs = self.list(Kind::VcJob);
+        let job = jobs.iter().find(|object| *object.meta.key.name == *job).unwrap();
+        let target = json!({
+            "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+            "name": job.meta.key.name, "uid": job.meta.uid.0, "controller": true,
+        });
+        let object = json!({
+            "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command",
+            "metadata": { "generateName": "ask-", "namespace": "default", "ownerReferences": [target] },
+            "action": action, "target": target,
+        });
+        self.write(&Step::Create { kind: Kind::Command, object });
+    }
+
+    /// The scheduler gives all pods to a node. Only then they need time to go when they are told to.
+    pub(crate) fn bind_all(&self) {
+        for pod in self.list(Kind::Pod) {
+            let (pod, uid) = (pod.meta.key, pod.meta.uid);
+            self.write(&Step::Bind { pod, uid, node: "node".to_owned() });
+        }
+    }
+
+    /// The node confirms that all pods that were told to go have gone.
+    pub(crate) fn confirm_all(&self) {
+        for pod in self.list(Kind::Pod).into_iter().filter(|pod| pod.meta.is_deleting()) {
+            self.write(&Step::Delete {
+                kind: Kind::Pod,
+                key: pod.meta.key,
+                uid: pod.meta.uid,
+                revision: None,
+                propagation: Propagation::Background,
+                grace_seconds: Some(0),
+            });
+        }
     }
 
     /// The scheduler lets all gangs have their pods.
