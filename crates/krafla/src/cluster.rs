@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use krafla_api::Quantity;
+use krafla_api::{Key, Quantity};
 use krafla_apiserver::admit::{Admission, ServiceAccounts, StorageProtection, Volcano};
 use krafla_apiserver::gc::Collector;
 use krafla_apiserver::http::{gather_noise, write_private};
@@ -25,6 +26,12 @@ use crate::server_access::OwnServer;
 
 /// How many plans are carried out at once.
 const WORKERS: usize = 8;
+
+/// How long killed processes may take to end.
+const KILL_MAX: Duration = Duration::from_secs(5);
+
+/// How many pods are named before the others are only counted.
+const NAMED_MAX: usize = 5;
 
 /// What a cluster has to know.
 pub(crate) struct Config {
@@ -140,13 +147,34 @@ impl Cluster {
         Ok(server)
     }
 
-    /// Ends everything in order: first what acts, then what keeps.
-    pub(crate) async fn stop(mut self) {
+    /// Ends everything in order: first what acts, then what keeps. Pods that end with the cluster are named by `say` and
+    /// have their grace, until somebody is `hurried`.
+    pub(crate) async fn stop(mut self, say: impl FnOnce(&str), hurried: impl Future<Output = ()>) {
         self.tasks.shutdown().await;
+        let left = self.node.pods_to_end();
+        if !left.is_empty() {
+            say(&format!("ending pods that are left: {}; Ctrl-C kills them at once", listed(&left)));
+        }
         // The receiver is only gone if the node has ended by itself.
         let _ = self.stop_node.send(());
-        let _ = self.node_task.await;
+        tokio::select! {
+            _ = &mut self.node_task => {}
+            () = hurried => {
+                self.node.kill_all();
+                // Nobody waits for a supervisor that does not answer. It kills what it has when it does again.
+                let _ = tokio::time::timeout(KILL_MAX, &mut self.node_task).await;
+            }
+        }
         self.store.close();
+    }
+}
+
+/// The first names, and how many more there are.
+fn listed(pods: &[Key]) -> String {
+    let named: Vec<&str> = pods.iter().take(NAMED_MAX).map(|key| &*key.name).collect();
+    match pods.len().saturating_sub(NAMED_MAX) {
+        0 => named.join(", "),
+        n_more => format!("{} and {n_more} more", named.join(", ")),
     }
 }
 
@@ -171,4 +199,17 @@ fn node_config(config: &Config) -> Result<NodeConfig> {
     let mut node = NodeConfig::new("localhost", root, absolute(&config.workdir)?, supervisor, config.mode);
     node.capacity = config.capacity.iter().cloned().collect();
     Ok(node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_pods_the_first_are_named() {
+        let pods = ["a", "b", "c", "d", "e", "f", "g"].map(|name| Key::new("default", name));
+        assert_eq!(listed(&pods[..1]), "a");
+        assert_eq!(listed(&pods[..5]), "a, b, c, d, e");
+        assert_eq!(listed(&pods), "a, b, c, d, e and 2 more");
+    }
 }

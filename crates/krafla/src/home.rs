@@ -25,9 +25,6 @@ const VERSION_SUFFIX: &str = "+krafla";
 /// A cluster on this machine that takes longer than this to say its version is not there.
 const GREETING_MAX: Duration = Duration::from_secs(5);
 
-/// How long killed processes may take to end.
-const KILL_MAX: Duration = Duration::from_secs(5);
-
 /// Which cluster a user means.
 pub(crate) enum Choice {
     /// One that is there.
@@ -119,18 +116,10 @@ impl Home {
         self.own.is_some() || self.workdir.is_some()
     }
 
-    /// Kills what runs in a cluster of our own. What runs elsewhere ends by itself.
-    pub(crate) async fn kill(&self) {
-        if let Some((cluster, _)) = &self.own {
-            // A supervisor that does not answer ends with this process, and its containers with it.
-            let _ = tokio::time::timeout(KILL_MAX, cluster.node.kill_all()).await;
-        }
-    }
-
-    /// Ends what belongs to the run.
-    pub(crate) async fn leave(self) {
+    /// Ends what belongs to the run, in order until somebody is `hurried`. What runs elsewhere goes on.
+    pub(crate) async fn leave(self, say: impl FnOnce(&str), hurried: impl Future<Output = ()>) {
         if let Some((cluster, _dir)) = self.own {
-            cluster.stop().await;
+            cluster.stop(say, hurried).await;
         }
     }
 }

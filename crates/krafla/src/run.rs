@@ -73,14 +73,21 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
         outcome = run.until_all_have_ended(manifests, args.logs) => outcome,
         () = any(&mut interrupt, &mut terminate) => Ok(ExitCode::from(EXIT_INTERRUPTED)),
     };
+    let mut is_hurried = false;
     if outcome.as_ref().is_ok_and(|code| *code == ExitCode::from(EXIT_INTERRUPTED)) {
         run.screen.line("interrupted: ending all jobs; once more ends them at once");
-        tokio::select! {
-            () = run.end_jobs() => {}
-            () = any(&mut interrupt, &mut terminate) => home.kill().await,
-        }
+        is_hurried = tokio::select! {
+            () = run.end_jobs() => false,
+            () = any(&mut interrupt, &mut terminate) => true,
+        };
     }
-    home.leave().await;
+    let screen = run.screen;
+    if is_hurried {
+        home.leave(|_| {}, std::future::ready(())).await;
+    } else {
+        // Pods that no job of this run has made, or later runs of a CronJob, may take their time.
+        home.leave(|line| screen.line(line), any(&mut interrupt, &mut terminate)).await;
+    }
     outcome
 }
 
@@ -107,7 +114,8 @@ async fn enter(choice: Choice, args: &cli::Run, screen: &Screen) -> Result<Home>
     }
 }
 
-async fn any(one: &mut Signal, other: &mut Signal) {
+/// Returns when one of two signals has come.
+pub(crate) async fn any(one: &mut Signal, other: &mut Signal) {
     tokio::select! {
         _ = one.recv() => {}
         _ = other.recv() => {}

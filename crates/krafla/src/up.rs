@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli;
 use crate::cluster::{self, Cluster};
+use crate::run::any;
 
 /// Keeps a cluster until somebody stops it.
 pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
@@ -33,12 +34,9 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
     println!("ready: https://{}", server.address());
     println!("use it with: export KUBECONFIG={}", kubeconfig.display());
 
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
+    any(&mut interrupt, &mut terminate).await;
     println!("stopping");
     server.shutdown().await;
-    cluster.stop().await;
+    cluster.stop(|line| println!("{line}"), any(&mut interrupt, &mut terminate)).await;
     Ok(ExitCode::SUCCESS)
 }

@@ -114,6 +114,25 @@ async fn nothing_is_left_behind_when_containers_end_with_the_node() {
 }
 
 #[tokio::test]
+async fn who_will_not_end_is_killed_when_nobody_wants_to_wait() {
+    let machine = Machine::new(Mode::EndWithNode);
+    let node = machine.start_node();
+    // Nobody would wait for an hour.
+    let mut stubborn = once("trap '' TERM; echo $$ > pid; echo up; while :; do sleep 1000; done");
+    stubborn["terminationGracePeriodSeconds"] = json!(3600);
+    machine.server.create_pod("stubborn", stubborn);
+    machine.server.create_pod("done", once("true"));
+    machine.server.until_phase("done", "Succeeded").await;
+    machine.server.until_phase("stubborn", "Running").await;
+    node.until_output("stubborn").await;
+    let left: Vec<_> = node.node.pods_to_end().iter().map(|key| key.name.to_string()).collect();
+    assert_eq!(left, ["stubborn"]);
+    node.node.kill_all();
+    node.stop().await;
+    until_ended(&machine.read("pid")).await;
+}
+
+#[tokio::test]
 async fn what_runs_beside_a_container_ends_with_the_node_though_the_container_goes_on() {
     let machine = Machine::new(Mode::OutliveNode);
     let node = machine.start_node();

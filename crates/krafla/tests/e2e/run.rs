@@ -1,10 +1,11 @@
 //! `krafla run`: from a file to an exit code.
 
 use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{job, krafla, repository_file, text};
+use crate::support::{job, krafla, processes_of, repository_file, text};
 
 fn run_text(manifest: &str) -> (Option<i32>, String, String) {
     let dir = tempfile::tempdir().unwrap();
@@ -335,8 +336,7 @@ fn an_interrupted_run_leaves_nothing_behind() {
     assert!(interrupt.success());
     lines.for_each(drop);
     assert_eq!(run.wait().unwrap().code(), Some(130));
-    let left = Command::new("pgrep").arg("-f").arg(&marker).output().unwrap();
-    assert_eq!(text(&left.stdout), "", "the container is gone");
+    assert_eq!(processes_of(&marker), "", "the container is gone");
 }
 
 #[test]
@@ -365,8 +365,7 @@ fn a_run_that_is_killed_leaves_nothing_behind() {
         assert!(Instant::now() < deadline, "files are left in {}", temporary.display());
         std::thread::yield_now();
     }
-    let left = Command::new("pgrep").arg("-f").arg(&marker).output().unwrap();
-    assert_eq!(text(&left.stdout), "", "the container is gone");
+    assert_eq!(processes_of(&marker), "", "the container is gone");
 }
 
 #[test]
@@ -387,8 +386,50 @@ fn a_second_interrupt_does_not_wait_for_those_who_will_not_end() {
         assert!(interrupt.success());
     }
     assert_eq!(run.wait().unwrap().code(), Some(130));
-    let left = Command::new("pgrep").arg("-f").arg(&marker).output().unwrap();
-    assert_eq!(text(&left.stdout), "", "the container is gone");
+    assert_eq!(processes_of(&marker), "", "the container is gone");
+}
+
+/// A bare pod beside a job that ends as soon as the pod runs, whose process says in `marker` that it does.
+fn pod_beside_job(dir: &Path, grace_seconds: u32, on_term: &str) -> PathBuf {
+    let marker = dir.join("marker");
+    let script = format!("trap \"{on_term}\" TERM; touch {0}; tail -f {0} & wait; wait", marker.display());
+    let pod = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: beside}}\nspec:\n  \
+         terminationGracePeriodSeconds: {grace_seconds}\n  restartPolicy: Never\n  \
+         containers: [{{name: main, image: any, command: [sh, -c, \'{script}\']}}]\n---\n"
+    );
+    let until_it_runs = format!("until test -e {}; do sleep 0.05; done", marker.display());
+    std::fs::write(dir.join("job.yaml"), format!("{pod}{}", job("a", 1, &until_it_runs, ""))).unwrap();
+    marker
+}
+
+#[test]
+fn pods_beside_the_jobs_are_named_and_end_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let farewell = dir.path().join("farewell");
+    let marker = pod_beside_job(dir.path(), 3600, &format!("echo bye > {}; exit", farewell.display()));
+    let output = krafla().current_dir(dir.path()).args(["run", "job.yaml"]).output().unwrap();
+    let lines = text(&output.stdout);
+    assert!(lines.ends_with("\nending pods that are left: beside; Ctrl-C kills them at once\n"), "{lines}");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(std::fs::read_to_string(farewell).unwrap(), "bye\n");
+    assert_eq!(processes_of(&marker), "", "what it left behind is gone too");
+}
+
+#[test]
+fn pods_beside_the_jobs_that_do_not_end_are_killed_by_an_interrupt() {
+    let dir = tempfile::tempdir().unwrap();
+    // Nobody would wait for an hour.
+    let marker = pod_beside_job(dir.path(), 3600, "");
+    let mut run =
+        krafla().current_dir(dir.path()).args(["run", "job.yaml"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
+    for sign in ["a: Completed", "ending pods that are left: beside; Ctrl-C kills them at once"] {
+        assert!(lines.any(|line| line.contains(sign)), "{sign}");
+    }
+    assert!(Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
+    assert_eq!(run.wait().unwrap().code(), Some(0), "the jobs have completed");
+    assert_eq!(processes_of(&marker), "", "the container is gone");
 }
 
 #[test]

@@ -220,6 +220,11 @@ fn stdout_of(args: &[&str], output: Output) -> String {
     text(&output.stdout)
 }
 
+/// The processes on whose command line a file stands.
+pub(crate) fn processes_of(file: &Path) -> String {
+    text(&Command::new("pgrep").arg("-f").arg(file).output().unwrap().stdout)
+}
+
 /// The text that a process wrote to its standard output.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::support::{Up, job, krafla, text};
+use crate::support::{Up, job, krafla, processes_of, text};
 
 /// A pod that ends once the test says so, by making a file.
 fn job_that_waits_for(file: &str) -> String {
@@ -94,8 +94,7 @@ fn each_of_100_pods_runs_exactly_once_though_krafla_is_killed_twice() {
     }
     assert_eq!(up.field("vcjob/a", "{.status.succeeded}"), "100");
     assert_eq!(up.field("vcjob/a", "{.status.retryCount}"), "");
-    let left = Command::new("pgrep").arg("-f").arg(&gate).output().unwrap();
-    assert_eq!(text(&left.stdout), "", "no process is left");
+    assert_eq!(processes_of(&gate), "", "no process is left");
 
     up.kubectl_ok(&["delete", "vcjob/a"]);
     let pods = up.data_dir().join("node/pods");

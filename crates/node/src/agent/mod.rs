@@ -35,7 +35,9 @@ use futures_util::{FutureExt, StreamExt};
 use krafla_api::{Key, Kind, Quantity, Uid};
 use krafla_runtime::{Client, ClientError, Clock, Event, EventType, SystemClock};
 use parking_lot::Mutex;
+use rustix::process::{Pid, kill_process};
 use tokio::process::Child;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use addresses::Addresses;
@@ -54,8 +56,8 @@ use worker::Worker;
 use crate::access::ServerAccess;
 use crate::container::ContainerId;
 use crate::pod::Pod;
-use crate::supervisor::Mode;
-use crate::supervisor::protocol::{Request, Stop};
+use crate::supervisor::protocol::Request;
+use crate::supervisor::{KILL_ALL, Mode};
 
 /// How long to wait after a failed list, a broken watch or a failed registration.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -139,6 +141,8 @@ pub(crate) struct Shared {
 pub struct Node {
     pub(crate) shared: Arc<Shared>,
     requests: Mutex<Option<link::Requests>>,
+    /// Told when nobody wants to wait any longer for what ends with the node.
+    kill: Notify,
 }
 
 impl Node {
@@ -152,7 +156,7 @@ impl Node {
         let isolation = Isolation::default();
         let clock = Arc::new(SystemClock);
         let shared = Shared { config, client, clock, pods, link, hosts, isolation, capacity, access };
-        Node { shared: Arc::new(shared), requests: Mutex::new(Some(requests)) }
+        Node { shared: Arc::new(shared), requests: Mutex::new(Some(requests)), kill: Notify::new() }
     }
 
     /// Runs pods until `shutdown`. A node can be run once.
@@ -174,18 +178,36 @@ impl Node {
         // The connection is closed by now, which is what the supervisor ends the containers on.
         let supervisor = child.lock().take();
         if let Some(supervisor) = supervisor.filter(|_| shared.config.mode.ends_with_node()) {
-            wait_for_end(supervisor).await;
+            self.wait_for_end(supervisor).await;
         }
     }
 
-    /// Kills all that runs, whatever grace it has, and returns when it has ended.
-    pub async fn kill_all(&self) {
-        let running = self.shared.pods.running();
-        for id in running.iter().cloned() {
-            self.shared.link.send(Request::Stop { id, how: Stop::Kill });
-        }
-        for id in &running {
-            ended(&self.shared, id).await;
+    /// The pods that would end with this node: those that have not ended yet, unless they outlive it.
+    pub fn pods_to_end(&self) -> Vec<Key> {
+        if self.shared.config.mode.ends_with_node() { self.shared.pods.unfinished() } else { Vec::new() }
+    }
+
+    /// Containers that end with this node are killed, whatever grace they have left, as soon as it shuts down.
+    pub fn kill_all(&self) {
+        self.kill.notify_one();
+    }
+
+    /// The supervisor gives its containers their grace, unless it is asked not to.
+    async fn wait_for_end(&self, mut supervisor: Child) {
+        loop {
+            tokio::select! {
+                ended = supervisor.wait() => match ended {
+                    Ok(_) => return,
+                    Err(error) => {
+                        return tracing::warn!(%error, "the supervisor's end can not be waited for");
+                    }
+                },
+                () = self.kill.notified() => {
+                    let pid = supervisor.id().and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
+                    // One that has ended by now has killed nobody, and had nobody to kill.
+                    let _ = pid.map(|pid| kill_process(pid, KILL_ALL));
+                }
+            }
         }
     }
 
@@ -363,12 +385,6 @@ impl Found {
             Found::Pod(pod) => pod.status.pod_ip.is_empty(),
             Found::Unreadable(..) => true,
         }
-    }
-}
-
-async fn wait_for_end(mut supervisor: Child) {
-    if let Err(error) = supervisor.wait().await {
-        tracing::warn!(%error, "the supervisor's end can not be waited for");
     }
 }
 

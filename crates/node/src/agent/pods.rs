@@ -151,11 +151,15 @@ impl Pods {
         orphans.into_keys().collect()
     }
 
-    /// All containers that run.
-    pub(crate) fn running(&self) -> Vec<ContainerId> {
+    /// All pods that have not ended, by name.
+    pub(crate) fn unfinished(&self) -> Vec<Key> {
         let state = self.state.lock();
-        let running = state.entries.values().flat_map(|entry| entry.attempts.all_running());
-        running.map(|record| record.id.clone()).collect()
+        let present =
+            state.entries.values().filter(|entry| !entry.is_gone).filter_map(|entry| entry.pod.as_ref());
+        let mut keys: Vec<Key> =
+            present.filter(|pod| !pod.status.phase.is_finished()).map(|pod| pod.key()).collect();
+        keys.sort();
+        keys
     }
 
     /// Whether anything is known of a pod.

@@ -413,6 +413,12 @@ impl Containers {
         again_after
     }
 
+    /// Kills all containers, whatever time they have left.
+    pub(super) fn kill_all(&self) {
+        let running: Vec<_> = self.records.borrow().running().map(|record| record.id.clone()).collect();
+        running.iter().for_each(|id| self.stop(id, Stop::Kill));
+    }
+
     /// Whether there are groups of containers that have ended.
     pub(super) fn has_old_cgroups(&self) -> bool {
         !self.old_cgroups.borrow().is_empty()

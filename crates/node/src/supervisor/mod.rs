@@ -35,10 +35,12 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::{Resource, Rlimit, geteuid, getpid, getrlimit, set_child_subreaper, setrlimit, setsid};
+use rustix::process::{
+    Resource, Rlimit, Signal, geteuid, getpid, getrlimit, set_child_subreaper, setrlimit, setsid,
+};
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{Instant, sleep_until};
 
@@ -92,6 +94,10 @@ const ROOT_CHECK_EVERY: Duration = Duration::from_secs(2);
 /// How long after the end of a container the strays of all containers are looked for. Looking costs a walk
 /// through `/proc`, so the ends of many containers share one.
 const SWEEP_AFTER: Duration = Duration::from_millis(100);
+
+/// What asks the supervisor to kill all containers, also those that are ending already, and to leave. SIGTERM asks it to
+/// end them, with their grace.
+pub(crate) const KILL_ALL: Signal = Signal::QUIT;
 
 /// The name of the socket in the root directory.
 const SOCKET: &str = "supervisor.sock";
@@ -177,6 +183,7 @@ async fn supervise(root: &Path, mode: Mode, stage: Vec<OsString>) -> anyhow::Res
         listener: UnixListener::bind(&socket).context("the socket can not be bound")?,
         child_ended: signal(SignalKind::child())?,
         asked_to_end: signal(SignalKind::terminate())?,
+        asked_to_kill: signal(SignalKind::from_raw(KILL_ALL.as_raw()))?,
         containers: Rc::new(containers),
         node: None,
     };
@@ -211,8 +218,9 @@ struct Supervisor {
     /// The root directory, however it is called by now.
     directory: File,
     listener: UnixListener,
-    child_ended: Signal,
-    asked_to_end: Signal,
+    child_ended: unix::Signal,
+    asked_to_end: unix::Signal,
+    asked_to_kill: unix::Signal,
     containers: Rc<Containers>,
     /// The connection to the node, while there is one.
     node: Option<JoinHandle<()>>,
@@ -230,6 +238,10 @@ impl Supervisor {
                 Ok((connection, _)) = self.listener.accept() => self.attach(connection),
                 Some(()) = self.child_ended.recv() => self.reap(),
                 Some(()) = self.asked_to_end.recv() => return Leave::EndingAll,
+                Some(()) = self.asked_to_kill.recv() => {
+                    self.containers.kill_all();
+                    return Leave::EndingAll;
+                }
                 () = ended(&mut self.node) => {
                     self.node = None;
                     self.containers.sweep_after_node();
@@ -273,11 +285,17 @@ impl Supervisor {
         self.sweep_at = found_any.then(|| Instant::now() + SWEEP_AFTER);
     }
 
-    /// Ends all containers, with their grace, and what they have left behind.
+    /// Ends all containers, with their grace unless somebody does not want to wait for that, and what they have left
+    /// behind.
     async fn end_all(&mut self) {
+        // What a node still asks for would be started only to be ended.
+        if let Some(node) = self.node.take() {
+            node.abort();
+        }
         while let Some(again_after) = self.containers.stop_all() {
             tokio::select! {
                 Some(()) = self.child_ended.recv() => self.containers.reap(),
+                Some(()) = self.asked_to_kill.recv() => self.containers.kill_all(),
                 () = tokio::time::sleep(again_after) => {}
             }
         }
