@@ -146,14 +146,49 @@ pub struct Container {
     pub stdin: bool,
     pub stdin_once: bool,
     pub tty: bool,
-    /// `Always` makes an init container a sidecar.
+    /// Its own, in place of the pod's. `Always` makes an init container a sidecar.
     pub restart_policy: Option<RestartPolicy>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub restart_policy_rules: Vec<RestartRule>,
 }
 
 impl Container {
     /// Whether this init container runs beside the containers instead of before them.
     pub fn is_sidecar(&self) -> bool {
         self.restart_policy == Some(RestartPolicy::Always)
+    }
+}
+
+/// Exit codes after which a container is started again, whatever its policy says.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct RestartRule {
+    pub action: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub exit_codes: ExitCodes,
+}
+
+/// A set of exit codes, or all but these.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct ExitCodes {
+    pub operator: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub values: Vec<i32>,
+}
+
+impl RestartRule {
+    /// Whether a container that ended so is started again.
+    pub fn restarts_after(&self, exit_code: i32) -> bool {
+        let is_listed = self.exit_codes.values.contains(&exit_code);
+        let applies = match self.exit_codes.operator.as_str() {
+            "In" => is_listed,
+            "NotIn" => !is_listed,
+            _ => false,
+        };
+        applies && self.action == "Restart"
     }
 }
 

@@ -10,6 +10,8 @@ use super::{check, env, handler, mount, resources, security};
 
 /// When a container of its own policy is started again.
 const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
+const RESTART_ACTIONS: [&str; 2] = ["Restart", "RestartAllContainers"];
+const CODE_OPERATORS: [&str; 2] = ["In", "NotIn"];
 
 /// Checks the containers and init containers of a pod.
 pub(super) fn validate(spec: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
@@ -26,7 +28,10 @@ pub(super) fn validate(spec: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
         validate_hooks(container, pod, verdict);
         let restart_policy = container.get("restartPolicy");
         match pod.dialect {
-            Dialect::Kubernetes => check::word(&restart_policy, &RESTART_POLICIES, verdict),
+            Dialect::Kubernetes => {
+                check::word(&restart_policy, &RESTART_POLICIES, verdict);
+                validate_restart_rules(container, verdict);
+            }
             Dialect::Volcano if restart_policy.is_set() => {
                 verdict.forbidden(restart_policy.path(), "may not be set for non-init containers");
             }
@@ -71,9 +76,7 @@ fn validate_init(container: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
         Dialect::Volcano => &["Always"],
     };
     check::word(&restart_policy, policies, verdict);
-    if !restart_policy.is_set() && !container.get("restartPolicyRules").is_empty() {
-        verdict.required(restart_policy.path(), "must specify restartPolicy when restart rules are used");
-    }
+    validate_restart_rules(container, verdict);
     validate_host_ports(std::slice::from_ref(container), verdict);
     let is_sidecar = restart_policy.text() == "Always";
     if is_sidecar {
@@ -97,6 +100,28 @@ fn validate_init(container: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
         if !is_sidecar && policy.text() == "RestartContainer" {
             let rule = "must not be set to 'RestartContainer' for non-sidecar initContainers";
             verdict.invalid(policy.path(), policy.text(), rule);
+        }
+    }
+}
+
+/// Rules about exit codes go before a policy of the container itself, which must be there.
+fn validate_restart_rules(container: &At<'_>, verdict: &mut Verdict) {
+    let (restart_policy, rules) = (container.get("restartPolicy"), container.items("restartPolicyRules"));
+    if !restart_policy.is_set() && !rules.is_empty() {
+        verdict.required(restart_policy.path(), "must specify restartPolicy when restart rules are used");
+    }
+    for rule in &rules {
+        let (action, codes) = (rule.get("action"), rule.get("exitCodes"));
+        if !RESTART_ACTIONS.contains(&action.text()) {
+            verdict.unsupported(action.path(), action.text(), &RESTART_ACTIONS);
+        }
+        if !codes.is_set() {
+            verdict.required(codes.path(), "must be specified");
+            continue;
+        }
+        let operator = codes.get("operator");
+        if !CODE_OPERATORS.contains(&operator.text()) {
+            verdict.unsupported(operator.path(), operator.text(), &CODE_OPERATORS);
         }
     }
 }
@@ -157,5 +182,45 @@ fn validate_resize_policy(policies: &At<'_>, restart_policy: &str, verdict: &mut
             let rule = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
             verdict.invalid(policies.path(), restart, rule);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::{Value, json};
+
+    /// What is wrong with a pod whose container has this policy and these rules.
+    fn found(policy: Value, rules: Value) -> String {
+        let container = json!({
+            "name": "c", "image": "i", "imagePullPolicy": "Always", "terminationMessagePolicy": "File",
+            "restartPolicy": policy, "restartPolicyRules": rules,
+        });
+        let pod = json!({
+            "metadata": { "name": "p", "namespace": "n" },
+            "spec": { "restartPolicy": "Never", "dnsPolicy": "Default", "containers": [container] },
+        });
+        crate::pod::validate_new(&pod)
+            .iter()
+            .map(|finding| format!("{}: {}\n", finding.field, finding.message))
+            .collect()
+    }
+
+    #[test]
+    fn rules_about_exit_codes_are_checked() {
+        let rule = |action: &str, operator: &str| json!([{ "action": action, "exitCodes": { "operator": operator, "values": [42] } }]);
+        assert_eq!(found(json!("Never"), rule("Restart", "In")), "");
+        assert_eq!(found(json!("Never"), rule("RestartAllContainers", "NotIn")), "");
+        let wrong = [
+            found(Value::Null, rule("Restart", "In")),
+            found(json!("Never"), rule("Stop", "Equals")),
+            found(json!("Never"), json!([{ "action": "Restart" }])),
+        ];
+        expect![[r#"
+            spec.containers[0].restartPolicy: Required value: must specify restartPolicy when restart rules are used
+            spec.containers[0].restartPolicyRules[0].action: Unsupported value: "Stop": supported values: "Restart", "RestartAllContainers"
+            spec.containers[0].restartPolicyRules[0].exitCodes.operator: Unsupported value: "Equals": supported values: "In", "NotIn"
+            spec.containers[0].restartPolicyRules[0].exitCodes: Required value: must be specified
+        "#]].assert_eq(&wrong.concat());
     }
 }

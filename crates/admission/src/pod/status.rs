@@ -36,22 +36,25 @@ fn validate_change(pod: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// A container that has ended does not run again, unless the pod's restart policy, or its own as a sidecar, says so.
+/// A container that has ended does not run again, unless the pod's restart policy, its own, or its own rules say so.
 fn validate_ended_stay_ended(pod: &At<'_>, old: &At<'_>, new: &At<'_>, verdict: &mut Verdict) {
     let spec = pod.get("spec");
     let restart_policy = spec.str("restartPolicy");
     if restart_policy == "Always" {
         return;
     }
-    let sidecars = spec.items("initContainers");
-    let is_sidecar = |name: &str| {
-        let mut named = sidecars.iter().filter(|container| container.str("name") == name);
-        named.any(|container| container.str("restartPolicy") == "Always")
-    };
+    let containers = [spec.items("containers"), spec.items("initContainers")].concat();
     for (index, was) in old.list().iter().enumerate() {
         let ended = was.get("state").get("terminated");
-        let is_retried = ended.get("exitCode").int() != Some(0) && restart_policy == "OnFailure";
-        if !ended.is_set() || is_retried || is_sidecar(was.str("name")) {
+        let container = containers.iter().find(|container| container.str("name") == was.str("name"));
+        let own_policy = container.map_or("", |container| container.str("restartPolicy"));
+        let exit_code = ended.get("exitCode").int().unwrap_or(0);
+        let is_retried = match if own_policy.is_empty() { restart_policy } else { own_policy } {
+            "Always" => true,
+            "OnFailure" => exit_code != 0,
+            _ => container.is_some_and(|container| restarts_after(container, exit_code)),
+        };
+        if !ended.is_set() || is_retried {
             continue;
         }
         let statuses = new.list();
@@ -59,6 +62,51 @@ fn validate_ended_stay_ended(pod: &At<'_>, old: &At<'_>, new: &At<'_>, verdict: 
         if namesakes.any(|status| !status.get("state").get("terminated").is_set()) {
             let path = new.path().index(index).field("state");
             verdict.forbidden(&path, "may not be transitioned to non-terminated state");
+        }
+    }
+}
+
+/// Whether one of a container's own rules is about this exit code. All that a rule can say is that something starts again.
+fn restarts_after(container: &At<'_>, exit_code: i64) -> bool {
+    container.items("restartPolicyRules").iter().any(|rule| {
+        let codes = rule.get("exitCodes");
+        let is_listed = codes.items("values").iter().any(|code| code.int() == Some(exit_code));
+        is_listed == (codes.str("operator") == "In")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Whether a container of a pod that never restarts may run again after exit code 42.
+    fn may_run_again(container: Value) -> bool {
+        let mut pod = json!({ "spec": { "restartPolicy": "Never", "containers": [{ "name": "c" }] } });
+        pod["spec"]["containers"][0].as_object_mut().unwrap().extend(container.as_object().unwrap().clone());
+        let with = |state: Value| {
+            let mut pod = pod.clone();
+            pod["status"] = json!({ "containerStatuses": [{ "name": "c", "state": state }] });
+            pod
+        };
+        let [ended, runs] = [json!({ "terminated": { "exitCode": 42 } }), json!({ "running": {} })].map(with);
+        validate_status(&runs, &ended).is_empty()
+    }
+
+    #[test]
+    fn a_container_that_has_ended_runs_again_if_its_own_policy_or_rules_say_so() {
+        assert!(!may_run_again(json!({})));
+        for (policy, may) in [("Never", false), ("OnFailure", true), ("Always", true)] {
+            assert_eq!(may_run_again(json!({ "restartPolicy": policy })), may, "{policy}");
+        }
+        for (operator, code, may) in
+            [("In", 42, true), ("In", 1, false), ("NotIn", 42, false), ("NotIn", 1, true)]
+        {
+            let rule =
+                json!({ "action": "Restart", "exitCodes": { "operator": operator, "values": [code] } });
+            let container = json!({ "restartPolicy": "Never", "restartPolicyRules": [rule] });
+            assert_eq!(may_run_again(container), may, "{operator} {code}");
         }
     }
 }

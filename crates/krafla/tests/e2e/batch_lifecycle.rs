@@ -55,6 +55,19 @@ fn a_container_that_fails_is_started_again_in_its_pod_and_the_job_completes() {
 }
 
 #[test]
+fn a_container_that_its_own_rule_starts_again_has_not_failed_its_pod() {
+    let up = Up::start();
+    let spec = "  backoffLimit: 0\n  podFailurePolicy:\n    rules:\n    - action: FailJob\n      onExitCodes: {operator: In, values: \
+                [42]}";
+    let own = "restartPolicy: Never, restartPolicyRules: [{action: Restart, exitCodes: {operator: In, values: [42]}}]";
+    let script = "test -e tried || { touch tried; exit 42; }";
+    up.apply(&job("forgiven", spec, script).replace("name: main,", &format!("name: main, {own},")));
+    wait_for_condition(&up, "forgiven", "Complete");
+    assert_eq!(up.field("job/forgiven", "{.status.succeeded} {.status.failed}"), "1 ");
+    assert_eq!(up.field("pods", "{.items[*].status.containerStatuses[*].restartCount}"), "1");
+}
+
+#[test]
 fn restarts_within_a_pod_count_for_the_limit() {
     let up = Up::start();
     up.apply(&job("hopeless", "  backoffLimit: 1", "exit 1").replace("Never", "OnFailure"));

@@ -226,12 +226,13 @@ fn deadline(sight: &Sight<'_>) -> Option<Time> {
 
 /// Whether a container that has ended so is started again.
 fn may_restart(pod: &Pod, container: &Container, is_init: bool, end: &End) -> bool {
-    if is_init && container.is_sidecar() {
+    if container.restart_policy_rules.iter().any(|rule| rule.restarts_after(end.exit_code)) {
         return true;
     }
-    match (pod.spec.restart_policy, is_init) {
+    match (container.restart_policy.unwrap_or(pod.spec.restart_policy), is_init) {
+        (RestartPolicy::Always, true) => container.is_sidecar() || end.exit_code != 0,
         (RestartPolicy::Always, false) => true,
-        (RestartPolicy::Always, true) | (RestartPolicy::OnFailure, _) => end.exit_code != 0,
+        (RestartPolicy::OnFailure, _) => end.exit_code != 0,
         (RestartPolicy::Never, _) => false,
     }
 }

@@ -9,7 +9,7 @@ use krafla_api::Time;
 use super::super::*;
 use crate::container::{Cause, ContainerId};
 use crate::health::Failure;
-use crate::pod::{Handler, Probe, ReadinessGate};
+use crate::pod::{ExitCodes, Handler, Probe, ReadinessGate, RestartRule};
 use crate::status::{Condition, ContainerStatus, Phase};
 
 /// Decides for the described pod and compares the printed decision.
@@ -83,14 +83,24 @@ impl World {
             ..Container::default()
         };
         match words {
-            ["policy", "Always"] => spec.restart_policy = RestartPolicy::Always,
-            ["policy", "OnFailure"] => spec.restart_policy = RestartPolicy::OnFailure,
-            ["policy", "Never"] => spec.restart_policy = RestartPolicy::Never,
+            ["policy", name] => spec.restart_policy = policy(name),
             ["init", name] => spec.init_containers.push(named(name)),
             ["sidecar", name] => spec
                 .init_containers
                 .push(Container { restart_policy: Some(RestartPolicy::Always), ..named(name) }),
             ["container", name] => spec.containers.push(named(name)),
+            ["container", name, "policy", own, rules @ ..] => {
+                let restart_policy_rules = match rules {
+                    ["restarts-on", code] => {
+                        let exit_codes =
+                            ExitCodes { operator: "In".to_owned(), values: vec![number(code) as i32] };
+                        vec![RestartRule { action: "Restart".to_owned(), exit_codes }]
+                    }
+                    _ => Vec::new(),
+                };
+                let restart_policy = Some(policy(own));
+                spec.containers.push(Container { restart_policy, restart_policy_rules, ..named(name) });
+            }
             ["grace", seconds] => spec.termination_grace_period_seconds = Some(number(seconds)),
             ["deadline", seconds] => spec.active_deadline_seconds = Some(number(seconds)),
             ["started", at] => self.pod.status.start_time = Some(Time::from_seconds(number(at))),
@@ -171,6 +181,15 @@ fn record(attempt: &str, words: &[&str]) -> Record {
                 Some(end(number(at), value("exit").unwrap(), cause, ""))
             }
         },
+    }
+}
+
+fn policy(name: &str) -> RestartPolicy {
+    match name {
+        "Always" => RestartPolicy::Always,
+        "OnFailure" => RestartPolicy::OnFailure,
+        "Never" => RestartPolicy::Never,
+        other => panic!("no restart policy: {other}"),
     }
 }
 

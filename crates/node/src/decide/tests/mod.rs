@@ -125,6 +125,40 @@ fn a_container_that_ends_is_not_started_again_when_it_must_not_be() {
 }
 
 #[test]
+fn a_container_has_a_policy_of_its_own_and_exit_codes_that_go_before_it() {
+    check(
+        "policy Never, container main policy OnFailure, now 5, main/0 1..4 exit 1",
+        expect![[r#"
+        start main #1 backoff 10
+        Running
+        main: Error 1
+    "#]],
+    );
+    check(
+        "policy OnFailure, container main policy Never, now 5, main/0 1..4 exit 1",
+        expect![[r#"
+        Failed
+        main: Error 1
+    "#]],
+    );
+    check(
+        "policy Never, container main policy Never restarts-on 42, now 5, main/0 1..4 exit 42",
+        expect![[r#"
+            start main #1 backoff 10
+            Running
+            main: Error 42
+        "#]],
+    );
+    check(
+        "policy Never, container main policy Never restarts-on 42, now 5, main/0 1..4 exit 1",
+        expect![[r#"
+            Failed
+            main: Error 1
+        "#]],
+    );
+}
+
+#[test]
 fn a_pod_is_not_finished_before_its_last_container() {
     check(
         "policy Never, container a, container b, now 5, a/0 1..4 exit 1, b/0 1..",
