@@ -1,5 +1,8 @@
 //! Kubernetes' own Jobs and CronJobs, seen with kubectl.
 
+use std::fs::File;
+
+use crate::batch_conformance::wait_until;
 use crate::support::Up;
 
 #[test]
@@ -59,6 +62,57 @@ fn a_cron_job_of_kubernetes_makes_jobs_and_remembers_the_last() {
     assert_eq!(up.field("jobs.batch", owner), "CronJob");
     up.kubectl_ok(&["delete", "cronjob/tick", "--cascade=foreground", "--timeout=60s"]);
     assert_eq!(up.kubectl_ok(&["get", "jobs.batch", "-o", "name"]), "", "what it made went with it");
+}
+
+#[test]
+fn a_run_that_is_due_while_another_runs_waits_for_it_or_takes_its_place() {
+    let up = Up::start();
+    // The last leap day is long past, and is the run that was missed. It ends when there is a file.
+    for policy in ["Forbid", "Replace"] {
+        let name = policy.to_lowercase();
+        up.apply(&format!(
+            r#"
+apiVersion: batch/v1
+kind: CronJob
+metadata: {{name: {name}}}
+spec:
+  schedule: 0 0 29 2 *
+  suspend: true
+  concurrencyPolicy: {policy}
+  jobTemplate:
+    metadata: {{labels: {{of: {name}}}}}
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          terminationGracePeriodSeconds: 1
+          containers: [{{name: main, image: any, command: [sh, -c, 'until test -e go; do sleep 0.1; done']}}]
+"#
+        ));
+        let cron_job = format!("cronjob/{name}");
+        let missed = r#"{"status":{"lastScheduleTime":"2024-01-01T00:00:00Z"}}"#;
+        up.kubectl_ok(&["patch", &cron_job, "--subresource=status", "--type=merge", "-p", missed]);
+        up.kubectl_ok(&["patch", &cron_job, "-p", r#"{"spec":{"suspend":false}}"#]);
+        wait_until("it runs", || up.field(&cron_job, "{.status.active[*].name}").starts_with(&name));
+    }
+    let runs = |name: &str| {
+        let jobs = up.kubectl_ok(&["get", "jobs.batch", "-l", &format!("of={name}"), "-o", "name"]);
+        jobs.lines().map(str::to_owned).collect::<Vec<String>>()
+    };
+    let [waited_for, replaced] = ["forbid", "replace"].map(|name| runs(name).remove(0));
+    for name in ["forbid", "replace"] {
+        let due = r#"{"spec":{"schedule":"* * * * *"}}"#;
+        up.kubectl_ok(&["patch", &format!("cronjob/{name}"), "-p", due]);
+    }
+    wait_until("it is replaced", || {
+        let runs = runs("replace");
+        runs.len() == 1 && !runs.contains(&replaced)
+    });
+    up.wait_for_event("CronJob", "forbid", "JobAlreadyActive");
+    assert_eq!(runs("forbid"), [waited_for.as_str()]);
+
+    File::create(up.file("go")).unwrap();
+    wait_until("what had to wait runs", || runs("forbid").iter().any(|run| *run != waited_for));
 }
 
 /// The words of a table or a description, with one space between them.

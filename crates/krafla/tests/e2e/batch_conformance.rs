@@ -55,6 +55,51 @@ fn every_index_runs_although_some_fail() {
 }
 
 #[test]
+fn what_fails_is_tried_again_as_often_as_it_may() {
+    let up = Up::start();
+    let mixed = "  completionMode: Indexed\n  completions: 4\n  parallelism: 4\n  backoffLimitPerIndex: 1";
+    up.apply(&job("mixed", mixed, "exit $((JOB_COMPLETION_INDEX % 2))"));
+    up.apply(&job("hopeless", "  backoffLimit: 1", "exit 1"));
+    up.apply(&job("second", "  backoffLimit: 1", "test -e tried || { touch tried; exit 1; }"));
+
+    wait_for_condition(&up, "mixed", "Failed");
+    assert_eq!(reasons(&up, "mixed"), "FailureTarget FailedIndexes,Failed FailedIndexes,");
+    let counted = "{.status.completedIndexes} {.status.failedIndexes} {.status.succeeded} {.status.failed}";
+    assert_eq!(up.field("job/mixed", counted), "0,2 1,3 2 4");
+    let count = r"jsonpath={.items[*].metadata.annotations.batch\.kubernetes\.io/job-index-failure-count}";
+    for (index, counts) in [("0", "0"), ("1", "0 1"), ("2", "0"), ("3", "0 1")] {
+        let pods = format!("job-name=mixed,batch.kubernetes.io/job-completion-index={index}");
+        let by_age = "--sort-by=.metadata.creationTimestamp";
+        assert_eq!(up.kubectl_ok(&["get", "pods", "-l", &pods, by_age, "-o", count]), counts, "{index}");
+    }
+    wait_for_condition(&up, "hopeless", "Failed");
+    assert_eq!(reasons(&up, "hopeless"), "FailureTarget BackoffLimitExceeded,Failed BackoffLimitExceeded,");
+    assert_eq!(up.field("job/hopeless", "{.status.failed}"), "2", "as many as there were pods");
+    wait_for_condition(&up, "second", "Complete");
+    assert_eq!(up.field("job/second", "{.status.succeeded} {.status.failed}"), "1 1");
+}
+
+#[test]
+fn a_job_is_done_when_enough_of_its_indexes_are() {
+    let up = Up::start();
+    let job_until = |name: &str, rule: &str| {
+        let spec = format!(
+            "  completionMode: Indexed\n  completions: 3\n  parallelism: 3\n  successPolicy: {{rules: [{rule}]}}"
+        );
+        up.apply(&job(name, &spec, "test $JOB_COMPLETION_INDEX = 1 || exec sleep 1000"));
+    };
+    job_until("counted", "{succeededCount: 1}");
+    job_until("led", "{succeededIndexes: \"1\"}");
+    job_until("few-of", "{succeededIndexes: \"0,1\", succeededCount: 1}");
+    for name in ["counted", "led", "few-of"] {
+        wait_for_condition(&up, name, "Complete");
+        assert_eq!(reasons(&up, name), "SuccessCriteriaMet SuccessPolicy,Complete SuccessPolicy,");
+        let counted = "{.status.completedIndexes} {.status.succeeded} {.status.failed}";
+        assert_eq!(up.field(&format!("job/{name}"), counted), "1 1 ", "{name}: who had to go has not failed");
+    }
+}
+
+#[test]
 fn one_failed_index_more_than_allowed_ends_the_job() {
     let up = Up::start();
     let spec = "  completionMode: Indexed\n  completions: 3\n  parallelism: 1\n  backoffLimitPerIndex: 0\n  maxFailedIndexes: 0";
@@ -131,11 +176,21 @@ fn a_pod_without_an_owner_is_taken_in_and_one_that_no_longer_matches_is_let_go()
 fn pods_have_what_a_suspended_job_was_changed_to_ask_for() {
     let up = Up::start();
     up.apply(&job("resized", "  suspend: true", "exec sleep 1000"));
-    let patch = r#"[{"op":"add","path":"/spec/template/spec/containers/0/resources","value":{"requests":{"cpu":"7m"}}},
-        {"op":"replace","path":"/spec/suspend","value":false}]"#;
-    up.kubectl_ok(&["patch", "job/resized", "--type=json", "-p", patch]);
-    up.wait_for("job/resized", "{.status.ready}", "1");
-    assert_eq!(up.field("pods", "{.items[*].spec.containers[*].resources.requests.cpu}"), "7m");
+    let resume_with = |cpu: &str| {
+        let patch = format!(
+            r#"[{{"op":"add","path":"/spec/template/spec/containers/0/resources","value":{{"requests":{{"cpu":"{cpu}"}}}}}},
+            {{"op":"replace","path":"/spec/suspend","value":false}}]"#
+        );
+        up.kubectl_ok(&["patch", "job/resized", "--type=json", "-p", &patch]);
+        up.wait_for("job/resized", "{.status.ready}", "1");
+        assert_eq!(up.field("pods", "{.items[*].spec.containers[*].resources.requests.cpu}"), cpu);
+    };
+    resume_with("7m");
+    // One that has started before can be changed as well, once its pods are gone.
+    up.kubectl_ok(&["patch", "job/resized", "-p", r#"{"spec":{"suspend":true}}"#]);
+    wait_for_condition(&up, "resized", "Suspended");
+    wait_until("its pod is gone", || up.kubectl_ok(&["get", "pods", "-o", "name"]).is_empty());
+    resume_with("9m");
 }
 
 #[test]
