@@ -136,6 +136,8 @@ pub struct Unreadable {
     pub why: String,
     /// What its status says about its state, if anything.
     pub said: String,
+    /// The phase that its status says, if any.
+    pub phase: String,
 }
 
 impl Unreadable {
@@ -146,14 +148,17 @@ impl Unreadable {
     /// said once would be said again.
     fn new(json: &[u8], error: &serde_json::Error, can_be_read: impl Fn(&[u8]) -> bool) -> Unreadable {
         let object: Value = serde_json::from_slice(json).unwrap_or_default();
-        let said = object.pointer("/status/state/message").and_then(Value::as_str).unwrap_or_default();
+        let state = |field: &str| {
+            let state = object.pointer("/status/state").and_then(|state| state.get(field));
+            state.and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
         let field =
             krafla_admission::locate(&object, |part| can_be_read(part.to_string().as_bytes())).to_string();
         let reason = error.to_string();
         let reason = reason.rsplit_once(" at line ").map_or(reason.as_str(), |(reason, _)| reason);
         let why = if field.is_empty() { reason.to_owned() } else { format!("{field}: {reason}") };
         let why = why.chars().take(Unreadable::REASON_CHARS_MAX).collect();
-        Unreadable { why, said: said.to_owned() }
+        Unreadable { why, said: state("message"), phase: state("phase") }
     }
 }
 

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use krafla_api::volcano::{JobPhase, TaskSpec};
+use krafla_api::volcano::{Action, JobPhase, TaskSpec};
 
 use super::Job;
 use super::phase::{self, Next};
@@ -108,7 +108,8 @@ fn n_counted(job: &Job<'_>, task: &TaskSpec) -> i32 {
 fn may_be_guessed(stay: &Next, task: &TaskSpec) -> bool {
     match stay.phase {
         JobPhase::Pending | JobPhase::Running | JobPhase::Aborting | JobPhase::Aborted => true,
-        JobPhase::Restarting if stay.is_resumed() => true,
+        // Of single pods, those that succeeded are taken off the count when their restart begins.
+        JobPhase::Restarting if stay.is_resumed() || stay.reason == Action::RestartPod.as_str() => true,
         JobPhase::Restarting => !stay.targets.is_empty() && !stay.targets.names(&task.name),
         _ => false,
     }

@@ -4,7 +4,7 @@
 
 use krafla_admission::job::{contradictions, look_over};
 use krafla_admission::names;
-use krafla_api::volcano::{JobState, TaskSpec};
+use krafla_api::volcano::{JobPhase, JobState, TaskSpec};
 use krafla_api::{Key, Kind};
 
 use serde_json::json;
@@ -82,11 +82,13 @@ pub(super) fn remark(plan: &Plan, state: &JobState, snapshot: &Snapshot<'_>) -> 
     refused.or_else(taken)
 }
 
-/// A job that can not be read is told so where people look. Its other fields stay as they are.
+/// A job that can not be read is told so where people look. Its other fields stay as they are. While it restarts, its state says
+/// what is restarted and why, which is needed once it can be read again: then only an Event tells.
 pub(super) fn unreadable(root: &Object, unreadable: &Unreadable) -> Plan {
-    let why = &unreadable.why;
+    let Unreadable { why, said, phase } = unreadable;
     let message = format!("the job can not be read: {why}; correct that, or create the job anew");
-    let status = (unreadable.said != message).then(|| {
+    let is_restarting = JobPhase::from(phase.as_str()) == JobPhase::Restarting;
+    let status = (*said != message && !is_restarting).then(|| {
         let state = json!({ "reason": Hold::UNREADABLE, "message": message });
         Step::patch_status(root.kind, &root.meta, &json!({ "state": state }))
     });

@@ -180,7 +180,8 @@ impl<'a> Pods<'a> {
 
     /// `status.taskStatusCount`: per task, the pods that stay, by phase. While the job runs, one that somebody else removes
     /// stays counted as what it was until it is gone and its eviction is answered: only this record survives a crash.
-    /// So does one that is gone, until another has its place, if a policy gives that time.
+    /// So does one that is gone, until another has its place, if a policy gives that time. And one that succeeded and is restarted
+    /// all the same counts no more: what is missing later was done, and removed by others.
     pub(super) fn task_status_count(
         &self,
         job: &Job<'_>,
@@ -201,6 +202,12 @@ impl<'a> Pods<'a> {
             let counts = by_task.entry(pod.task).or_default();
             let counter = if pod.is_pending() { &mut counts.pending } else { &mut counts.running };
             *counter = counter.saturating_add(1);
+        }
+        for pod in
+            self.doomed(job, next).filter(|pod| pod.has_succeeded() && next.targets.pods.contains(pod.uid()))
+        {
+            let counts = by_task.entry(pod.task).or_default();
+            counts.succeeded = counts.succeeded.saturating_sub(1);
         }
         let per_task = by_task.into_iter().filter_map(|(task, counts)| {
             let phases = counts.staying().into_iter().filter(|(_, n)| *n > 0);
@@ -285,10 +292,10 @@ impl<'a> Observed<'a> {
         self.object.meta.annotations.contains_key(labels::OUT_OF_SYNC)
     }
 
-    /// Whether somebody else removes a pod that the job wants to run. One that fails while it is removed is cut short.
+    /// Whether somebody else removes a pod that the job wants to run. One that ends while it is removed is cut short.
     fn is_being_evicted(&self, job: &Job<'_>) -> bool {
         let is_wanted = self.version >= job.status.version && job.wants(self.task, self.index);
-        self.is_deleting() && is_wanted && !self.is_marked() && !self.has_succeeded()
+        self.is_deleting() && is_wanted && !self.is_marked() && !self.has_completed()
     }
 
     pub(super) fn has_failed(&self) -> bool {

@@ -4,9 +4,9 @@
 //! while nobody looks, and none happens twice: the action that answers it makes it untrue, by a new version, by removing
 //! the pod, or by settling the evidence of a pod that is gone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use krafla_api::volcano::{Event, PodGroupPhase, TaskSpec};
+use krafla_api::volcano::{Event, JobPhase, PodGroupPhase, TaskSpec};
 use krafla_api::{Time, Uid};
 
 use super::podgroup::Group;
@@ -50,7 +50,7 @@ pub(super) fn observe<'a>(
 ) -> Vec<Trigger<'a>> {
     let mut triggers: Vec<Trigger<'a>> = pods.current().filter_map(|pod| of_pod(job, pod)).collect();
     triggers.extend(evictions(job, pods, departed));
-    triggers.extend(pods.lost_unseen().map(|(task, index)| unseen_eviction(job, task, index)));
+    triggers.extend(unseen_evictions(job, pods));
     triggers.extend(pods.current().filter_map(unmended_eviction));
     for task in &job.spec.tasks {
         triggers.extend(task_failed(job, task, pods));
@@ -88,7 +88,8 @@ fn of_pod<'a>(job: &Job<'_>, pod: &'a Observed<'_>) -> Option<Trigger<'a>> {
 }
 
 /// Volcano: an eviction is mended when the pod that was made in its place runs. Thousands may be evicted together, so their
-/// replacements are looked up, not searched. One that carries the eviction has taken over.
+/// replacements are looked up, not searched. One that carries the eviction has taken over, and one of a later try was made by a
+/// restart that has answered it: for a while there may be two controllers.
 fn evictions<'a>(job: &Job<'_>, pods: &Pods<'_>, departed: &'a [Departed]) -> Vec<Trigger<'a>> {
     let mut evictions: Vec<Trigger<'a>> =
         departed.iter().filter_map(|departed| eviction(job, departed)).collect();
@@ -96,8 +97,13 @@ fn evictions<'a>(job: &Job<'_>, pods: &Pods<'_>, departed: &'a [Departed]) -> Ve
         let of = |pod: &Observed<'_>| (Some(pod.task.to_owned()), Some(pod.index));
         let running: BTreeSet<_> = pods.current().filter(|pod| pod.is_running()).map(of).collect();
         let carried: BTreeSet<_> = pods.current().filter(|pod| pod.evicted_at().is_some()).map(of).collect();
+        let tries: BTreeMap<_, _> = pods.current().map(|pod| (of(pod), pod.retry_count)).collect();
         let place = |trigger: &Trigger<'_>| (trigger.task.map(str::to_owned), trigger.vacant);
-        evictions.retain(|trigger| !carried.contains(&place(trigger)));
+        evictions.retain(|trigger| {
+            let (place, of_trigger) = (place(trigger), trigger.retry_count);
+            !carried.contains(&place)
+                && tries.get(&place).is_none_or(|retry_count| *retry_count <= of_trigger)
+        });
         for trigger in &mut evictions {
             trigger.is_mended = running.contains(&place(trigger));
         }
@@ -105,12 +111,12 @@ fn evictions<'a>(job: &Job<'_>, pods: &Pods<'_>, departed: &'a [Departed]) -> Ve
     evictions
 }
 
-/// A pod of this version that went away although nobody here asked for it, before it had finished. One that failed while it
-/// was being removed was evicted, not broken. One that had yet to mend an earlier eviction leaves that as it was.
+/// A pod of this version that went away although nobody here asked for it, before it had finished. One that ended while it was
+/// being removed, however well, was evicted. One that had yet to mend an earlier eviction leaves that as it was.
 fn eviction<'a>(job: &Job<'_>, departed: &'a Departed) -> Option<Trigger<'a>> {
     let pod = Observed::new(&departed.object)?;
     let is_ours = pod.version >= job.status.version && job.wants(pod.task, pod.index) && !pod.is_marked();
-    let was_cut_short = !pod.is_finished() || (pod.has_failed() && departed.object.meta.is_deleting());
+    let was_cut_short = !pod.is_finished() || (pod.is_deleting() && !pod.has_completed());
     (is_ours && was_cut_short).then(|| {
         let since = pod.evicted_at().filter(|_| pod.is_pending()).unwrap_or(departed.at);
         Trigger {
@@ -127,16 +133,30 @@ fn evicted(pod: &Observed<'_>) -> String {
     format!("pod {} was evicted", pod.name())
 }
 
+/// The pods that went away while no controller ran, for as long as nothing has their place: what is made in one carries its eviction.
+fn unseen_evictions<'a>(job: &'a Job<'_>, pods: &'a Pods<'_>) -> impl Iterator<Item = Trigger<'a>> {
+    // A restart answers them all.
+    let is_steady = matches!(job.phase(), JobPhase::Pending | JobPhase::Running);
+    let noted = if is_steady { since::vacancies(job) } else { Vec::new() };
+    let is_vacant = |(task, index): &(&str, i32)| {
+        job.wants(task, *index) && !pods.all().any(|pod| pod.task == *task && pod.index == *index)
+    };
+    let places: BTreeSet<(&str, i32)> =
+        noted.into_iter().filter(is_vacant).chain(pods.lost_unseen()).collect();
+    places.into_iter().map(|(task, index)| unseen_eviction(job, task, index))
+}
+
 /// A pod that went away while no controller ran. When, nobody knows: it counts from when it is noticed.
 fn unseen_eviction<'a>(job: &Job<'_>, task: &'a str, index: i32) -> Trigger<'a> {
     let cause = format!("a pod of task {task} was evicted while no controller ran");
     let partitions = job.task(task).and_then(|task| task.partition_policy.as_ref());
-    Trigger {
+    let trigger = Trigger {
         partition: partitions.map(|policy| policy.partition_of(index).to_string()),
         vacant: Some(index),
         retry_count: job.status.retry_count,
         ..of_job(Event::PodEvicted, Some(task), job.now, cause)
-    }
+    };
+    first_seen(job, since::vacancy_name(task, index), None, trigger)
 }
 
 /// A pod that was made in place of an evicted one, and that does not run yet. It carries the moment of the eviction: whoever
@@ -162,7 +182,9 @@ fn task_failed<'a>(job: &Job<'_>, task: &'a TaskSpec, pods: &'a Pods<'_>) -> Opt
     let worst = alive().max_by_key(|pod| pod.restarts())?;
     let restarted_at = alive().filter_map(Observed::restarted_at).max();
     let cause = format!("containers of task {} restarted {restarts} times, {limit} are allowed", task.name);
-    let trigger = first_seen(job, restarted_at, of_job(Event::TaskFailed, Some(&task.name), job.now, cause));
+    let trigger = of_job(Event::TaskFailed, Some(&task.name), job.now, cause);
+    let name = since::name(&trigger.event, trigger.task);
+    let trigger = first_seen(job, name, restarted_at, trigger);
     Some(Trigger { pod: Some(worst.uid()), ..trigger })
 }
 
@@ -187,12 +209,13 @@ fn job_unknown<'a>(job: &Job<'_>, group: &Group<'_>) -> Option<Trigger<'a>> {
         return None;
     }
     let cause = "the PodGroup lost members and is Unknown".to_owned();
-    Some(first_seen(job, group.unschedulable_at(), of_job(Event::JobUnknown, None, job.now, cause)))
+    let trigger = of_job(Event::JobUnknown, None, job.now, cause);
+    let name = since::name(&trigger.event, None);
+    Some(first_seen(job, name, group.unschedulable_at(), trigger))
 }
 
 /// With the moment in which it was first seen, or else with what the objects say at this first sight of it.
-fn first_seen<'a>(job: &Job<'_>, told: Option<Time>, trigger: Trigger<'a>) -> Trigger<'a> {
-    let name = since::name(&trigger.event, trigger.task);
+fn first_seen<'a>(job: &Job<'_>, name: String, told: Option<Time>, trigger: Trigger<'a>) -> Trigger<'a> {
     let since = since::recall(job, &name).or(told).unwrap_or(job.now);
     Trigger { since, kept_as: Some(name), ..trigger }
 }

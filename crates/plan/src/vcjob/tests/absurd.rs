@@ -155,23 +155,27 @@ fn tasks_that_contradict_each_other_are_said_and_nothing_is_made() {
 
 #[test]
 fn a_job_that_can_not_be_read_says_so_once_where_people_look() {
-    let plan = |said: &str| {
+    let plan = |phase: &str, said: &str| {
         let job = json!({
             "metadata": { "namespace": "ns", "name": "a", "uid": "u1", "resourceVersion": "7" },
             "spec": { "policies": [{ "event": "PodFailed", "action": "AbortJob", "timeout": "5 minutes" }] },
-            "status": { "state": { "phase": "Pending", "message": said } },
+            "status": { "state": { "phase": phase, "message": said } },
         });
         let mut objects = Objects::default();
         objects.insert(Object::decode(Kind::VcJob, job.to_string().as_bytes()).into());
         let key = Key::new("ns", "a");
         crate::vcjob::plan(&Snapshot::new(Kind::VcJob, &key, fixture::now(), &objects))
     };
-    let first = plan("");
+    let first = plan("Pending", "");
     expect![[r#"
         patch job status a {"status":{"state":{"message":"the job can not be read: spec.policies[0].timeout: not a duration: \"5 minutes\"; write it like \"1h30m\", \"10s\" or \"500ms\"; correct that, or create the job anew","reason":"JobUnreadable"}}}
         note Warning JobUnreadable: the job can not be read: spec.policies[0].timeout: not a duration: "5 minutes"; write it like "1h30m", "10s" or "500ms"; correct that, or create the job anew
     "#]].assert_eq(&first.to_string());
-    assert!(plan(&first.notes[0].message).is_quiet());
+    assert!(plan("Pending", &first.notes[0].message).is_quiet());
+    // What is restarted stands there and nowhere else.
+    let restarting = plan("Restarting", "task work: pod a-work-1 failed");
+    assert!(restarting.is_quiet(), "{restarting}");
+    assert_eq!(restarting.notes, first.notes);
 }
 
 /// What a world's job is told in its status, and how many objects are made for it.

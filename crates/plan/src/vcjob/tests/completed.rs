@@ -142,6 +142,26 @@ fn a_pod_that_ends_well_because_it_is_asked_to_go_has_not_done_its_work() {
 }
 
 #[test]
+fn volcano_b13_a_pod_that_ends_well_because_it_is_asked_to_go_is_evicted() {
+    let world = |pod: &str| {
+        format!(
+            "job phase=Running min=2 policy=PodEvicted:RestartJob counted=work:Running*2
+             task work replicas=2
+             group Running
+             pod work-0 Running
+             {pod}"
+        )
+    };
+    let plan = fixture::plan(&world("gone work-1 Succeeded going=85"));
+    assert_eq!(written(&plan, "/state/message"), Some(&"pod a-work-1 was evicted".into()), "{plan}");
+    // While it goes it stays counted as what it was: who looks only when it is gone knows by that.
+    let plan = fixture::plan(&world("pod work-1 Succeeded going=85"));
+    assert_eq!(written(&plan, "/taskStatusCount"), None, "{plan}");
+    let plan = fixture::plan(&world("gone work-1 Succeeded going=95"));
+    assert_eq!(written(&plan, "/state"), None, "it had done its work before: {plan}");
+}
+
+#[test]
 fn volcano_b13_completed_indexes_outlive_a_restart_of_other_parts_and_a_suspension() {
     let stands = "counted=work:Succeeded*1 counted=work:Running*1 completed=work:0 completed=lead:0";
     for (job, expected) in [
@@ -256,6 +276,28 @@ fn volcano_b13_what_completed_and_went_while_no_controller_ran_is_known_by_numbe
          first-look",
     );
     assert_eq!(written(&plan, "/controlledResources/completed-work"), Some(&"0-4,6-2147483646".into()));
+}
+
+#[test]
+fn volcano_b13_what_completed_and_went_unseen_while_other_pods_restart_is_known_by_number_too() {
+    let plan = fixture::plan(
+        "job phase=Restarting retry=1 max-retry=3 reason=RestartPod min=1 counted=work:Succeeded*1 counted=work:Failed*1
+         task work replicas=3
+         group Running
+         pod work-2 Running
+         first-look",
+    );
+    assert_eq!(written(&plan, "/controlledResources/completed-work"), Some(&"0".into()), "{plan}");
+    assert_eq!(created(&plan), ["a-work-1"]);
+    // One that is restarted although it succeeded is not taken for done when it is gone.
+    let world = "job phase=Running min=1 policy=TaskCompleted:RestartPod counted=work:Succeeded*2
+                 task work replicas=2
+                 group Running
+                 pod work-0 Succeeded
+                 pod work-1 Succeeded";
+    let plan = fixture::plan(world);
+    assert_eq!(written(&plan, "/state/reason"), Some(&"RestartPod".into()), "{plan}");
+    assert_eq!(written(&plan, "/taskStatusCount/work/phase/Succeeded"), Some(&1.into()), "{plan}");
 }
 
 #[test]

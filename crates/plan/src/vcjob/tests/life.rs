@@ -281,6 +281,42 @@ fn an_eviction_policy_with_a_timeout_keeps_its_evidence_and_replaces_the_pod() {
 }
 
 #[test]
+fn an_eviction_that_nobody_saw_is_kept_until_its_time_is_over_or_something_has_its_place() {
+    let world = |job: &str, more: &str| {
+        format!(
+            "job phase=Running min=2 policy=PodEvicted:TerminateJob@1m counted=work:Running*2 {job}
+             task work replicas=2
+             group Running
+             pod work-0 Running
+             {more}"
+        )
+    };
+    // It is written down first: that another is made may be refused for long, and who looks next knows nothing.
+    check(
+        &world("", "first-look"),
+        expect![[r#"
+            patch job status a {"status":{"running":1}}
+            patch job a {"metadata":{"annotations":{"krafla.dev/holds-since":"{\"PodEvicted/work/1\":\"2027-01-15T08:01:40.000000Z\"}"}}}
+            create pod a-work-1
+            wake at 2027-01-15T08:02:40Z
+            note Normal ExecuteAction: TerminateJob after 1m0s of PodEvicted
+        "#]],
+    );
+    let outcome = |job: &str, more: &str| {
+        let plan = fixture::plan(&world(job, more));
+        let phase = plan.status.iter().map(ToString::to_string).any(|status| status.contains("Terminating"));
+        let forgets = plan.steps.iter().any(|step| step.to_string().contains("holds-since"));
+        (phase, plan.wake_at.is_some(), forgets)
+    };
+    let nothing = (false, false, true);
+    assert_eq!(outcome("since=PodEvicted/work/1:80", ""), (false, true, false), "its time has not come");
+    assert_eq!(outcome("since=PodEvicted/work/1:80", "first-look"), (false, true, false), "it is known once");
+    assert_eq!(outcome("since=PodEvicted/work/1:30", ""), (true, false, false), "its time is over");
+    assert_eq!(outcome("since=PodEvicted/work/1:30", "pod work-1 Running evicted=30"), nothing);
+    assert_eq!(outcome("since=PodEvicted/work/5:30", "pod work-1 Running"), nothing, "the job is smaller");
+}
+
+#[test]
 fn a_pending_pod_is_a_trigger_only_for_a_policy_with_a_timeout() {
     check(
         "job phase=Pending min=1 policy=*:AbortJob

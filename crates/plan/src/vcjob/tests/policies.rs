@@ -259,6 +259,9 @@ fn volcano_b16_an_eviction_is_forgiven_when_the_replacement_runs_in_time() {
         // Another pod that runs forgives nothing, and a policy without a time-out does not wait to see.
         (soon, "", "gone work-1 Running at=90, pod work-0 Running", "TerminateJob"),
         ("policy=PodEvicted:TerminateJob", "", &replaced_by("Running"), "TerminateJob"),
+        // Another controller has restarted the pod already.
+        ("policy=PodEvicted:RestartPod", "", &replaced_by("Pending retry=1"), "nothing"),
+        ("policy=PodEvicted:RestartPod", "", &replaced_by("Running retry=1"), "nothing"),
     ]);
 }
 
