@@ -17,6 +17,8 @@ pub(super) struct Jobs<'a> {
     seen: BTreeMap<&'a str, Seen<'a>>,
     /// As they were written down.
     recorded: BTreeMap<&'a str, &'a FlowJobStatus>,
+    /// Made once more for a step that is on record as finished, by somebody who did not know that.
+    late: Vec<&'a Arc<Object>>,
 }
 
 /// A job that was seen.
@@ -40,22 +42,36 @@ impl Seen<'_> {
 impl<'a> Jobs<'a> {
     /// Looks at everything that the flow owns or owned.
     pub(super) fn observe(flow: &View<'a>, snapshot: &Snapshot<'a>) -> Jobs<'a> {
-        let mut seen = BTreeMap::new();
+        let recorded: BTreeMap<&str, &FlowJobStatus> =
+            flow.status.job_status_list.iter().map(|job| (job.name.as_str(), job)).collect();
+        let is_late = |object: &Object| {
+            let finished = recorded.get(&*object.meta.key.name).filter(|job| job.state.is_finished());
+            let began_at = finished.and_then(|job| job.start_timestamp);
+            began_at.is_some_and(|began_at| object.meta.created_at.is_some_and(|at| at > began_at))
+        };
+        let (mut seen, mut late) = (BTreeMap::new(), Vec::new());
         for departed in snapshot.departed {
             if let Some(job) = departed.object.as_vcjob()
                 && job.status.state.phase.is_finished()
+                && !is_late(&departed.object)
             {
                 let object = &departed.object;
                 seen.insert(object.meta.key.name.as_ref(), Seen { object, job, is_gone: true });
             }
         }
         for object in snapshot.children(Kind::VcJob) {
-            if let Some(job) = object.as_vcjob() {
+            if is_late(object) {
+                late.push(object);
+            } else if let Some(job) = object.as_vcjob() {
                 seen.insert(object.meta.key.name.as_ref(), Seen { object, job, is_gone: false });
             }
         }
-        let recorded = flow.status.job_status_list.iter().map(|job| (job.name.as_str(), job)).collect();
-        Jobs { flow_name: &flow.meta.key.name, seen, recorded }
+        Jobs { flow_name: &flow.meta.key.name, seen, recorded, late }
+    }
+
+    /// The jobs that are there although their step was done before they were made.
+    pub(super) fn late(&self) -> impl Iterator<Item = &'a Arc<Object>> {
+        self.late.iter().copied()
     }
 
     /// The jobs that are there.

@@ -1,14 +1,17 @@
 //! Pods that a Job no longer counts: their tracking finalizer goes, so that they can be removed.
 //!
 //! A Job lets go of its own pods while it lives. Here are the others: those of a Job that is gone or has ended, and those
-//! that were taken away from theirs.
+//! that were taken away from theirs. A Job ends when all its pods have: one that is still to run was made afterwards, by a
+//! controller that had been replaced, and is removed.
+
+use std::sync::Arc;
 
 use krafla_api::batch::JOB_TRACKING;
 use krafla_api::{Key, Kind};
 
 use super::managed::Managed;
 use super::pods::untrack;
-use crate::{Controller, Object, Objects, Plan, Snapshot};
+use crate::{Controller, Object, Objects, Plan, Snapshot, Step};
 
 /// The controller that lets go of pods without a Job.
 #[derive(Debug, Default)]
@@ -50,11 +53,26 @@ impl Controller for ReleaseController {
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
         match snapshot.root() {
             Some(pod) if self.is_held(pod, snapshot.objects) => {
-                Plan { steps: vec![untrack(pod)], ..Plan::nothing() }
+                // It is let go once it goes: before that, nobody would know that it must not run.
+                let step = if is_late(pod, snapshot.objects) { Step::delete(pod) } else { untrack(pod) };
+                Plan { steps: vec![step], ..Plan::nothing() }
             }
             _ => Plan::nothing(),
         }
     }
+}
+
+/// Whether a pod that is held has yet to end, or even to begin, although its Job has ended.
+fn is_late(pod: &Object, objects: &Objects) -> bool {
+    let has_ended = pod.as_pod().is_none_or(|body| body.status.phase.is_finished());
+    !has_ended && !pod.meta.is_deleting() && job_of(pod, objects).is_some()
+}
+
+/// The Job that controls a pod, if it is there.
+fn job_of<'a>(pod: &Object, objects: &'a Objects) -> Option<&'a Arc<Object>> {
+    let owner = pod.meta.owners.iter().find(|owner| owner.controller == Some(true))?;
+    let key = Key::new(&pod.meta.key.namespace, &owner.name);
+    objects.get(Kind::Job, &key).filter(|job| job.meta.uid == owner.uid)
 }
 
 fn is_tracked(pod: &Object) -> bool {
@@ -75,8 +93,7 @@ impl ReleaseController {
         if owner.kind != info.kind || owner.api_version != info.api_version() {
             return false;
         }
-        let key = Key::new(&pod.meta.key.namespace, &owner.name);
-        let job = objects.get(Kind::Job, &key).filter(|job| job.meta.uid == owner.uid);
+        let job = job_of(pod, objects);
         match job.and_then(|job| job.as_job()) {
             Some(job) => {
                 job.status.finished().is_some() && self.managed.includes(job.spec.managed_by.as_deref())

@@ -226,7 +226,9 @@ impl View<'_> {
         let value = is_so.to_string();
         if self.object.meta.annotations.get(labels::CLOSED_BY_PARENT) != Some(value.as_str()) {
             let annotations = json!({ labels::CLOSED_BY_PARENT: value });
-            plan.steps.push(self.patch(json!({ "metadata": { "annotations": annotations } })));
+            let patch = json!({ "metadata": { "annotations": annotations } });
+            // A mark that comes too late would open a queue with its parent that somebody has closed for good.
+            plan.steps.push(if is_so { self.write(true, false, patch) } else { self.patch(patch) });
         }
     }
 
@@ -253,21 +255,22 @@ impl View<'_> {
             .any(|group| *group.spec.queue == **name && group.status.phase != PodGroupPhase::Completed)
     }
 
-    /// Only the state is written: the rest of the status is the scheduler's.
+    /// Only the state is written: the rest of the status is the scheduler's. It follows from what the queue was: a state that is
+    /// written too late, by somebody who was replaced meanwhile, would undo a Command.
     fn state(&self, state: &QueueState) -> Step {
-        self.write(true, json!({ "status": { "state": state } }))
+        self.write(true, true, json!({ "status": { "state": state } }))
     }
 
     fn patch(&self, patch: Value) -> Step {
-        self.write(false, patch)
+        self.write(false, false, patch)
     }
 
-    fn write(&self, of_status: bool, patch: Value) -> Step {
+    fn write(&self, depends: bool, of_status: bool, patch: Value) -> Step {
         Step::Patch {
             kind: Kind::Queue,
             key: self.object.meta.key.clone(),
             uid: self.object.meta.uid.clone(),
-            revision: None,
+            revision: depends.then_some(self.object.meta.revision),
             of_status,
             patch,
         }

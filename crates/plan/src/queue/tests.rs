@@ -290,7 +290,7 @@ fn volcano_24_only_the_state_is_written_and_whoever_wrote_it_last_does_not_matte
     let key = Key::new("", "q");
     let plan = plan(&Snapshot::new(Kind::Queue, &key, Time::from_seconds(1_800_000_000), &objects));
     let Some(Step::Patch { of_status, revision, patch, .. }) = plan.status else { panic!("no state") };
-    assert_eq!((of_status, revision, patch), (true, None, json!({ "status": { "state": "Closed" } })));
+    assert_eq!((of_status, revision, patch), (true, Some(0), json!({ "status": { "state": "Closed" } })));
 }
 
 #[test]

@@ -6,8 +6,8 @@
 //! step y after=x patch-replicas=3
 //! step z after=x,y reached=server:Running
 //! step u after=x tcp=server:80 get=server:8080/healthz
-//! record f-x Completed
-//! job f-x Running tasks=server,worker ran=30s retries=1 server:Running*2 going
+//! record f-x Completed from=08:00:00
+//! job f-x Running tasks=server,worker ran=30s retries=1 server:Running*2 from=08:00:30 going
 //! gone f-x Completed
 //! foreign f-x Running
 //! no-template y
@@ -59,7 +59,10 @@ pub(super) fn parse(text: &str) -> (Objects, Vec<Departed>) {
             }
             "record" => {
                 let history = json!([{ "startTimestamp": "2027-01-15T08:00:01Z", "state": words[2] }]);
-                let record = json!({ "name": words[1], "state": words[2], "runningHistories": history });
+                let mut record = json!({ "name": words[1], "state": words[2], "runningHistories": history });
+                if let Some(from) = value(&words, "from") {
+                    record["startTimestamp"] = json!(format!("2027-01-15T{from}Z"));
+                }
                 let status = flow["status"].as_object_mut().unwrap();
                 let list = status.entry("jobStatusList").or_insert_with(|| json!([]));
                 list.as_array_mut().unwrap().push(record);
@@ -130,6 +133,9 @@ fn job(words: &[&str], owner: &str) -> Value {
         "name": if owner == "f1" { "f" } else { "other" }, "uid": owner, "controller": true }]);
     if words.contains(&"going") {
         metadata["deletionTimestamp"] = json!("2027-01-15T08:01:00Z");
+    }
+    if let Some(from) = value(words, "from") {
+        metadata["creationTimestamp"] = json!(format!("2027-01-15T{from}Z"));
     }
     let mut status = json!({});
     if words[2] != "New" {

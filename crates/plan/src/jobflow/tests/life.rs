@@ -163,6 +163,38 @@ fn with_retain_policy_delete_the_jobs_go_once_the_success_is_on_record() {
 }
 
 #[test]
+fn a_job_that_is_made_for_a_step_that_was_done_before_goes_again() {
+    for phase in ["Running", "Succeed", "Failed"] {
+        let with = |job: &str| {
+            fixture::plan(&format!(
+                "flow phase={phase}
+                 step x
+                 step y after=x
+                 record f-x Completed from=08:00:00
+                 {job}"
+            ))
+        };
+        let (without, late) = (with(""), with("job f-x Running from=08:00:30"));
+        assert_eq!(
+            late.cleanup.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["delete job f-x"],
+            "{phase}"
+        );
+        assert_eq!(
+            (&late.status, &late.steps),
+            (&without.status, &without.steps),
+            "{phase}: nothing else comes of it"
+        );
+        assert_eq!(with("job f-x Running from=08:00:30 going").cleanup, [], "{phase}");
+        assert_eq!(
+            with("job f-x Completed from=08:00:00").cleanup,
+            [],
+            "{phase}: this is the one that did it"
+        );
+    }
+}
+
+#[test]
 fn a_suspended_job_is_waited_for() {
     check(
         "flow phase=Running\n step x\n step y after=x\n record f-x Running\n job f-x Aborted",

@@ -19,11 +19,19 @@ fn is_let_go(controller: Option<(&str, &str, &str)>, job: Option<Value>) -> bool
 
 /// Whether it is let go with this owner.
 fn is_let_go_by(owner: Option<Value>, job: Option<Value>) -> bool {
+    let plan = plan(owner, "Succeeded", job);
+    assert!(plan.is_empty() || plan == "patch pod p {\"metadata\":{\"finalizers\":[\"other\"]}}\n", "{plan}");
+    !plan.is_empty()
+}
+
+/// What is done about a pod with the tracking finalizer.
+fn plan(owner: Option<Value>, phase: &str, job: Option<Value>) -> String {
     let owners: Vec<Value> = owner.into_iter().collect();
-    let pod = json!({ "metadata": {
+    let metadata = json!({
         "namespace": "ns", "name": "p", "uid": "p", "ownerReferences": owners,
         "finalizers": ["batch.kubernetes.io/job-tracking", "other"],
-    } });
+    });
+    let pod = json!({ "metadata": metadata, "status": { "phase": phase } });
     let mut objects = Objects::default();
     objects.insert(Arc::new(Object::decode(Kind::Pod, pod.to_string().as_bytes())));
     if let Some(mut job) = job {
@@ -31,10 +39,23 @@ fn is_let_go_by(owner: Option<Value>, job: Option<Value>) -> bool {
         objects.insert(Arc::new(Object::decode(Kind::Job, job.to_string().as_bytes())));
     }
     let key = Key::new("ns", "p");
-    let plan =
-        ReleaseController::default().plan(&Snapshot::new(Kind::Pod, &key, now(), &objects)).to_string();
-    assert!(plan.is_empty() || plan == "patch pod p {\"metadata\":{\"finalizers\":[\"other\"]}}\n", "{plan}");
-    !plan.is_empty()
+    ReleaseController::default().plan(&Snapshot::new(Kind::Pod, &key, now(), &objects)).to_string()
+}
+
+#[test]
+fn a_pod_that_was_made_after_its_job_had_ended_is_removed() {
+    let owner =
+        json!({ "apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "u", "controller": true });
+    let finished = json!({ "status": { "conditions": [{ "type": "Complete", "status": "True" }] } });
+    for phase in ["Pending", "Running"] {
+        assert_eq!(plan(Some(owner.clone()), phase, Some(finished.clone())), "delete pod p\n");
+        assert_eq!(plan(Some(owner.clone()), phase, Some(json!({}))), "", "its Job runs");
+        assert!(
+            plan(Some(owner.clone()), phase, None).starts_with("patch"),
+            "the garbage collector removes it"
+        );
+    }
+    assert!(plan(Some(owner), "Failed", Some(finished)).starts_with("patch"));
 }
 
 #[test]
