@@ -45,7 +45,7 @@ impl Plan {
 
     /// Nothing can be done, and why. The condition is looked at again when something changes.
     pub fn hold(reason: &'static str, message: String) -> Plan {
-        Plan { notes: vec![Note { severity: Severity::Warning, reason, message }], ..Plan::default() }
+        Plan { notes: vec![Note::warning(reason, message)], ..Plan::default() }
     }
 
     /// All writes in the order in which they are made.
@@ -161,6 +161,17 @@ impl Step {
         }
     }
 
+    /// Where the object is that is written to.
+    pub fn key(&self) -> Key {
+        match self {
+            Step::Create { object, .. } | Step::CreateGenerated { object, .. } => {
+                let text = |field| object.pointer(field).and_then(Value::as_str).unwrap_or_default();
+                Key::new(text("/metadata/namespace"), text("/metadata/name"))
+            }
+            Step::Patch { key, .. } | Step::Delete { key, .. } | Step::Bind { pod: key, .. } => key.clone(),
+        }
+    }
+
     /// The reason of the Event that says that the server refused it.
     pub fn refusal_reason(&self) -> &'static str {
         match self {
@@ -193,6 +204,26 @@ pub struct Note {
     pub reason: &'static str,
     /// A sentence.
     pub message: String,
+    /// The object whose writing it tells of: it is said once that is done, whatever becomes of the rest of the plan. Without
+    /// one it tells how things are, and every plan says it for as long as they are so.
+    pub tells_of: Option<(Kind, Key)>,
+}
+
+impl Note {
+    /// How things are, and all is well.
+    pub fn normal(reason: &'static str, message: String) -> Note {
+        Note { severity: Severity::Normal, reason, message, tells_of: None }
+    }
+
+    /// How things are, and somebody should look.
+    pub fn warning(reason: &'static str, message: String) -> Note {
+        Note { severity: Severity::Warning, reason, message, tells_of: None }
+    }
+
+    /// The same, of what the plan does to an object.
+    pub fn of(self, kind: Kind, key: &Key) -> Note {
+        Note { tells_of: Some((kind, key.clone())), ..self }
+    }
 }
 
 /// The two types of Kubernetes' events.
@@ -218,7 +249,7 @@ impl std::fmt::Display for Plan {
             writeln!(f, "hangs on {address}:{port}{path}")?;
         }
         for note in &self.notes {
-            let Note { severity, reason, message } = note;
+            let Note { severity, reason, message, .. } = note;
             writeln!(f, "note {severity:?} {reason}: {message}")?;
         }
         Ok(())

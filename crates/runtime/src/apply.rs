@@ -1,5 +1,7 @@
 //! Carrying out a plan. Nothing is decided here: an answer is mapped to how it ended, and the next plan decides.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use krafla_api::{Key, Kind, Uid};
@@ -20,6 +22,8 @@ pub struct Applied {
     pub writes: usize,
     /// How many of them should have created something, and did not.
     pub creations_failed: usize,
+    /// What the plan's notes tell of and was not written: these notes are not true.
+    pub unwritten: BTreeSet<(Kind, Key)>,
     /// Why it ended early, if it did.
     pub failure: Option<Failure>,
 }
@@ -54,7 +58,7 @@ pub struct Premise {
 ///
 /// A plan with a premise is carried out if the server says that it holds.
 pub async fn apply(client: &dyn Client, premise: Option<&Premise>, plan: &Plan) -> Applied {
-    let mut applied = Applied::default();
+    let mut applied = Applied { unwritten: told_of(plan), ..Applied::default() };
     if let Some(premise) = premise {
         applied.verify(premise, client.get(premise.kind, &premise.key).await);
         if applied.failure.is_some() || !applied.expectations.is_empty() {
@@ -74,6 +78,15 @@ pub async fn apply(client: &dyn Client, premise: Option<&Premise>, plan: &Plan) 
     }
     make(client, &plan.cleanup, &mut applied).await;
     applied
+}
+
+/// The objects that the plan writes to and that its notes tell of.
+fn told_of(plan: &Plan) -> BTreeSet<(Kind, Key)> {
+    let told: BTreeSet<&(Kind, Key)> = plan.notes.iter().filter_map(|note| note.tells_of.as_ref()).collect();
+    if told.is_empty() {
+        return BTreeSet::new();
+    }
+    plan.writes().map(|step| (step.kind(), step.key())).filter(|object| told.contains(object)).collect()
 }
 
 /// The parts of a group that are made one after the other: all at once, or, of things that are created and are all alike, one at
@@ -121,6 +134,10 @@ impl Applied {
     }
 
     fn record(&mut self, step: &Step, answer: Result<Written, ClientError>) {
+        let is_gone = matches!((step, &answer), (Step::Delete { .. }, Err(ClientError::NotFound(_))));
+        if !self.unwritten.is_empty() && (answer.is_ok() || is_gone) {
+            self.unwritten.remove(&(step.kind(), step.key()));
+        }
         match (step, answer) {
             // What should go or change may be gone already. The next plan starts from that, so the cache must show it.
             (Step::Delete { kind, key, uid, .. }, Ok(_))

@@ -329,7 +329,7 @@ impl Engine {
                 }
                 self.count(root, Reconciled::Quiet);
                 self.count_decision(root, &plan, true);
-                self.settle(root, &plan, self.has_caught_up(root), now);
+                self.settle(root, &plan, &plan.notes, self.has_caught_up(root), now);
                 plan.wake_at
             }
             Ok((plan, Err(violation))) => {
@@ -396,10 +396,10 @@ impl Engine {
         }
     }
 
-    /// A decision stands: what it made use of is no longer evidence, what it has to say is said, and the next failure is
+    /// A decision stands: what it made use of is no longer evidence, what of its notes is true is said, and the next failure is
     /// again the first, unless all that it says is to come back later: what failed before may only be put off. One that was
     /// taken while something had not been seen yet was no look at all that happened before.
-    fn settle(&mut self, root: &Root, plan: &Plan, has_caught_up: bool, now: Time) {
+    fn settle(&mut self, root: &Root, plan: &Plan, notes: &[Note], has_caught_up: bool, now: Time) {
         if !plan.is_quiet() || plan.wake_at.is_none() {
             self.queue.forget(root);
         }
@@ -410,7 +410,7 @@ impl Engine {
             return;
         };
         let uid = object.meta.uid.clone();
-        self.say(root, &object, &plan.notes, now);
+        self.say(root, &object, notes, now);
         if has_caught_up {
             self.looked_at.insert(root.clone());
         }
@@ -435,22 +435,23 @@ impl Engine {
         }
     }
 
-    /// A write failed. What passes by itself is not worth a word; what the server refuses, somebody must look at, and at what
-    /// else keeps the root from going on: the rest of the plan has not been carried out, and is not said.
-    fn complain(&mut self, root: &Root, plan: &Plan, failure: &Failure, now: Time) {
+    /// A write failed. What was written all the same is said: no later plan does it again, or says it. Beyond that, what passes
+    /// by itself is not worth a word; what the server refuses, somebody must look at, and at how else the root is.
+    fn complain(&mut self, root: &Root, plan: &Plan, notes: Vec<Note>, failure: &Failure, now: Time) {
         self.counts.failures += 1;
         tracing::debug!(key = %root.key, step = failure.step, error = %failure.error, "write failed");
-        if let ClientError::Refused { message, .. } = &failure.error {
-            let Some(controller) = self.controllers.get(root.controller) else { return };
+        let notes: Vec<Note> = if let ClientError::Refused { message, .. } = &failure.error {
             let reason = failure.refusal_reason;
-            let message = refusal(controller.root(), reason, message);
-            let refused = Note { severity: Severity::Warning, reason, message };
+            let refused = Note::warning(reason, refusal(root.kind, reason, message));
             self.refused.insert(root.clone(), refused.clone());
-            let warnings = plan.notes.iter().filter(|note| note.severity == Severity::Warning).cloned();
-            let notes: Vec<Note> = warnings.chain([refused]).collect();
-            if let Some(about) = self.spoken_about(root, plan) {
-                self.say(root, &about, &notes, now);
-            }
+            notes.into_iter().chain([refused]).collect()
+        } else {
+            let last = self.last_notes.get(root).cloned().unwrap_or_default();
+            let done = notes.into_iter().filter(|note| note.tells_of.is_some());
+            last.into_iter().chain(done).collect()
+        };
+        if let Some(about) = self.spoken_about(root, plan) {
+            self.say(root, &about, &notes, now);
         }
     }
 
@@ -483,14 +484,15 @@ impl Engine {
                     self.count_attempt(&root, &attempt);
                 }
                 self.barrier.wrote(&root, applied.expectations, now);
+                let notes = true_notes(&plan, &applied.unwritten);
                 match applied.failure {
                     None => {
                         self.bereaved.remove(&root);
-                        self.settle(&root, &plan, has_caught_up, now);
+                        self.settle(&root, &plan, &notes, has_caught_up, now);
                         plan.wake_at
                     }
                     Some(failure) => {
-                        self.complain(&root, &plan, &failure, now);
+                        self.complain(&root, &plan, notes, &failure, now);
                         Some(self.retry_at(&root, &failure.error, now))
                     }
                 }
@@ -565,6 +567,12 @@ impl Engine {
 fn n_children(controller: &dyn Controller, root: &Root, objects: &Objects) -> usize {
     let Some(object) = objects.get(controller.root(), &root.key) else { return 0 };
     controller.watches().iter().map(|kind| objects.n_children(&object.meta.uid, *kind)).sum()
+}
+
+/// The notes of a plan without those that tell of what was not written.
+fn true_notes(plan: &Plan, unwritten: &BTreeSet<(Kind, Key)>) -> Vec<Note> {
+    let is_true = |note: &&Note| note.tells_of.as_ref().is_none_or(|object| !unwritten.contains(object));
+    plan.notes.iter().filter(is_true).cloned().collect()
 }
 
 fn log_notes(controller: &str, key: &Key, notes: &[Note]) {

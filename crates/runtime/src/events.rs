@@ -154,7 +154,7 @@ mod tests {
         let job = r#"{"metadata":{"namespace":"ns","name":"a","uid":"u1","resourceVersion":"7"}}"#;
         Remark {
             about: Arc::new(Object::decode(Kind::VcJob, job.as_bytes())),
-            note: Note { severity: Severity::Warning, reason: "QueueNotFound", message: message.to_owned() },
+            note: Note::warning("QueueNotFound", message.to_owned()),
             at: Time::from_seconds(1_800_000_000),
         }
     }

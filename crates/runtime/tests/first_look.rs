@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time};
-use krafla_plan::{Controller, Note, Object, Objects, Plan, Severity, Snapshot};
+use krafla_plan::{Controller, Note, Object, Objects, Plan, Snapshot};
 use krafla_runtime::{Engine, Event, EventType, Listed};
 use serde_json::{Value, json};
 
@@ -30,10 +30,7 @@ impl Controller for Newcomer {
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
         let message = format!("{} {}", snapshot.key.name, snapshot.is_first_look);
-        Plan {
-            notes: vec![Note { severity: Severity::Normal, reason: "Looked", message }],
-            ..Plan::nothing()
-        }
+        Plan { notes: vec![Note::normal("Looked", message)], ..Plan::nothing() }
     }
 }
 

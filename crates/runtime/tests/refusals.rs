@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time};
-use krafla_plan::{Controller, Note, Object, Objects, Plan, Severity, Snapshot, Step};
+use krafla_plan::{Controller, Note, Object, Objects, Plan, Snapshot, Step};
 use krafla_runtime::apply::{Applied, Failure};
 use krafla_runtime::{ClientError, Engine, Event, EventType, Listed, Outcome, Work};
 use serde_json::{Value, json};
 
-/// Wants a ConfigMap that never comes to be.
+/// Wants two ConfigMaps.
 struct Hopeful;
 
 impl Controller for Hopeful {
@@ -29,19 +29,22 @@ impl Controller for Hopeful {
     }
 
     fn plan(&self, _: &Snapshot<'_>) -> Plan {
-        let object = json!({ "metadata": { "namespace": "home", "name": "one" } });
-        let notes = vec![note(Severity::Normal, "Created"), missing()];
-        Plan { steps: vec![Step::Create { kind: Kind::ConfigMap, object }], notes, ..Plan::nothing() }
+        let create = |name: &str| {
+            let object = json!({ "metadata": { "namespace": "home", "name": name } });
+            Step::Create { kind: Kind::ConfigMap, object }
+        };
+        let notes = vec![created("one"), created("two"), missing()];
+        Plan { steps: vec![create("one"), create("two")], notes, ..Plan::nothing() }
     }
 }
 
-fn note(severity: Severity, reason: &'static str) -> Note {
-    Note { severity, reason, message: String::new() }
+fn created(name: &str) -> Note {
+    Note::normal("Created", name.to_owned()).of(Kind::ConfigMap, &Key::new("home", name))
 }
 
 /// What else keeps the root from going on.
 fn missing() -> Note {
-    note(Severity::Warning, "Missing")
+    Note::warning("Missing", String::new())
 }
 
 fn refused() -> ClientError {
@@ -51,7 +54,8 @@ fn refused() -> ClientError {
 /// An object of a decision can not be created.
 fn fail(engine: &mut Engine, work: Work, error: ClientError, now: Time) {
     let failure = Failure { step: String::new(), refusal_reason: "FailedCreate", error };
-    let applied = Applied { writes: 1, failure: Some(failure), ..Applied::default() };
+    let unwritten = work.plan.writes().map(|step| (step.kind(), step.key())).collect();
+    let applied = Applied { writes: 1, unwritten, failure: Some(failure), ..Applied::default() };
     engine.finished(work, Outcome::Applied(applied), now);
 }
 
@@ -71,8 +75,7 @@ fn a_refusal_is_said_once_and_an_outage_is_not() {
         fail(&mut engine, work, error, now);
         said.push(engine.take_remarks().iter().map(|remark| remark.note.clone()).collect::<Vec<Note>>());
     }
-    let message = "exceeded quota".to_owned();
-    let refusal = Note { message, ..note(Severity::Warning, "FailedCreate") };
+    let refusal = Note::warning("FailedCreate", "exceeded quota".to_owned());
     assert_eq!(said, [vec![], vec![missing(), refusal], vec![]]);
 }
 

@@ -20,11 +20,7 @@ impl Worker {
     /// Makes events of the notes that are new. An event that can not be written is lost: it is only for
     /// people.
     pub(super) async fn say(&mut self, pod: &Pod, mut notes: Vec<Note>) {
-        let warning = |message: &String| Note {
-            severity: Severity::Warning,
-            reason: "FailedMount",
-            message: message.clone(),
-        };
+        let warning = |message: &String| Note::warning("FailedMount", message.clone());
         notes.extend(self.shortcomings.iter().map(warning));
         for note in notes.iter().filter(|note| !self.notes.contains(note)) {
             let event = event(pod, note, &self.shared.config.name, self.shared.clock.now());

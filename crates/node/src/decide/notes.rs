@@ -2,7 +2,7 @@
 //!
 //! A note holds for as long as its reason does; the shell makes an event of each one that is new.
 
-use krafla_plan::{Note, Severity};
+use krafla_plan::Note;
 
 use super::{Fate, NO_VOLUMES, Sight, Why};
 use crate::container::Cause;
@@ -36,7 +36,7 @@ fn of_running(sight: &Sight<'_>, fate: &Fate, container: &Container) -> Vec<Note
         _ if failure.is_some() => Some(format!("Container {name} is not well, will be stopped")),
         _ => None,
     };
-    let killing = killing.map(|message| Note { severity: Severity::Normal, reason: "Killing", message });
+    let killing = killing.map(|message| Note::normal("Killing", message));
     unready.into_iter().chain(failure).chain(killing).collect()
 }
 
@@ -61,5 +61,5 @@ fn of_failed_start(sight: &Sight<'_>, container: &Container) -> Option<Note> {
 }
 
 fn warning(reason: &'static str, message: String) -> Note {
-    Note { severity: Severity::Warning, reason, message }
+    Note::warning(reason, message)
 }

@@ -24,7 +24,7 @@ pub(crate) use self::status::has_recorded;
 
 use crate::cron::{Problem, Timetable};
 use crate::object::{Body, Meta};
-use crate::{Controller, Note, Object, Objects, Plan, Severity, Snapshot, Step, controlling_keys};
+use crate::{Controller, Note, Object, Objects, Plan, Snapshot, Step, controlling_keys};
 
 /// Beyond this many missed runs somebody should look at the clock, or at the deadline.
 const MISSED_MAX: u64 = 100;
@@ -139,7 +139,8 @@ fn run(
     }
     if make_room(cronjob, plan) {
         plan.steps.push(Step::Create { kind: Kind::VcJob, object: build::job(cronjob, timetable, due.at) });
-        note(plan, "SuccessfulCreate", format!("job {name} is made for {}", due.at));
+        let message = format!("job {name} is made for {}", due.at);
+        plan.notes.push(Note::normal("SuccessfulCreate", message).of(Kind::VcJob, &key));
     }
 }
 
@@ -157,8 +158,9 @@ fn make_room(cronjob: &View<'_>, plan: &mut Plan) -> bool {
             warn(plan, "ReplaceConcurrent", "a run is due; the one before it is ended".to_owned());
             let replaced = cronjob.active().filter(|job| !job.meta.is_deleting());
             for job in replaced {
-                plan.steps.push(Step::delete(job));
-                note(plan, "SuccessfulDelete", format!("job {} is removed", job.meta.key.name));
+                let (step, note) = removed(job, "");
+                plan.steps.push(step);
+                plan.notes.push(note);
             }
             true
         }
@@ -185,12 +187,9 @@ fn remove_old_jobs(cronjob: &View<'_>, plan: &mut Plan) {
         finished.sort_by_key(|job| (job.meta.created_at, &job.meta.key));
         let n_surplus = finished.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
         for job in finished.into_iter().take(n_surplus).filter(|job| !job.meta.is_deleting()) {
-            plan.cleanup.push(Step::delete(job));
-            note(
-                plan,
-                "SuccessfulDelete",
-                format!("job {} is removed; enough newer ones are kept", job.meta.key.name),
-            );
+            let (step, note) = removed(job, "; enough newer ones are kept");
+            plan.cleanup.push(step);
+            plan.notes.push(note);
         }
     }
 }
@@ -204,12 +203,14 @@ fn explain(problem: &Problem, plan: &mut Plan) {
     }
 }
 
-fn note(plan: &mut Plan, reason: &'static str, message: String) {
-    plan.notes.push(Note { severity: Severity::Normal, reason, message });
+fn warn(plan: &mut Plan, reason: &'static str, message: String) {
+    plan.notes.push(Note::warning(reason, message));
 }
 
-fn warn(plan: &mut Plan, reason: &'static str, message: String) {
-    plan.notes.push(Note { severity: Severity::Warning, reason, message });
+/// Removes a job, and says so when it is done.
+fn removed(job: &Object, why: &str) -> (Step, Note) {
+    let message = format!("job {} is removed{why}", job.meta.key.name);
+    (Step::delete(job), Note::normal("SuccessfulDelete", message).of(Kind::VcJob, &job.meta.key))
 }
 
 fn phase(job: &Object) -> &JobPhase {

@@ -9,7 +9,7 @@ use super::jobs::Jobs;
 use super::ready::is_ready;
 use super::{Flow, View, build};
 use crate::object::Body;
-use crate::{Note, Plan, Severity, Snapshot, Step};
+use crate::{Note, Plan, Snapshot, Step};
 
 /// What keeps jobs from being made, in a word each: by the name of the job, or the place in the spec that is wrong. The whole
 /// sentence is an Event.
@@ -84,7 +84,7 @@ fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan
     };
     plan.steps.push(Step::Create { kind: Kind::VcJob, object: build::job(flow, step, template) });
     let message = format!("job {name} is made from JobTemplate {}", step.name);
-    plan.notes.push(Note { severity: Severity::Normal, reason: "Created", message });
+    plan.notes.push(Note::normal("Created", message).of(Kind::VcJob, &key));
     // It is tried again. Why the server refused it is an Event.
     snapshot.refusal.map(|_| "Refused")
 }
@@ -118,5 +118,5 @@ fn explain_what_never_starts(
 }
 
 fn warn(plan: &mut Plan, message: String) {
-    plan.notes.push(Note { severity: Severity::Warning, reason: "SyncJobFlow", message });
+    plan.notes.push(Note::warning("SyncJobFlow", message));
 }

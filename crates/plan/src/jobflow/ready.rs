@@ -15,7 +15,7 @@ use super::Flow;
 use super::jobs::{Jobs, Seen};
 use crate::object::{Pod, PodPhase};
 use crate::probe::{HttpGet, Probe};
-use crate::{Answer, Note, Object, Objects, Plan, Severity, Snapshot};
+use crate::{Answer, Note, Object, Objects, Plan, Snapshot};
 
 /// How many questions one flow may hang on. It bounds what one manifest can make this program dial.
 const QUESTIONS_MAX: usize = 1000;
@@ -37,7 +37,7 @@ pub(super) fn is_ready(step: &Flow, jobs: &Jobs<'_>, snapshot: &Snapshot<'_>, pl
                 "flow {} waits for its targets to complete, because {mistake}; correct dependsOn.probe",
                 step.name
             );
-            plan.notes.push(Note { severity: Severity::Warning, reason: "SyncJobFlow", message });
+            plan.notes.push(Note::warning("SyncJobFlow", message));
             return false;
         }
         jobs.get(target).filter(|job| !job.is_gone && has_task_of(job, signs)).is_some_and(|job| {
@@ -127,7 +127,7 @@ fn has_answered(
              {QUESTIONS_MAX} that are asked at a time; ask fewer in dependsOn.probe",
             step.name, job.object.meta.key.name
         );
-        plan.notes.push(Note { severity: Severity::Warning, reason: "SyncJobFlow", message });
+        plan.notes.push(Note::warning("SyncJobFlow", message));
         return false;
     }
     let answers = || questions.iter().map(|question| snapshot.answers.get(question));
@@ -139,7 +139,7 @@ fn has_answered(
     if let Some(failure) = answers().flatten().find_map(|answer| answer.failure.as_ref()) {
         let message =
             format!("flow {} waits until job {} answers: {failure}", step.name, job.object.meta.key.name);
-        plan.notes.push(Note { severity: Severity::Normal, reason: "WaitingForProbe", message });
+        plan.notes.push(Note::normal("WaitingForProbe", message));
     }
     plan.probes.extend(questions);
     is_ready

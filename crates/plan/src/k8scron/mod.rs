@@ -25,7 +25,7 @@ use krafla_api::{Key, Kind, Time};
 pub(crate) use self::status::has_recorded;
 use crate::cron::{Problem, Timetable};
 use crate::object::{Body, Meta};
-use crate::{Controller, Measure, Note, Object, Objects, Plan, Severity, Snapshot, Stored, controlling_keys};
+use crate::{Controller, Measure, Note, Object, Objects, Plan, Snapshot, Stored, controlling_keys};
 
 /// The controller of CronJobs.
 pub struct CronJobController;
@@ -94,7 +94,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
 fn zone_in_schedule(cron_job: &CronJob<'_>) -> Option<Note> {
     let schedule = &cron_job.spec.schedule;
     let message = format!("the schedule {schedule:?} names a time zone; move it to spec.timeZone");
-    let note = Note { severity: Severity::Warning, reason: "UnsupportedSchedule", message };
+    let note = Note::warning("UnsupportedSchedule", message);
     schedule.contains("TZ").then_some(note)
 }
 
@@ -107,7 +107,7 @@ fn no_timetable(cron_job: &CronJob<'_>, why: &Problem) -> Note {
             ("UnknownTimeZone", format!("invalid timeZone: {zone:?}; use a name such as Europe/Berlin"))
         }
     };
-    Note { severity: Severity::Warning, reason, message }
+    Note::warning(reason, message)
 }
 
 /// One CronJob as all modules see it.

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{CronJob, history};
 use crate::cron::Timetable;
-use crate::{Note, Object, Objects, Plan, Severity, Step};
+use crate::{Note, Object, Objects, Plan, Step};
 
 /// Beyond this many missed runs somebody should look at the clock, or at the deadline.
 const MISSED_MAX: u64 = 100;
@@ -56,11 +56,7 @@ pub(super) fn make(
         "Forbid" if !status.active.is_empty() => {
             let message =
                 "Not starting job because prior execution is running and concurrency policy is Forbid";
-            plan.notes.push(Note {
-                severity: Severity::Normal,
-                reason: "JobAlreadyActive",
-                message: message.to_owned(),
-            });
+            plan.notes.push(Note::normal("JobAlreadyActive", message.to_owned()));
             return;
         }
         "Replace" => {
@@ -74,11 +70,11 @@ pub(super) fn make(
     }
     plan.steps.push(create(cron_job, timetable, run, &key));
     let message = format!("Created job {}", key.name);
-    plan.notes.push(Note { severity: Severity::Normal, reason: "SuccessfulCreate", message });
+    plan.notes.push(Note::normal("SuccessfulCreate", message).of(Kind::Job, &key));
 }
 
 fn warn(reason: &'static str, message: String, plan: &mut Plan) {
-    plan.notes.push(Note { severity: Severity::Warning, reason, message });
+    plan.notes.push(Note::warning(reason, message));
 }
 
 /// The name of the Job of a run: runs within one minute share it, so there is at most one a minute.

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::CronJob;
 use crate::object::Meta;
-use crate::{Departed, Note, Object, Plan, Severity, Step, merge_patch};
+use crate::{Departed, Note, Object, Plan, Step, merge_patch};
 
 /// The status as the Jobs show it. A Job that is gone already still tells when it was made.
 pub(super) fn recount(
@@ -30,7 +30,7 @@ pub(super) fn recount(
             plan.notes.push(not_a_run(&job.meta));
         }
     }
-    note_ends(before, jobs, plan);
+    note_ends(cron_job, jobs, plan);
     let made = jobs.iter().copied().chain(departed.iter().map(|departed| &departed.object));
     let made_for = made.filter_map(|job| scheduled_for(&job.meta));
     status.last_schedule_time = made_for.chain(before.last_schedule_time).max();
@@ -57,7 +57,7 @@ fn is_unfinished(job: &Object) -> bool {
 /// waiting nor makes room for one.
 fn not_a_run(job: &Meta) -> Note {
     let message = format!("Saw a job that the controller did not create or forgot: {}", job.key.name);
-    Note { severity: Severity::Warning, reason: "UnexpectedJob", message }
+    Note::warning("UnexpectedJob", message)
 }
 
 /// The run for which a Job was made.
@@ -79,8 +79,8 @@ fn reference(job: &Meta) -> JobReference {
 }
 
 /// Says which Jobs of the list have ended, and which have gone.
-fn note_ends(before: &CronJobStatus, jobs: &[&Arc<Object>], plan: &mut Plan) {
-    for listed in &before.active {
+fn note_ends(cron_job: &CronJob<'_>, jobs: &[&Arc<Object>], plan: &mut Plan) {
+    for listed in &cron_job.status.active {
         let job = jobs.iter().find(|job| job.meta.uid == listed.uid);
         let end = job.and_then(|job| job.as_job()?.status.finished());
         let (reason, message) = match (job, end) {
@@ -91,7 +91,7 @@ fn note_ends(before: &CronJobStatus, jobs: &[&Arc<Object>], plan: &mut Plan) {
             ),
             (Some(_), None) => continue,
         };
-        plan.notes.push(Note { severity: Severity::Normal, reason, message });
+        plan.notes.push(Note::normal(reason, message).of(Kind::CronJob, &cron_job.meta.key));
     }
 }
 

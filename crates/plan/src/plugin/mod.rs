@@ -38,7 +38,7 @@ use std::collections::BTreeMap;
 use krafla_api::volcano::TaskSpec;
 use serde_json::Value;
 
-use crate::{Note, Severity};
+use crate::Note;
 use arguments::Flags;
 pub use desired::{Desired, Follows, Lifetime, Recipe, SshKeyPair};
 pub(crate) use edit::volume_name;
@@ -178,7 +178,7 @@ impl Finding {
 
     /// As a note of a plan. The reason is the one that Volcano's events give.
     pub fn note(&self) -> Note {
-        Note { severity: Severity::Warning, reason: "PluginError", message: self.to_string() }
+        Note::warning("PluginError", self.to_string())
     }
 }
 

@@ -19,7 +19,7 @@ use krafla_api::{Key, Kind, labels};
 use serde_json::{Value, json};
 
 use crate::object::{Body, Queue};
-use crate::{Controller, Measure, Note, Object, Objects, Plan, Severity, Snapshot, Step, Stored};
+use crate::{Controller, Measure, Note, Object, Objects, Plan, Snapshot, Step, Stored};
 
 /// The queue above all others. It can not be closed.
 const ROOT: &str = "root";
@@ -167,11 +167,8 @@ impl View<'_> {
         let name = &self.object.meta.key.name;
         match action {
             Action::CloseQueue if self.is_root() => {
-                warn(
-                    plan,
-                    "CloseQueue",
-                    "queue root can not be closed; close the queues below it".to_owned(),
-                );
+                let message = "queue root can not be closed; close the queues below it".to_owned();
+                plan.notes.push(Note::warning("CloseQueue", message));
             }
             Action::CloseQueue => self.close(plan, &format!("queue {name} is closed by a Command")),
             Action::OpenQueue => match self.closed_parent() {
@@ -180,7 +177,7 @@ impl View<'_> {
                     self.mark_closed_by_parent(true, plan);
                     let message =
                         format!("queue {name} opens together with its parent {parent}, which is closed");
-                    warn(plan, "OpenQueue", message);
+                    plan.notes.push(self.done(Note::warning("OpenQueue", message)));
                 }
                 None => self.open(plan, &format!("queue {name} is opened by a Command")),
             },
@@ -210,14 +207,14 @@ impl View<'_> {
         if !is_closed(&self.queue.status.state) {
             let state = if self.is_busy() { QueueState::Closing } else { QueueState::Closed };
             plan.status = Some(self.state(&state));
-            note(plan, "CloseQueue", message.to_owned());
+            plan.notes.push(self.done(Note::normal("CloseQueue", message.to_owned())));
         }
     }
 
     fn open(&self, plan: &mut Plan, message: &str) {
         if self.queue.status.state != QueueState::Open {
             plan.status = Some(self.state(&QueueState::Open));
-            note(plan, "OpenQueue", message.to_owned());
+            plan.notes.push(self.done(Note::normal("OpenQueue", message.to_owned())));
         }
         self.mark_closed_by_parent(false, plan);
     }
@@ -255,6 +252,11 @@ impl View<'_> {
             .any(|group| *group.spec.queue == **name && group.status.phase != PodGroupPhase::Completed)
     }
 
+    /// Tells of what is done to the queue itself.
+    fn done(&self, note: Note) -> Note {
+        note.of(Kind::Queue, &self.object.meta.key)
+    }
+
     /// Only the state is written: the rest of the status is the scheduler's. It follows from what the queue was: a state that is
     /// written too late, by somebody who was replaced meanwhile, would undo a Command.
     fn state(&self, state: &QueueState) -> Step {
@@ -275,14 +277,6 @@ impl View<'_> {
             patch,
         }
     }
-}
-
-fn note(plan: &mut Plan, reason: &'static str, message: String) {
-    plan.notes.push(Note { severity: Severity::Normal, reason, message });
-}
-
-fn warn(plan: &mut Plan, reason: &'static str, message: String) {
-    plan.notes.push(Note { severity: Severity::Warning, reason, message });
 }
 
 #[cfg(test)]

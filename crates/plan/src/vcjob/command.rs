@@ -9,7 +9,7 @@ use krafla_api::volcano::{Action, JobPhase};
 
 use super::Job;
 use super::intent::{Intent, Targets};
-use crate::{Note, Object, Plan, Severity, Snapshot, Step};
+use crate::{Note, Object, Plan, Snapshot, Step};
 
 /// The oldest Command for this job.
 pub(super) struct Pending<'a> {
@@ -62,14 +62,9 @@ impl Pending<'_> {
 
     /// Takes the Command away: by then its effect is stored.
     pub(super) fn take(&self, plan: &mut Plan) {
-        plan.notes.push(Note {
-            severity: Severity::Normal,
-            reason: "CommandIssued",
-            message: format!(
-                "{} by command {}, which is now used up",
-                self.action, self.object.meta.key.name
-            ),
-        });
+        let key = &self.object.meta.key;
+        let message = format!("{} by command {}, which is now used up", self.action, key.name);
+        plan.notes.push(Note::normal("CommandIssued", message).of(Kind::Command, key));
         plan.steps.push(Step::delete(self.object));
     }
 }

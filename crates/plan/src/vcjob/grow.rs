@@ -14,7 +14,7 @@ use super::policy::Vacancies;
 use super::volumes::Claim;
 use super::{Job, dependency};
 use crate::plugin::Plugins;
-use crate::{Note, Plan, Severity, Snapshot, Step};
+use crate::{Note, Plan, Snapshot, Step};
 
 /// One plan creates at most this many pods; the next goes on. No job, however large, holds a worker for long.
 const NEW_PODS_PER_PLAN_MAX: usize = 500;
@@ -91,7 +91,7 @@ pub(super) fn create(
 fn name_taken(name: &str) -> Note {
     let message =
         format!("pod {name} exists and does not belong to this job; delete it to let the job go on");
-    Note { severity: Severity::Warning, reason: "PodNameTaken", message }
+    Note::warning("PodNameTaken", message)
 }
 
 /// The manifest of one pod. The template passes through as it is: a field that this program does not know survives.

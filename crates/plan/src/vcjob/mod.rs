@@ -52,9 +52,10 @@ use self::pods::Pods;
 use self::policy::{Decision, Vacancies};
 use crate::object::{Body, Meta, VcJob};
 use crate::plugin::Plugins;
-use crate::{
-    Controller, Measure, Note, Object, Objects, Plan, Severity, Snapshot, Step, Stored, controlling_keys,
-};
+use crate::{Controller, Measure, Note, Object, Objects, Plan, Snapshot, Step, Stored, controlling_keys};
+
+/// The reason of the Events that say what a policy does.
+const EXECUTE_ACTION: &str = "ExecuteAction";
 
 /// The controller of Volcano Jobs.
 pub struct JobController;
@@ -225,11 +226,11 @@ fn decide(
     if let Some(command) = &command {
         command.take(plan);
     }
-    plan.notes.extend(policies.announced.iter().map(|message| execute_action(message.clone())));
+    plan.notes.extend(policies.announced.iter().map(|message| Note::normal(EXECUTE_ACTION, message.clone())));
     let next = match chosen {
         Some(intent) => {
             let message = format!("{}: {}", intent.action, intent.message());
-            plan.notes.push(execute_action(message));
+            plan.notes.push(Note::normal(EXECUTE_ACTION, message).of(Kind::VcJob, &job.meta.key));
             phase::follow(job, &intent)
         }
         // While a Command that is already carried out is still there, the phase that it led to is not left.
@@ -237,10 +238,6 @@ fn decide(
         None => phase::advance(job, pods, group),
     };
     (next, policies)
-}
-
-fn execute_action(message: String) -> Note {
-    Note { severity: Severity::Normal, reason: "ExecuteAction", message }
 }
 
 /// The first intent that has an effect, together with all others of its kind: pods that fail together restart together.
@@ -293,7 +290,7 @@ fn provide(job: &Job<'_>, seen: &Seen<'_>, next: &mut Next, snapshot: &Snapshot<
     let held = provide();
     let remark = hold::remark(plan, &job.status.state, snapshot);
     if let Err(Hold { reason, message }) = &held {
-        plan.notes.push(Note { severity: Severity::Warning, reason, message: message.clone() });
+        plan.notes.push(Note::warning(reason, message.clone()));
     }
     // Until a restart is over, the state says what is restarted and why: whoever goes on with it must know.
     if next.phase == JobPhase::Restarting {

@@ -31,7 +31,7 @@ pub(super) fn ensure(
         }
         // Findings hold as long as the spec does; a new job says them once.
         if job.phase().is_unset() {
-            plan.notes.push(finding.note());
+            plan.notes.push(finding.note().of(Kind::VcJob, &job.meta.key));
         }
     }
     for desired in plugins.desired() {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::hold::Hold;
 use super::{Job, resources};
 use crate::merge_patch::difference;
-use crate::{Note, Object, Plan, Severity, Snapshot, Step};
+use crate::{Note, Object, Plan, Snapshot, Step};
 
 /// The PodGroup as it is observed.
 pub(super) struct Group<'a>(Option<&'a Object>);
@@ -111,12 +111,10 @@ pub(super) fn ensure(
 pub(super) fn warn(job: &Job<'_>, group: &Group<'_>, plan: &mut Plan) {
     let Some(condition) = group.complaint() else { return };
     let what = condition.condition_type.to_lowercase();
-    plan.notes.push(Note {
-        severity: Severity::Warning,
-        reason: Hold::PODGROUP_PENDING,
-        // Scripts look for these words.
-        message: format!("PodGroup {}:{} {what}, reason: {}", job.namespace(), job.name(), condition.message),
-    });
+    // Scripts look for these words.
+    let message =
+        format!("PodGroup {}:{} {what}, reason: {}", job.namespace(), job.name(), condition.message);
+    plan.notes.push(Note::warning(Hold::PODGROUP_PENDING, message));
 }
 
 /// Removes the PodGroup of an ended try.

@@ -26,7 +26,7 @@ use krafla_api::{Key, Kind, Time};
 use serde_json::{Value, json};
 
 use crate::probe::HttpGet;
-use crate::{Answer, Answers, Body, Departed, Note, Object, Objects, Plan, Probe, Severity, Snapshot};
+use crate::{Answer, Answers, Body, Departed, Note, Object, Objects, Plan, Probe, Snapshot};
 
 /// The moment of every decision in these tests.
 pub(super) fn now() -> Time {
@@ -39,7 +39,7 @@ pub(super) fn plan(text: &str) -> Plan {
     let key = Key::new("ns", "f");
     let snapshot = Snapshot::new(Kind::JobFlow, &key, now(), &objects);
     let was_refused = text.lines().any(|line| line.trim() == "refused");
-    let refusal = Note { severity: Severity::Warning, reason: "FailedCreate", message: String::new() };
+    let refusal = Note::warning("FailedCreate", String::new());
     let refusal = was_refused.then_some(&refusal);
     crate::jobflow::plan(&Snapshot { departed: &departed, answers: &answers(text), refusal, ..snapshot })
 }

@@ -21,7 +21,7 @@ use krafla_api::{Key, Kind, Time};
 use serde_json::{Value, json};
 
 use crate::k8sjob::Managed;
-use crate::{Note, Object, Objects, Plan, Severity, Snapshot, Step};
+use crate::{Note, Object, Objects, Plan, Snapshot, Step};
 
 const START: i64 = 1_800_000_000;
 
@@ -94,7 +94,7 @@ impl World {
         }
         let key = Key::new("ns", "a");
         let snapshot = Snapshot::new(Kind::Job, &key, now(), &objects);
-        let refusal = Note { severity: Severity::Warning, reason: "FailedCreate", message: String::new() };
+        let refusal = Note::warning("FailedCreate", String::new());
         let snapshot = Snapshot { refusal: self.was_refused.then_some(&refusal), ..snapshot };
         super::super::plan(&Managed::default(), &snapshot)
     }
@@ -200,7 +200,7 @@ fn shown(plan: &Plan) -> String {
     if let Some(at) = plan.wake_at {
         writeln!(text, "look again in {} s", at.0.as_second() - now().0.as_second()).unwrap();
     }
-    for Note { severity, reason, message } in &plan.notes {
+    for Note { severity, reason, message, .. } in &plan.notes {
         if !["SuccessfulCreate", "SuccessfulDelete"].contains(reason) {
             writeln!(text, "{severity:?} {reason}: {message}").unwrap();
         }

@@ -5,7 +5,7 @@ use crate::{Note, Severity};
 
 /// What the next decision says, one line each. The drawn part of a name is not shown.
 fn said(text: &str) -> Vec<String> {
-    let line = |Note { severity, reason, message }: &Note| {
+    let line = |Note { severity, reason, message, .. }: &Note| {
         let severity = if *severity == Severity::Warning { "Warning " } else { "" };
         let drawn = message.rsplit_once("a-").filter(|(_, drawn)| drawn.len() == 5);
         let message = drawn.map_or(message.clone(), |(start, _)| format!("{start}a-?"));

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use krafla_api::{Key, Kind, Time};
 use serde_json::{Value, json};
 
-use crate::{Body, Departed, Note, Object, Objects, Plan, Severity, Snapshot, Step};
+use crate::{Body, Departed, Note, Object, Objects, Plan, Snapshot, Step};
 
 /// The moment of every decision in these tests.
 pub(super) fn now() -> Time {
@@ -159,7 +159,7 @@ fn new_refusal(words: &[&str]) -> Note {
     let (reason, message) = words.split_first().unwrap();
     let reasons = ["FailedCreate", "FailedUpdate", "FailedDelete"];
     let reason = reasons.into_iter().find(|known| known == reason).unwrap();
-    Note { severity: Severity::Warning, reason, message: message.join(" ") }
+    Note::warning(reason, message.join(" "))
 }
 
 fn new_departed(words: &[&str]) -> Departed {
