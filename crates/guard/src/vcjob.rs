@@ -1,11 +1,11 @@
-//! P1, P2, P3, P4 and P7 as they read for a plan of a Volcano Job.
+//! P1 to P5 and P7 as they read for a plan of a Volcano Job.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use krafla_api::volcano::{Iteration, JobPhase, PodGroupPhase};
 use krafla_api::{Key, Kind, Uid, labels};
-use krafla_plan::object::VcJob;
+use krafla_plan::object::{PodPhase, VcJob};
 use krafla_plan::{Object, Plan, Snapshot, Step};
 use serde_json::Value;
 
@@ -18,6 +18,7 @@ pub(crate) fn check(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Violatio
     let after = StatusAfter::of(job, plan);
     terminal_is_final(job, &after)?;
     budget_is_kept(job, &after)?;
+    nothing_is_counted_twice(snapshot, job, plan)?;
     let mut marked = BTreeSet::new();
     for step in &plan.steps {
         match step {
@@ -33,6 +34,7 @@ pub(crate) fn check(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Violatio
             Step::Create { kind: Kind::PodGroup, object: written }
             | Step::Patch { kind: Kind::PodGroup, patch: written, .. } => {
                 minimum_is_the_jobs(job, written, step)?;
+                minimums_are_the_tasks(job, written)?;
             }
             _ => {}
         }
@@ -101,6 +103,84 @@ fn minimum_is_the_jobs(job: &VcJob, written: &Value, step: &Step) -> Result<(), 
     }
     let message = format!("a PodGroup for {minimum} pods, and a job for {}", job.spec.min_available);
     Err(Violation::new(Property::P7, message))
+}
+
+/// P7: so is what it asks for of each task. A task that the job no longer has is taken out.
+fn minimums_are_the_tasks(job: &VcJob, written: &Value) -> Result<(), Violation> {
+    let Some(Value::Object(minimums)) = written.pointer("/spec/minTaskMember") else { return Ok(()) };
+    let is_right = |(name, minimum): &(&String, &Value)| {
+        let Some(task) = job.spec.tasks.iter().find(|task| task.name == **name) else {
+            return minimum.is_null();
+        };
+        let open = if task.partition_policy.is_some() { None } else { Some(task.replicas) };
+        let wanted = task.min_available.or(open).map(i64::from);
+        minimum.as_i64().is_some_and(|minimum| wanted.is_none_or(|wanted| wanted == minimum))
+    };
+    match minimums.iter().find(|entry| !is_right(entry)) {
+        None => Ok(()),
+        Some((name, minimum)) => {
+            let message = format!("a PodGroup for {minimum} pods of task {name}, which the job does not say");
+            Err(Violation::new(Property::P7, message))
+        }
+    }
+}
+
+/// P5: no counter says more than there are pods for it, so none is in two. What succeeded or failed may be counted without its
+/// pod, if it was counted before or is on record.
+fn nothing_is_counted_twice(snapshot: &Snapshot<'_>, job: &VcJob, plan: &Plan) -> Result<(), Violation> {
+    const COUNTERS: [&str; 6] = ["pending", "running", "unknown", "terminating", "succeeded", "failed"];
+    let Some(Step::Patch { patch, .. }) = &plan.status else { return Ok(()) };
+    let counted = COUNTERS.map(|name| patch.pointer("/status")?.get(name)?.as_i64());
+    if counted.iter().all(Option::is_none) {
+        return Ok(());
+    }
+    let [mut pending, mut running, mut unknown, mut terminating, mut succeeded, mut failed] = [0; 6];
+    let mut n_going = 0;
+    for pod in snapshot.children(Kind::Pod) {
+        let Some(phase) = pod.as_pod().map(|pod| pod.status.phase) else { continue };
+        let is_going = pod.meta.is_deleting();
+        n_going += i64::from(is_going && phase == PodPhase::Succeeded);
+        *match phase {
+            _ if is_going => &mut terminating,
+            PodPhase::Pending => &mut pending,
+            PodPhase::Running => &mut running,
+            PodPhase::Unknown => &mut unknown,
+            PodPhase::Succeeded => &mut succeeded,
+            PodPhase::Failed => &mut failed,
+        } += 1;
+    }
+    let n_departed = i64::try_from(snapshot.departed.len()).unwrap_or(i64::MAX);
+    let n_counted = n_before(job, PodPhase::Succeeded, job.status.succeeded);
+    succeeded = (succeeded + n_on_record(job)).max(n_counted) + n_departed + n_going;
+    if job.status.state.phase.is_finished() {
+        failed = failed.max(n_before(job, PodPhase::Failed, job.status.failed));
+    }
+    let there = [pending, running, unknown, terminating, succeeded, failed];
+    for ((name, counted), there) in COUNTERS.into_iter().zip(counted).zip(there) {
+        if let Some(counted) = counted.filter(|counted| *counted > there) {
+            let message = format!("{counted} pods would be counted as {name}, and there are {there}");
+            return Err(Violation::new(Property::P5, message));
+        }
+    }
+    Ok(())
+}
+
+/// How many indexes the job has on record as done without a pod: `0-2,5` are four.
+fn n_on_record(job: &VcJob) -> i64 {
+    let recorded = job.status.controlled_resources.iter().filter(|(key, _)| key.starts_with("completed-"));
+    let length = |range: &str| -> Option<i64> {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(last.parse::<i64>().ok()? - first.parse::<i64>().ok()? + 1)
+    };
+    recorded.flat_map(|(_, indexes)| indexes.split(',')).filter_map(length).sum()
+}
+
+/// How many pods of a phase the status counts already, in the counter of the job or in those of its tasks.
+fn n_before(job: &VcJob, phase: PodPhase, counter: i32) -> i64 {
+    let by_task = job.status.task_status_count.values();
+    let of_tasks: i64 =
+        by_task.filter_map(|task| task.phase.get(phase.as_str())).map(|n| i64::from(*n)).sum();
+    of_tasks.max(counter.into())
 }
 
 /// What the status says once the plan's status is stored, which is before its first step.

@@ -5,9 +5,9 @@
 //!   P2   mutants::a_pod_for_a_finished_job_is_found, by the guard
 //!   P3   mutants::a_restart_that_is_not_charged_is_found and the two after it
 //!   P4   volcano_b4_own_kills_that_look_like_evictions_are_found, also by the guard
-//!   P5   mutants::volcano_b5_a_counter_that_is_not_kept_is_found
+//!   P5   mutants::volcano_b5_a_counter_that_is_not_kept_is_found; a_pod_that_is_counted_twice_is_found, by the guard
 //!   P6   a_client_that_writes_by_name_is_found
-//!   P7   a_pod_before_its_podgroup_is_found and the two after it, by the guard
+//!   P7   a_pod_before_its_podgroup_is_found and the three after it, by the guard
 //!   P8   mutants::volcano_b15_a_clock_that_is_forgotten_is_found
 //!   P9   mutants::a_process_that_does_not_wait_for_its_own_writes_is_found
 //!   P10  mutants::a_write_at_rest_is_found
@@ -137,6 +137,43 @@ fn a_podgroup_with_another_minimum_than_its_job_is_found() {
         })
     };
     assert!(rules_broken_in_calm("straight", controllers).contains("guard"));
+}
+
+#[test]
+fn a_podgroup_with_another_minimum_than_a_task_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            for step in &mut plan.steps {
+                if let Step::Create { kind: Kind::PodGroup, object } = step
+                    && let Some(Value::Object(minimums)) = object.pointer_mut("/spec/minTaskMember")
+                {
+                    minimums.values_mut().for_each(|minimum| *minimum = 0.into());
+                }
+            }
+            plan
+        })
+    };
+    assert!(rules_broken_in_calm("straight", controllers).contains("guard"));
+}
+
+#[test]
+fn a_pod_that_is_counted_twice_is_found() {
+    let running = rules_broken_in_calm("straight", || tampered(|_, plan| with_one_more("running", plan)));
+    let succeeded = rules_broken_in_calm("straight", || tampered(|_, plan| with_one_more("succeeded", plan)));
+    let failed = rules_broken_in_calm("failed", || tampered(|_, plan| with_one_more("failed", plan)));
+    for broken in [running, succeeded, failed] {
+        assert!(broken.contains("guard"), "{broken:?}");
+    }
+}
+
+/// One more than there are, wherever any are counted.
+fn with_one_more(counter: &str, mut plan: Plan) -> Plan {
+    if let Some(count) = status(&mut plan).and_then(|status| status.get_mut(counter))
+        && let Some(n) = count.as_i64()
+    {
+        *count = (n + 1).into();
+    }
+    plan
 }
 
 #[test]
