@@ -54,13 +54,17 @@ pub enum Fault {
     ClockAhead,
     /// F7: from now on the clock of the process is [`BEHIND`] the server's.
     ClockBehind,
-    /// F8: the process is stopped for [`PAUSE`] just before it sends the write, and another takes its place. What it was about
-    /// to send it sends when it wakes; then it learns that it was replaced, and ends.
+    /// F8: the process is stopped for [`PAUSE`] just before it sends the write, and another takes its place. The plan that it was
+    /// about it finishes when it wakes; then it learns that it was replaced, and ends.
     Deposed,
+    /// F8: another takes the place of the process, which learns that only after [`TOGETHER`]: until then both decide and write.
+    TwoLeaders,
 }
 
 /// How long a process is stopped: longer than a lease lasts.
 pub(crate) const PAUSE: Duration = Duration::from_secs(60);
+/// How long two processes both take the place for theirs: longer than most jobs of the scenarios live.
+pub(crate) const TOGETHER: Duration = Duration::from_secs(30);
 /// How far a clock can be ahead of the server's.
 pub(crate) const AHEAD: Duration = Duration::from_secs(300);
 /// How far a clock can be behind the server's. A step from one to the other is shorter than what counts as rest.
@@ -115,6 +119,7 @@ pub const FAULTS: &[(&str, Fault)] = &[
     ("clock-ahead", Fault::ClockAhead),
     ("clock-behind", Fault::ClockBehind),
     ("deposed", Fault::Deposed),
+    ("two-leaders", Fault::TwoLeaders),
 ];
 
 impl Fault {

@@ -2,6 +2,7 @@
 //! begins with nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use krafla_runtime::{Engine, Outcome, Work};
 use parking_lot::Mutex;
 
 use crate::actor::Kubelet;
-use crate::fault::{AHEAD, BEHIND, Fault, HANG, LATE, PAUSE};
+use crate::fault::{AHEAD, BEHIND, Fault, HANG, LATE, PAUSE, TOGETHER};
 use crate::feed::Feed;
 use crate::oracle::Memory;
 use crate::program::Part;
@@ -34,6 +35,8 @@ pub(crate) struct Process {
     clock: Drift,
     /// Whether another is to take its place.
     needs_successor: bool,
+    /// When it will learn that another has taken its place.
+    ends_at: Option<Time>,
 }
 
 /// How a process' clock differs from the server's.
@@ -73,7 +76,7 @@ enum State {
     Dead {
         until: Time,
     },
-    /// It was replaced, and sends what it was about to send.
+    /// It was replaced, and finishes the plan that it was about.
     Deposed(Box<Life>),
     /// It does not come back.
     Gone,
@@ -86,6 +89,8 @@ struct Life {
     feeds: Vec<Feed>,
     in_flight: Vec<LocalBoxFuture<'static, (Work, Applied)>>,
     memory: Arc<Mutex<Memory>>,
+    /// Whether another has taken its place.
+    is_replaced: Arc<AtomicBool>,
 }
 
 /// Something that a process can do next.
@@ -120,6 +125,7 @@ impl Process {
             stopped_until: None,
             clock: Drift::None,
             needs_successor: false,
+            ends_at: None,
         }
     }
 
@@ -133,6 +139,9 @@ impl Process {
         let now = around.now;
         if self.stopped_until.is_some_and(|until| until > now) {
             return false;
+        }
+        if self.ends_at.is_some_and(|at| at <= now) {
+            self.end(around);
         }
         let life = match &mut self.state {
             State::Dead { until } => return *until <= now && found(Deed::Start),
@@ -177,7 +186,7 @@ impl Process {
         // While a kind has not been listed nothing is decided, whatever is due.
         let wake = life.engine.next_wake().map(|at| self.clock.meant(at));
         let timer = if life.engine.is_synced() { wake } else { None };
-        news.chain(timer).min()
+        news.chain(timer).chain(self.ends_at).min()
     }
 
     /// Does one thing.
@@ -191,12 +200,11 @@ impl Process {
                 return;
             }
             State::Deposed(life) => {
-                // What it was about to send, and no more.
-                around.wire.grant(Some(1));
+                // What it was about to do, and no more.
+                around.wire.grant(None);
                 life.go_on(0, seen);
                 around.wire.take_struck();
-                self.state = State::Gone;
-                return around.wire.say(self.part.name, || "finds itself replaced, and ends".to_owned());
+                return self.end(around);
             }
             State::Gone => return,
         };
@@ -219,11 +227,17 @@ impl Process {
         for fault in around.wire.take_struck() {
             let State::Alive(life) = &mut self.state else { return };
             match fault {
+                // Who was replaced waits for its turn when it comes back, and nobody gives it one.
+                Fault::CrashBefore | Fault::CrashAfter if life.is_replaced() => return self.end(around),
                 Fault::CrashBefore | Fault::CrashAfter => {
                     self.state = State::Dead { until: around.now.after(REBIRTH) };
                 }
                 Fault::Paused => self.stopped_until = Some(around.now.after(PAUSE)),
                 Fault::Deposed => self.depose(around.now),
+                Fault::TwoLeaders => {
+                    self.needs_successor |= life.replace();
+                    self.ends_at.get_or_insert(around.now.after(TOGETHER));
+                }
                 Fault::ClockAhead => self.clock = Drift::Ahead,
                 Fault::ClockBehind => self.clock = Drift::Behind,
                 Fault::Late(kind) => life.feed(kind, |feed, _| feed.hold(around.now.after(LATE))),
@@ -246,10 +260,17 @@ impl Process {
     /// Another takes its place. It keeps the plan that it was about to go on with, and nothing else.
     fn depose(&mut self, now: Time) {
         self.stopped_until = Some(now.after(PAUSE));
-        self.needs_successor = true;
         if let State::Alive(life) = std::mem::replace(&mut self.state, State::Gone) {
+            self.needs_successor |= life.replace();
             self.state = State::Deposed(life);
         }
+    }
+
+    /// It learns that another has taken its place.
+    fn end(&mut self, around: &Around<'_>) {
+        self.ends_at = None;
+        self.state = State::Gone;
+        around.wire.say(self.part.name, || "finds itself replaced, and ends".to_owned());
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -276,7 +297,16 @@ impl Life {
     fn new(part: &Part) -> Life {
         let engine = Engine::new((part.controllers)());
         let feeds = engine.kinds().map(Feed::new).collect();
-        Life { engine, feeds, in_flight: Vec::new(), memory: Arc::default() }
+        Life { engine, feeds, in_flight: Vec::new(), memory: Arc::default(), is_replaced: Arc::default() }
+    }
+
+    fn is_replaced(&self) -> bool {
+        self.is_replaced.load(Ordering::Relaxed)
+    }
+
+    /// Another takes its place. Whether it is the first that does.
+    fn replace(&self) -> bool {
+        !self.is_replaced.swap(true, Ordering::Relaxed)
     }
 
     /// Does something to the feed of a kind, if the process watches it.
@@ -303,6 +333,7 @@ impl Life {
         let line = Line {
             wire,
             memory,
+            is_replaced: self.is_replaced.clone(),
             process: part.name,
             root: work.root.clone(),
             uid: work.object.as_ref().map(|object| object.meta.uid.clone()),

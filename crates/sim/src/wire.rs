@@ -11,6 +11,7 @@
 
 use std::future::{pending, poll_fn};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -112,8 +113,8 @@ impl Wire {
 
     /// Shows the oracle what has been stored since it last looked.
     pub(crate) fn catch_up(&self) {
-        let State { oracle, trace, .. } = &mut *self.state.lock();
-        oracle.catch_up(&self.clock, trace);
+        let State { oracle, trace, outage_ends, .. } = &mut *self.state.lock();
+        oracle.catch_up(&self.clock, trace, *outage_ends);
     }
 
     /// The next process to write may make so many writes before it waits for its next turn; any number, if not said.
@@ -191,7 +192,8 @@ impl Wire {
                 | Fault::Relist(_)
                 | Fault::Repeat(_)
                 | Fault::ClockAhead
-                | Fault::ClockBehind),
+                | Fault::ClockBehind
+                | Fault::TwoLeaders),
             ) => state.struck.push(fault),
             _ => {}
         }
@@ -208,6 +210,8 @@ pub(crate) struct Line {
     pub(crate) uid: Option<Uid>,
     /// What this life of the process was told about its own writes.
     pub(crate) memory: Arc<Mutex<Memory>>,
+    /// Whether another has taken the process' place.
+    pub(crate) is_replaced: Arc<AtomicBool>,
 }
 
 impl Client for Line {
@@ -265,7 +269,8 @@ impl Line {
                 | Fault::Relist(_)
                 | Fault::Repeat(_)
                 | Fault::ClockAhead
-                | Fault::ClockBehind,
+                | Fault::ClockBehind
+                | Fault::TwoLeaders,
             ) => self.send(step).await,
             Some(Fault::Paused | Fault::Deposed) => {
                 // Its next turn comes when it wakes.
@@ -311,7 +316,14 @@ impl Line {
                 oracle.found("P9", message);
             }
         });
-        self.wire.server.write(step).await
+        let answer = self.wire.server.write(step).await;
+        if self.is_replaced.load(Ordering::Relaxed)
+            && step.creates()
+            && let Ok(written) = &answer
+        {
+            self.wire.with(|state| state.oracle.made_late(written.uid.clone()));
+        }
+        answer
     }
 
     /// Somebody else changes the object that the step is about.

@@ -286,6 +286,7 @@ impl World {
         if !self.user.is_done() {
             oracle.found("P11", "users still wait for what the script says".to_owned());
         }
+        oracle.ended();
         for violation in end::check(case.scenario, &self.server.store) {
             oracle.broken(violation);
         }

@@ -12,9 +12,8 @@ use crate::program::Program;
 use crate::scenario::Scenario;
 use crate::world::{Outcome, play};
 
-/// The scenarios in which clocks are set and processes stopped and replaced at every write: small ones, in which no job is
-/// stopped.
-const REPLACED_IN: [&str; 3] = ["straight", "restart", "again"];
+/// The scenarios in which clocks are set and processes stopped at every write: small ones.
+const STOPPED_IN: [&str; 3] = ["straight", "restart", "again"];
 
 /// Plays every scenario without faults, and with every fault at every write of that run.
 pub fn exhaustive(scenarios: &[&'static Scenario], program: &Program, progress: Progress<'_>) -> Summary {
@@ -39,10 +38,8 @@ pub fn cases_of(scenario: &'static Scenario, program: &Program) -> Vec<Case> {
                 watches(*kind)
             }
             Fault::Touched => !attempt.creates,
-            // Elsewhere all but the last are drawn by lot.
-            Fault::Paused | Fault::ClockAhead | Fault::ClockBehind | Fault::Deposed => {
-                REPLACED_IN.contains(&scenario.name)
-            }
+            // Elsewhere they are drawn by lot.
+            Fault::Paused | Fault::ClockAhead | Fault::ClockBehind => STOPPED_IN.contains(&scenario.name),
             _ => true,
         };
         let faults = FAULTS.iter().map(|(_, fault)| *fault).filter(can_strike);

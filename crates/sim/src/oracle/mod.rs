@@ -6,10 +6,12 @@
 //!   before every deletion   krafla_guard::history    P3: charged before the first kill
 //!   before every write      krafla_guard::history    P6: only what the root owns
 //!   before every write      memory                   P9: no decision without its own last writes
+//!   from then on            late                     that what was made by a process that was replaced goes again
 //!   at the end              end                      P5, P8, P10, P12: one function each in end::CHECKS
 //! ```
 
 pub(crate) mod end;
+mod late;
 mod memory;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +27,7 @@ use krafla_plan::{Object, Step};
 use krafla_runtime::Root;
 use serde_json::Value;
 
+use late::Late;
 pub(crate) use memory::Memory;
 
 use crate::clock::{self, Clock};
@@ -82,6 +85,7 @@ pub(crate) struct Oracle {
     /// Up to which revision everything has been seen.
     revision: u64,
     history: History,
+    late: Late,
     /// The phases that each job is or has been in.
     jobs: BTreeMap<Key, BTreeSet<JobPhase>>,
     /// The kinds of which anything has been stored.
@@ -101,6 +105,7 @@ impl Oracle {
             store,
             revision,
             history: History::default(),
+            late: Late::default(),
             jobs: BTreeMap::new(),
             kinds: BTreeSet::new(),
             findings: Vec::new(),
@@ -110,7 +115,7 @@ impl Oracle {
     }
 
     /// Looks at what has been stored since it last looked.
-    pub(crate) fn catch_up(&mut self, clock: &Clock, trace: &mut Trace) {
+    pub(crate) fn catch_up(&mut self, clock: &Clock, trace: &mut Trace, outage_end: Option<Time>) {
         self.elapsed = clock.elapsed();
         let revision = self.store.revision();
         if revision == self.revision {
@@ -130,6 +135,9 @@ impl Oracle {
             self.kinds.insert(kind);
             self.see(kind, &event);
         }
+        for violation in self.late.overdue(clock.now(), outage_end) {
+            self.broken(violation);
+        }
     }
 
     fn see(&mut self, kind: Kind, event: &StoredEvent) {
@@ -142,7 +150,13 @@ impl Oracle {
             EventType::Deleted => Change::Removed,
         };
         let object = Object::decode(kind, &event.entry.bytes);
-        for violation in self.history.see(change, &object) {
+        let mut broken = self.history.see(change, &object);
+        if change == Change::Created {
+            broken = self.late.excuse(&object.meta.uid, broken, self.last_change_at);
+        } else if change == Change::Removed || object.meta.is_deleting() {
+            self.late.goes(&object.meta.uid);
+        }
+        for violation in broken {
             self.broken(violation);
         }
         if let Some(job) = object.as_vcjob() {
@@ -166,6 +180,9 @@ impl Oracle {
         {
             self.broken(violation);
         }
+        if let Some(message) = self.takes_what_is_in_use(root, step) {
+            self.found("P12", message);
+        }
         let Step::Delete { kind: Kind::Pod, uid: pod, .. } = step else { return };
         if root.kind == Kind::VcJob {
             self.history.remember_own_deletion(pod);
@@ -173,6 +190,36 @@ impl Oracle {
         // The root of the scheduler is a queue. What it deletes makes room for others: an eviction, and no restart.
         let is_restart = root.kind != Kind::Queue;
         if let Some(violation) = self.history.see_own_deletion(pod).filter(|_| is_restart) {
+            self.broken(violation);
+        }
+    }
+
+    /// Whether a job is about to lose what its plugins made although its pods, or some of them, run on. That it would be made
+    /// again is no comfort: another key is not the one that the pods have.
+    fn takes_what_is_in_use(&self, root: &Root, step: &Step) -> Option<String> {
+        let of_plugins = [Kind::Service, Kind::ConfigMap, Kind::Secret, Kind::NetworkPolicy];
+        let Step::Delete { kind, .. } = step else { return None };
+        if root.kind != Kind::VcJob || !of_plugins.contains(kind) {
+            return None;
+        }
+        let job = self.stored(Kind::VcJob, &root.key)?;
+        let state = |field: &str| job.pointer("/status/state")?.get(field)?.as_str();
+        let is_in_use = match state("phase")? {
+            "Pending" | "Running" => true,
+            "Restarting" => !matches!(state("reason"), Some("RestartJob" | "ResumeJob")),
+            _ => false,
+        };
+        is_in_use.then(|| format!("{step}: pods of {} still use it", root.key))
+    }
+
+    /// An object was made by a process in whose place there is another.
+    pub(crate) fn made_late(&mut self, uid: Uid) {
+        self.late.made(uid);
+    }
+
+    /// Nothing more will happen.
+    pub(crate) fn ended(&mut self) {
+        for violation in self.late.left() {
             self.broken(violation);
         }
     }

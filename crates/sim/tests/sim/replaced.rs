@@ -1,6 +1,10 @@
 //! Processes that are stopped, replaced, or have a wrong clock: the faults strike, and nothing breaks.
 
+use krafla_api::volcano::JobPhase;
+use krafla_plan::Plan;
 use krafla_sim::{Case, Program, play};
+
+use crate::mutants::tampered;
 
 /// What happens in a case in which nothing may break.
 fn timeline(case: &str) -> String {
@@ -11,10 +15,44 @@ fn timeline(case: &str) -> String {
 }
 
 #[test]
-fn who_is_replaced_sends_what_it_was_about_to_send_and_ends() {
+fn who_is_replaced_finishes_the_plan_that_it_was_about_and_ends() {
     let told = timeline("straight:2:deposed");
     assert_eq!(told.matches("controllers  starts").count(), 2, "{told}");
     assert_eq!(told.matches("finds itself replaced, and ends").count(), 1, "{told}");
+}
+
+#[test]
+fn two_leaders_both_decide_until_one_learns_that_it_is_replaced() {
+    let told = timeline("straight:2:two-leaders");
+    assert_eq!(told.matches("controllers  starts").count(), 2, "{told}");
+    let ended =
+        told.lines().find(|line| line.contains("finds itself replaced, and ends")).unwrap_or_default();
+    assert!(ended.trim_start().starts_with("3"), "half a minute later: {ended}");
+}
+
+/// A pod that a replaced process makes for a job that was aborted meanwhile.
+const TOO_LATE: &str = "stopped:13:deposed";
+
+#[test]
+fn what_a_replaced_process_makes_too_late_goes_again() {
+    let told = timeline(TOO_LATE);
+    let (_, after) = told.split_once("create pod aborted-main-1  [deposed]").unwrap();
+    assert!(after.contains("delete pod aborted-main-1"), "{told}");
+}
+
+#[test]
+fn what_was_made_too_late_and_is_left_is_found() {
+    let controllers = || {
+        tampered(|snapshot, plan| {
+            let job = snapshot.root().and_then(|root| root.as_vcjob());
+            let is_aborted = job.is_some_and(|job| job.status.state.phase == JobPhase::Aborted);
+            if is_aborted { Plan::nothing() } else { plan }
+        })
+    };
+    let case: Case = TOO_LATE.parse().unwrap();
+    let findings = play(&case, &Program::with_controllers(controllers), false).findings;
+    let message = "default/aborted-main-1: created while the job is Aborted";
+    assert!(findings.iter().any(|it| it.rule == "P7" && it.message == message), "{findings:?}");
 }
 
 #[test]
