@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   bound --1 s--> Running --life--> Succeeded | Failed
+//!   bound --1 s--> Failed, if the node rejects it
 //!   deletion asked for --1 s--> if it runs: Failed with the code of SIGTERM --> confirmed: gone
 //! ```
 
@@ -54,6 +55,7 @@ struct Duty {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Start,
+    Reject,
     End { exit_code: i32 },
     Terminate,
     Confirm,
@@ -95,6 +97,7 @@ impl Kubelet {
             _ if object.meta.is_deleting() => (PACE, Stage::Confirm),
             PodPhase::Pending if !pod.spec.node_name.is_empty() => match life() {
                 Life::NeverStarts => return,
+                Life::Rejected => (PACE, Stage::Reject),
                 Life::Ends { .. } | Life::Listens { .. } | Life::RunsOn => (PACE, Stage::Start),
             },
             PodPhase::Running => match life() {
@@ -103,7 +106,7 @@ impl Kubelet {
                     self.listening.entry(object.meta.uid.clone()).or_insert(now.after(from));
                     return;
                 }
-                Life::RunsOn | Life::NeverStarts => return,
+                Life::RunsOn | Life::NeverStarts | Life::Rejected => return,
             },
             PodPhase::Pending | PodPhase::Succeeded | PodPhase::Failed | PodPhase::Unknown => {
                 self.listening.remove(&object.meta.uid);
@@ -145,7 +148,7 @@ impl Kubelet {
         let Some(step) = duty.step(&object, now) else { return format!("{} is otherwise now", duty.pod) };
         match server.write(&step) {
             Ok(_) => {
-                let has_ended = matches!(duty.stage, Stage::End { .. } | Stage::Terminate);
+                let has_ended = matches!(duty.stage, Stage::Reject | Stage::End { .. } | Stage::Terminate);
                 if let Some(owner) = object.meta.controller_uid().filter(|_| has_ended) {
                     *self.n_ended.entry(owner.clone()).or_default() += 1;
                 }
@@ -163,6 +166,9 @@ impl Duty {
         let is_deleting = object.meta.is_deleting();
         match (self.stage, pod.status.phase) {
             (Stage::Start, PodPhase::Pending) if !is_deleting => Some(self.report(started(now))),
+            (Stage::Reject, PodPhase::Pending) if !is_deleting => {
+                Some(self.report(json!({ "phase": "Failed", "reason": "OutOfcpu" })))
+            }
             (Stage::End { exit_code }, PodPhase::Running) => Some(self.report(ended(exit_code, now))),
             (Stage::Terminate, PodPhase::Running) => Some(self.report(ended(EXIT_CODE_TERMINATED, now))),
             (

@@ -38,6 +38,9 @@ mod flow_probed;
 mod flow_restarted;
 mod forgiven;
 mod grouped;
+mod hopeless;
+mod interrupted;
+mod keyed;
 mod led;
 mod minimum;
 mod outvoted;
@@ -46,6 +49,7 @@ mod pair;
 mod partial;
 mod partition;
 mod patient;
+mod prompt;
 mod queue_closed;
 mod queue_crowd;
 mod queue_full;
@@ -133,6 +137,10 @@ pub static ALL: &[&Scenario] = &[
     &led::SCENARIO,
     &patient::SCENARIO,
     &stuck::SCENARIO,
+    &prompt::SCENARIO,
+    &interrupted::SCENARIO,
+    &keyed::SCENARIO,
+    &hopeless::SCENARIO,
     &chain::SCENARIO,
     &zero::SCENARIO,
     &claimed::SCENARIO,
@@ -292,6 +300,8 @@ pub enum Life {
     RunsOn,
     /// Its node never gets it to run.
     NeverStarts,
+    /// The node has no room for it after all: it fails without having run.
+    Rejected,
     /// It runs until somebody removes it, and listens at every port.
     Listens {
         /// From so long after its start on.

@@ -1,9 +1,13 @@
 //! Volcano's own faults, planted by the tags of DEVIATIONS.md: the simulator must find each within a minute. Those in
 //! `mutants` and `properties` that have a tag in their names are of the same sort.
 
-use krafla_api::Kind;
+use std::sync::Arc;
+
+use krafla_api::volcano::JobPhase;
+use krafla_api::{Kind, labels};
+use krafla_plan::object::PodPhase;
 use krafla_plan::{Object, Plan, Snapshot, Step};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::mutants::{is_deletion, rule_broken_by, status, tampered, without};
 
@@ -176,4 +180,102 @@ fn volcano_b48_a_restart_of_a_partition_that_is_swallowed_is_found() {
         })
     };
     assert_ne!(rule_broken_by("partition", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b3_b16_a_pod_that_runs_and_still_is_taken_for_pending_is_found() {
+    let controllers = || {
+        tampered(|snapshot, mut plan| {
+            let Some(job) = job(snapshot) else { return plan };
+            let timeout = job.as_vcjob().unwrap().spec.policies.iter().find_map(|policy| policy.timeout);
+            let is_due = |pod: &Object| {
+                let created_at =
+                    pod.meta.created_at.filter(|_| pod.as_pod().unwrap().status.phase == PodPhase::Running);
+                created_at
+                    .zip(timeout)
+                    .is_some_and(|(at, timeout)| at.after(timeout.to_std()) <= snapshot.now)
+            };
+            if snapshot.children(Kind::Pod).any(|pod| is_due(pod)) {
+                let state = json!({ "state": { "phase": "Aborting" } });
+                plan.status = Some(Step::patch_status(job.kind, &job.meta, &state));
+            }
+            plan
+        })
+    };
+    assert_ne!(rule_broken_by("prompt", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b7_plugins_objects_that_go_with_a_part_of_the_job_are_found() {
+    let controllers = || {
+        tampered(|snapshot, mut plan| {
+            let is_partial = |reason: &str| reason.starts_with("Restart") && reason != "RestartJob";
+            if reason(&mut plan).is_some_and(|reason| is_partial(&reason)) {
+                let made = [Kind::Service, Kind::ConfigMap, Kind::Secret].into_iter();
+                plan.steps
+                    .extend(made.flat_map(|kind| snapshot.children(kind)).map(|object| Step::delete(object)));
+            }
+            plan
+        })
+    };
+    assert_ne!(rule_broken_by("keyed", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b13_a_completed_index_that_is_forgotten_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            if let Some(Value::Object(status)) = status(&mut plan) {
+                status.remove("controlledResources");
+                status.remove("taskStatusCount");
+            }
+            plan
+        })
+    };
+    assert_ne!(rule_broken_by("collected", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b22_a_command_that_is_lost_while_the_job_restarts_is_found() {
+    let controllers = || {
+        tampered(|snapshot, plan| {
+            let phase = job(snapshot).and_then(|job| Some(&job.as_vcjob()?.status.state.phase));
+            let takes_command = plan.steps.iter().any(|step| is_deletion(step, Kind::Command));
+            if phase == Some(&JobPhase::Restarting) && takes_command {
+                return Plan { status: None, ..without(|step| !is_deletion(step, Kind::Command), plan) };
+            }
+            plan
+        })
+    };
+    assert_ne!(rule_broken_by("interrupted", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b39_a_job_that_waits_for_what_has_failed_for_good_is_found() {
+    let controllers = || {
+        tampered(|_, plan| {
+            let mut seen = plan.clone();
+            if reason(&mut seen).as_deref() == Some("DependencyFailed") { Plan::nothing() } else { plan }
+        })
+    };
+    assert_ne!(rule_broken_by("hopeless", controllers), "nothing");
+}
+
+#[test]
+fn volcano_b49_a_replacement_that_is_killed_for_the_eviction_that_it_answers_is_found() {
+    let controllers = || {
+        tampered(|snapshot, mut plan| {
+            let Some(job) = job(snapshot).and_then(|job| job.as_vcjob()) else { return plan };
+            let is_replacement = |pod: &&Arc<Object>| {
+                job.status.retry_count > 0
+                    && pod.meta.annotations.get(labels::JOB_RETRY_COUNT)
+                        == Some(&*job.status.retry_count.to_string())
+                    && !pod.meta.is_deleting()
+            };
+            plan.steps
+                .extend(snapshot.children(Kind::Pod).filter(is_replacement).map(|pod| Step::delete(pod)));
+            plan
+        })
+    };
+    assert_ne!(rule_broken_by("vacated", controllers), "nothing");
 }
