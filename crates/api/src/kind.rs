@@ -80,6 +80,45 @@ impl KindInfo {
     }
 }
 
+/// A kind that some cluster serves, whether or not this program has a name for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// API version within the group.
+    pub version: String,
+    /// The `kind` field of manifests.
+    pub kind: String,
+    /// The resource name in URLs.
+    pub plural: String,
+    /// The resource name for one object.
+    pub singular: String,
+    /// Cluster-wide or namespaced.
+    pub scope: Scope,
+}
+
+impl Served {
+    /// `group/version`, or `version` alone in the core group: the `apiVersion` of manifests.
+    pub fn api_version(&self) -> String {
+        let separator = if self.group.is_empty() { "" } else { "/" };
+        format!("{}{separator}{}", self.group, self.version)
+    }
+
+    /// The name that this program has for it.
+    pub fn known(&self) -> Option<Kind> {
+        Kind::of_manifest(&self.api_version(), &self.kind)
+    }
+}
+
+impl From<Kind> for Served {
+    fn from(kind: Kind) -> Served {
+        let KindInfo { group, version, kind, plural, singular, scope, .. } = *kind.info();
+        let [group, version, kind, plural, singular] =
+            [group, version, kind, plural, singular].map(str::to_owned);
+        Served { group, version, kind, plural, singular, scope }
+    }
+}
+
 const fn row(
     group: &'static str,
     version: &'static str,
@@ -220,6 +259,7 @@ mod tests {
         assert_eq!(urls.len(), Kind::ALL.len());
         for kind in Kind::ALL {
             assert_eq!(Kind::of_manifest(&kind.info().api_version(), kind.info().kind), Some(kind));
+            assert_eq!(Served::from(kind).known(), Some(kind));
         }
     }
 }

@@ -30,7 +30,7 @@ pub mod volcano;
 mod words;
 
 pub use duration::GoDuration;
-pub use kind::{Kind, KindInfo, Scope};
+pub use kind::{Kind, KindInfo, Scope, Served};
 pub use meta::{Key, ObjectMeta, OwnerReference, Uid};
 pub use pairs::Pairs;
 pub use quantity::Quantity;

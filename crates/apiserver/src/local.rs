@@ -7,10 +7,10 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
-use krafla_api::{Key, Kind};
+use krafla_api::{Key, Kind, Served, Uid};
 use krafla_plan::Step;
 use krafla_plan::plugin::SshKeyPair;
-use krafla_runtime::{Client, ClientError, Event, EventType, Listed, Written};
+use krafla_runtime::{Client, ClientError, Event, EventType, Listed, Manifests, Written};
 use serde_json::{Value, json};
 
 use crate::codec;
@@ -52,7 +52,12 @@ impl LocalClient {
         self.api.registry().of_kind(kind).ok_or_else(missing)
     }
 
-    async fn make(&self, step: &Step) -> Result<Written, ClientError> {
+    fn served_resource(&self, of: &Served) -> Result<Arc<Resource>, ClientError> {
+        let missing = || ClientError::NotFound(format!("{} is not served", of.plural));
+        self.api.registry().find(&of.group, &of.version, &of.plural).ok_or_else(missing)
+    }
+
+    async fn carry_out(&self, step: &Step) -> Result<Written, ClientError> {
         let resource = self.resource(step.kind())?;
         let written = match step {
             Step::Create { object, .. } => self.create(&resource, object).await,
@@ -145,7 +150,49 @@ impl Client for LocalClient {
     }
 
     fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
-        Box::pin(self.make(step))
+        Box::pin(self.carry_out(step))
+    }
+}
+
+impl Manifests for LocalClient {
+    fn served(&self, api_version: &str) -> BoxFuture<'_, Result<Vec<Served>, ClientError>> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let table = self.api.registry().table();
+        let version = table.versions(group).iter().find(|of| *of.name == *version);
+        let resources = version.into_iter().flat_map(|version| version.resources.values());
+        let kept = resources.filter(|resource| resource.is_kept());
+        let served = kept.map(|resource| Served::from(&**resource)).collect();
+        Box::pin(std::future::ready(Ok(served)))
+    }
+
+    fn read<'a>(&'a self, of: &'a Served, key: &'a Key) -> BoxFuture<'a, Result<Bytes, ClientError>> {
+        Box::pin(async move {
+            let resource = self.served_resource(of)?;
+            self.api.get(&resource, key).map(|entry| entry.bytes.clone()).map_err(refusal)
+        })
+    }
+
+    fn make<'a>(&'a self, of: &'a Served, object: &'a Value) -> BoxFuture<'a, Result<Written, ClientError>> {
+        Box::pin(async move {
+            let resource = self.served_resource(of)?;
+            self.create(&resource, object).await.map(Written::from).map_err(refusal)
+        })
+    }
+
+    fn amend<'a>(
+        &'a self,
+        of: &'a Served,
+        key: &'a Key,
+        uid: &'a Uid,
+        patch: &'a Value,
+    ) -> BoxFuture<'a, Result<Written, ClientError>> {
+        Box::pin(async move {
+            let resource = self.served_resource(of)?;
+            let options = WriteOptions { uid: Some(uid.clone()), ..self.options() };
+            let patch = Patch::Merge(patch.clone());
+            let written = self.api.patch(&resource, key, Part::Main, &patch, &options).await;
+            written.map(Written::from).map_err(refusal)
+        })
     }
 }
 

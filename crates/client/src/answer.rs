@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
-use krafla_api::{Key, Kind, Uid};
+use krafla_api::{Key, Kind, Scope, Served, Uid};
 use krafla_runtime::{ClientError, Written};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -50,6 +50,47 @@ struct Details {
 #[serde(default)]
 struct Cause {
     field: String,
+}
+
+/// The kinds in a document of discovery whose objects can be made and kept.
+pub(crate) fn served(api_version: &str, body: &[u8]) -> Result<Vec<Served>, ClientError> {
+    #[derive(Deserialize)]
+    struct Document {
+        #[serde(default)]
+        resources: Vec<Resource>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Resource {
+        name: String,
+        singular_name: String,
+        namespaced: bool,
+        kind: String,
+        verbs: Vec<String>,
+    }
+    let document: Document =
+        serde_json::from_slice(body).map_err(|error| unreadable("list of kinds", &error))?;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let is_kept = |resource: &Resource| {
+        let can = |verb: &str| resource.verbs.iter().any(|other| other == verb);
+        // What has a slash in its name is a part of another one's objects.
+        !resource.name.contains('/') && can("create") && can("get")
+    };
+    let kept = document.resources.into_iter().filter(is_kept);
+    let served = kept.map(|resource| Served {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        // Older servers do not say it.
+        singular: if resource.singular_name.is_empty() {
+            resource.kind.to_lowercase()
+        } else {
+            resource.singular_name
+        },
+        plural: resource.name,
+        kind: resource.kind,
+        scope: if resource.namespaced { Scope::Namespaced } else { Scope::Cluster },
+    });
+    Ok(served.collect())
 }
 
 /// One page of a list.
@@ -176,6 +217,19 @@ mod tests {
         assert_eq!(typed(full), full);
         assert_eq!(typed("{ }"), r#"{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job" }"#);
         assert_eq!(typed("7"), "7");
+    }
+
+    #[test]
+    fn of_what_is_served_only_kinds_count_whose_objects_are_kept() {
+        let document = r#"{"resources":[
+            {"name":"widgets","singularName":"","namespaced":true,"kind":"Widget","verbs":["create","get","list"]},
+            {"name":"widgets/status","singularName":"","namespaced":true,"kind":"Widget","verbs":["create","get"]},
+            {"name":"reviews","singularName":"review","namespaced":false,"kind":"Review","verbs":["create"]}]}"#;
+        let [group, version, kind, plural, singular] =
+            ["example.com", "v1", "Widget", "widgets", "widget"].map(str::to_owned);
+        let widget = Served { group, version, kind, plural, singular, scope: Scope::Namespaced };
+        assert_eq!(served("example.com/v1", document.as_bytes()), Ok(vec![widget]));
+        assert!(served("v1", b"<html>").is_err());
     }
 
     fn check(code: u16, header: Option<&str>, body: &str, expected: Expect) {

@@ -14,9 +14,9 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use krafla_api::{Key, Kind};
+use krafla_api::{Key, Kind, Served, Uid};
 use krafla_plan::Step;
-use krafla_runtime::{Client, ClientError, Event, Listed, Written};
+use krafla_runtime::{Client, ClientError, Event, Listed, Manifests, Written};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 use crate::access::{Access, AccessError, Token};
 use crate::answer;
 use crate::connector::Connector;
-use crate::request::{Request, collection_path, encoded, object_path};
+use crate::request::{Request, collection_path, encoded, object_path, version_path};
 use crate::tls;
 use crate::watching;
 
@@ -182,6 +182,38 @@ impl Client for HttpsClient {
 
     fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
         Box::pin(self.0.write(step))
+    }
+}
+
+impl Manifests for HttpsClient {
+    fn served(&self, api_version: &str) -> BoxFuture<'_, Result<Vec<Served>, ClientError>> {
+        let api_version = api_version.to_owned();
+        Box::pin(async move {
+            match self.0.read(&Request::get(version_path(&api_version))).await {
+                Err(ClientError::NotFound(_)) => Ok(Vec::new()),
+                document => answer::served(&api_version, &document?),
+            }
+        })
+    }
+
+    fn read<'a>(&'a self, of: &'a Served, key: &'a Key) -> BoxFuture<'a, Result<Bytes, ClientError>> {
+        Box::pin(async move { self.0.read(&Request::get(object_path(of, key))).await })
+    }
+
+    fn make<'a>(&'a self, of: &'a Served, object: &'a Value) -> BoxFuture<'a, Result<Written, ClientError>> {
+        Box::pin(async move { answer::written(&self.0.ask(&Request::make(of, object)).await?, None) })
+    }
+
+    fn amend<'a>(
+        &'a self,
+        of: &'a Served,
+        key: &'a Key,
+        uid: &'a Uid,
+        patch: &'a Value,
+    ) -> BoxFuture<'a, Result<Written, ClientError>> {
+        Box::pin(
+            async move { answer::written(&self.0.ask(&Request::amend(of, key, uid, patch)).await?, None) },
+        )
     }
 }
 

@@ -1,13 +1,14 @@
 //! What is asked: the method, path and body of every request that a component makes. Pure.
 
 use http::Method;
-use krafla_api::{Key, Kind, Scope};
+use krafla_api::{Key, Kind, Scope, Served, Uid};
 use krafla_plan::{Propagation, Step};
 use serde_json::{Value, json};
 
 /// Of the types of patches, the one that every kind takes, CRDs included.
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
+const STRICT: &str = "fieldValidation=Strict";
 
 /// A request, without the server's address.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,19 @@ impl Request {
 
     fn post(path: String, body: Value) -> Request {
         Request { method: Method::POST, path, content_type: JSON, body }
+    }
+
+    /// Makes an object that a user wrote. What the kind does not have is refused rather than dropped.
+    pub(crate) fn make(of: &Served, object: &Value) -> Request {
+        let path = collection_path(of, namespace(object));
+        Request::post(format!("{path}?{STRICT}"), object.clone())
+    }
+
+    /// Gives an object the fields that a user wrote.
+    pub(crate) fn amend(of: &Served, key: &Key, uid: &Uid, patch: &Value) -> Request {
+        let path = format!("{}?{STRICT}", object_path(of, key));
+        let body = with_preconditions(patch.clone(), &uid.0, None);
+        Request { method: Method::PATCH, path, content_type: MERGE_PATCH, body }
     }
 
     /// The request of a write. What is drawn at random must have been drawn.
@@ -75,8 +89,11 @@ fn create(kind: Kind, object: &Value) -> Request {
         fields.entry("apiVersion").or_insert_with(|| info.api_version().into());
         fields.entry("kind").or_insert_with(|| info.kind.into());
     }
-    let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
-    Request::post(collection_path(kind, namespace), object)
+    Request::post(collection_path(kind, namespace(&object)), object)
+}
+
+fn namespace(object: &Value) -> &str {
+    object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A patch that only applies to this very object, in the state that it was computed from.
@@ -103,20 +120,48 @@ fn name(propagation: Propagation) -> &'static str {
     }
 }
 
+/// What a path says of a kind.
+pub(crate) struct Names<'a> {
+    group: &'a str,
+    version: &'a str,
+    plural: &'a str,
+    scope: Scope,
+}
+
+impl From<Kind> for Names<'static> {
+    fn from(kind: Kind) -> Names<'static> {
+        let info = kind.info();
+        Names { group: info.group, version: info.version, plural: info.plural, scope: info.scope }
+    }
+}
+
+impl<'a> From<&'a Served> for Names<'a> {
+    fn from(of: &'a Served) -> Names<'a> {
+        Names { group: &of.group, version: &of.version, plural: &of.plural, scope: of.scope }
+    }
+}
+
+/// Where everything under an `apiVersion` is.
+pub(crate) fn version_path(api_version: &str) -> String {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", encoded(group)) };
+    format!("{root}/{}", encoded(version))
+}
+
 /// Where the objects of a kind are: of one namespace, or of all if it is empty.
-pub(crate) fn collection_path(kind: Kind, namespace: &str) -> String {
-    let info = kind.info();
-    let group = if info.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", info.group) };
-    let namespace = match info.scope {
+pub(crate) fn collection_path<'a>(of: impl Into<Names<'a>>, namespace: &str) -> String {
+    let Names { group, version, plural, scope } = of.into();
+    let group = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
+    let namespace = match scope {
         Scope::Namespaced if !namespace.is_empty() => format!("/namespaces/{}", encoded(namespace)),
         Scope::Namespaced | Scope::Cluster => String::new(),
     };
-    format!("{group}/{}{namespace}/{}", info.version, info.plural)
+    format!("{group}/{version}{namespace}/{plural}")
 }
 
 /// Where one object is.
-pub(crate) fn object_path(kind: Kind, key: &Key) -> String {
-    format!("{}/{}", collection_path(kind, &key.namespace), encoded(&key.name))
+pub(crate) fn object_path<'a>(of: impl Into<Names<'a>>, key: &Key) -> String {
+    format!("{}/{}", collection_path(of, &key.namespace), encoded(&key.name))
 }
 
 /// A text as one part of a path or query.
@@ -202,6 +247,32 @@ mod tests {
             application/json
             {"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a-","namespace":"ns"}}"#]],
         );
+    }
+
+    #[test]
+    fn what_a_user_wrote_goes_to_any_kind_and_must_be_spelt_right() {
+        let of = Served {
+            group: "example.com".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Widget".to_owned(),
+            plural: "widgets".to_owned(),
+            singular: "widget".to_owned(),
+            scope: Scope::Namespaced,
+        };
+        let object = json!({ "kind": "Widget", "metadata": { "name": "a", "namespace": "ns" } });
+        let made = Request::make(&of, &object);
+        assert_eq!(
+            (made.method, &*made.path),
+            (Method::POST, "/apis/example.com/v1/namespaces/ns/widgets?fieldValidation=Strict")
+        );
+        let changed = Request::amend(&of, &Key::new("ns", "a"), &Uid("u1".into()), &object);
+        assert_eq!(
+            (changed.method, &*changed.path),
+            (Method::PATCH, "/apis/example.com/v1/namespaces/ns/widgets/a?fieldValidation=Strict")
+        );
+        assert_eq!(changed.body["metadata"], json!({ "name": "a", "namespace": "ns", "uid": "u1" }));
+        assert_eq!(version_path("v1"), "/api/v1");
+        assert_eq!(version_path("a/../b"), "/apis/a/..%2Fb");
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub(crate) struct Config {
 
 /// A running cluster.
 pub(crate) struct Cluster {
-    pub(crate) client: Arc<dyn Client>,
+    pub(crate) client: Arc<LocalClient>,
     pub(crate) node: Arc<Node>,
     api: Api,
     store: Store,
@@ -128,7 +128,7 @@ impl Cluster {
                 None => running.run(stopped).await,
             }
         });
-        let client = client("krafla");
+        let client = Arc::new(local.writing_as("krafla"));
         Ok(Cluster { client, node, api, store, metrics, tasks, node_task, stop_node, tokens, address })
     }
 

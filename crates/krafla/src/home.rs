@@ -12,7 +12,7 @@ use futures_util::stream::BoxStream;
 use krafla_api::{Key, Quantity};
 use krafla_client::{Access, Attempt, HttpsClient, Limits};
 use krafla_node::{Mode, Node};
-use krafla_runtime::Client;
+use krafla_runtime::{Client, Manifests};
 
 use crate::cluster::{self, Cluster};
 use crate::run::BadInput;
@@ -53,20 +53,16 @@ impl Choice {
         let of_directory = Access::of_file(&data_dir.join("kubeconfig")).ok().filter(is_up);
         Ok(of_directory.map_or(Choice::Own, |access| Choice::Here(Box::new(access))))
     }
-
-    /// The namespace that is meant where none is named.
-    pub(crate) fn namespace(&self) -> &str {
-        match self {
-            Choice::There(access) | Choice::Here(access) => &access.namespace,
-            Choice::Own => "default",
-        }
-    }
 }
 
 /// Where a run takes place.
 pub(crate) struct Home {
     pub(crate) client: Arc<dyn Client>,
+    /// The same cluster, for kinds that have no name here.
+    pub(crate) manifests: Arc<dyn Manifests>,
     pub(crate) logs: Logs,
+    /// The namespace that is meant where none is named.
+    pub(crate) namespace: String,
     /// Where containers without a workingDir have to be told to start, because the node would start them elsewhere.
     pub(crate) workdir: Option<PathBuf>,
     own: Option<(Cluster, RunDir)>,
@@ -89,13 +85,21 @@ impl Home {
             is_served: false,
         };
         let cluster = Cluster::start(config).await?;
-        let (client, logs) = (cluster.client.clone(), Logs::Node(cluster.node.clone()));
-        Ok(Home { client, logs, workdir: None, own: Some((cluster, dir)) })
+        let client = cluster.client.clone();
+        Ok(Home {
+            client: client.clone(),
+            manifests: client,
+            logs: Logs::Node(cluster.node.clone()),
+            namespace: "default".to_owned(),
+            workdir: None,
+            own: Some((cluster, dir)),
+        })
     }
 
     /// A cluster that is there, if it answers.
     pub(crate) async fn there(access: Access, workdir: &Path) -> Result<Home> {
         let (origin, server) = (access.origin.clone(), access.server.clone());
+        let namespace = access.namespace.clone();
         let client =
             HttpsClient::new(access, Limits::default()).map_err(anyhow::Error::from).map_err(BadInput)?;
         let version = tokio::time::timeout(GREETING_MAX, client.version()).await;
@@ -108,7 +112,8 @@ impl Home {
         let is_here = matches!(server.host(), Some("127.0.0.1" | "localhost" | "[::1]"));
         let is_node_here = is_here && version.ends_with(VERSION_SUFFIX);
         let workdir = if is_node_here { Some(std::path::absolute(workdir)?) } else { None };
-        Ok(Home { client: Arc::new(client.clone()), logs: Logs::Server(client), workdir, own: None })
+        let (shared, logs) = (Arc::new(client.clone()), Logs::Server(client));
+        Ok(Home { client: shared.clone(), manifests: shared, logs, namespace, workdir, own: None })
     }
 
     /// Whether pods are processes of this machine, whatever their images are.

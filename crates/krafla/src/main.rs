@@ -1,6 +1,7 @@
 //! The krafla program: command line and wiring.
 
 mod bars;
+mod catalogue;
 mod changes;
 mod cli;
 mod cluster;

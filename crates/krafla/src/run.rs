@@ -17,10 +17,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::MissedTickBehavior;
 
 use crate::bars::{self, View};
+use crate::catalogue::{Manifest, identify};
 use crate::changes::changes;
 use crate::cli::{self, Output};
 use crate::home::{Choice, Home};
-use crate::manifest::{self, Manifest};
+use crate::manifest::{self, Document};
 use crate::pod_logs;
 use crate::progress::{self, End, FOLLOWED};
 use crate::screen::Screen;
@@ -49,12 +50,7 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
         let variable = std::env::var_os("KUBECONFIG");
         Choice::of(args.kubeconfig.as_deref(), variable.as_deref(), Path::new(cli::DATA_DIR))?
     };
-    let manifests = manifest::read_all(&args.all_files(), choice.namespace()).map_err(BadInput)?;
-    if !manifests.iter().any(|manifest| FOLLOWED.contains(&manifest.kind)) {
-        let message = "there is no Job, JobFlow or CronJob in the files, so there is nothing to wait for: \
-                       add one, or use `krafla up` and kubectl";
-        return Err(BadInput(anyhow!(message)).into());
-    }
+    let documents = manifest::read_all(&args.all_files()).map_err(BadInput)?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let screen = Arc::new(Screen::new(args.output.is_some()));
@@ -70,7 +66,7 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
         screen,
     };
     let outcome = tokio::select! {
-        outcome = run.until_all_have_ended(manifests, args.logs) => outcome,
+        outcome = run.until_all_have_ended(documents, args.logs) => outcome,
         () = any(&mut interrupt, &mut terminate) => Ok(ExitCode::from(EXIT_INTERRUPTED)),
     };
     let mut is_hurried = false;
@@ -158,10 +154,11 @@ impl Followed {
 impl Run<'_> {
     async fn until_all_have_ended(
         &mut self,
-        manifests: Vec<Manifest>,
+        documents: Vec<Document>,
         follows_logs: bool,
     ) -> Result<ExitCode> {
-        let revision = self.home.client.list(Kind::VcJob).await?.revision;
+        let manifests = identify(&*self.home.manifests, documents, &self.home.namespace).await?;
+        let revision = self.home.client.list(Kind::Pod).await?.revision;
         if let Err(error) = self.submit_all(manifests).await {
             // What can not begin as a whole does not begin at all.
             self.end_jobs().await;
@@ -186,13 +183,13 @@ impl Run<'_> {
     async fn submit_all(&mut self, manifests: Vec<Manifest>) -> Result<()> {
         for manifest in manifests {
             let submitted = submit(self.home, &manifest).await?;
-            let (kind, key) = (manifest.kind, submitted.key);
-            let what = format!("{}/{}", kind.info().singular, key.name);
+            let key = submitted.key;
+            let what = format!("{}/{}", manifest.of.singular, key.name);
             self.screen.line(&format!("{what} {}", submitted.done));
             for doubt in submitted.doubts {
                 self.screen.line(&format!("{what}: {doubt}"));
             }
-            if FOLLOWED.contains(&kind) {
+            if let Some(kind) = manifest.followed() {
                 self.jobs.extend(job_keys(&manifest, &key));
                 self.followed.insert((kind, key), Followed::new(submitted.uid));
             }
@@ -423,7 +420,7 @@ fn is_new(object: &Object) -> bool {
 
 /// The jobs that a manifest stands for: itself, or one for each step of a flow.
 fn job_keys(manifest: &Manifest, key: &Key) -> Vec<Key> {
-    if manifest.kind != Kind::JobFlow {
+    if manifest.followed() != Some(Kind::JobFlow) {
         return vec![key.clone()];
     }
     let steps = manifest.object.pointer("/spec/flows").and_then(serde_json::Value::as_array);

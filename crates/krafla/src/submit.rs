@@ -4,20 +4,24 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use krafla_api::{Key, Kind, Uid};
-use krafla_plan::{Object, Step};
-use krafla_runtime::{Client, ClientError, Written};
+use futures_util::future::BoxFuture;
+use krafla_api::{Key, Kind, Served, Uid};
+use krafla_apiserver::registry::custom;
+use krafla_runtime::{ClientError, Manifests, Written};
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
+use crate::catalogue::Manifest;
 use crate::home::Home;
-use crate::manifest::Manifest;
-use crate::progress::FOLLOWED;
 use crate::run::BadInput;
 
 /// How often a write is repeated for a server that is busy.
 const BUSY_RETRIES_MAX: usize = 10;
 /// How long to wait for a busy server that does not say.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
+/// How long a cluster may take to serve what a definition defines, and how often it is asked.
+const SERVED_MAX: Duration = Duration::from_secs(30);
+const SERVED_ASKED_EVERY: Duration = Duration::from_millis(100);
 
 /// An object that the cluster has.
 pub(crate) struct Submitted {
@@ -31,76 +35,125 @@ pub(crate) struct Submitted {
 
 /// Makes an object, or brings one that is there in line with its manifest. A job that is there is somebody else's run.
 pub(crate) async fn submit(home: &Home, manifest: &Manifest) -> Result<Submitted> {
-    let Manifest { place, kind, object } = manifest;
+    let Manifest { place, of, object } = manifest;
+    let kind = of.known();
     let mut object = object.clone();
     if let Some(dir) = &home.workdir {
-        start_in(dir, *kind, &mut object);
+        start_in(dir, kind, &mut object);
     }
-    let mut doubts = endless_tasks(place, *kind, &object);
+    let mut doubts = endless_tasks(place, kind, &object);
     if home.runs_processes() {
-        doubts.extend(idle_containers(*kind, &mut object).iter().map(|container| {
+        doubts.extend(idle_containers(kind, &mut object).iter().map(|container| {
             let why = "images are not pulled here, so it only waits until it is ended: give it a command";
             format!("container {container} has no command, and {why}")
         }));
+        doubts.extend(unattended(of));
     }
-    let client = home.client.as_ref();
-    let made = match write(client, &Step::Create { kind: *kind, object: object.clone() }).await {
-        Err(ClientError::AlreadyExists(message)) if FOLLOWED.contains(kind) => {
-            let (name, what) = (name_of(&object), kind.info().singular);
-            let group = kind.info().group;
+    let cluster = &*home.manifests;
+    let made = match patiently(|| cluster.make(of, &object)).await {
+        Err(ClientError::AlreadyExists(message)) if manifest.followed().is_some() => {
+            let (name, namespace) = (manifest.text("/metadata/name"), manifest.text("/metadata/namespace"));
+            let elsewhere =
+                if *namespace == home.namespace { String::new() } else { format!(" -n {namespace}") };
+            let Served { singular, group, .. } = of;
             let remedy = format!(
-                "remove it with `kubectl delete {what}.{group} {name}`, or give this one another name"
+                "remove it with `kubectl delete {singular}.{group} {name}{elsewhere}`, or give this one another name"
             );
             return Err(BadInput(anyhow!("{place}: {message}: {remedy}")).into());
         }
-        Err(ClientError::AlreadyExists(_)) => {
-            change(client, *kind, object).await.map(|written| (written, "configured"))
-        }
+        Err(ClientError::AlreadyExists(_)) => change(cluster, manifest, &object).await,
         made => made.map(|written| (written, "created")),
     };
-    match made {
-        Ok((Written { key, uid, .. }, done)) => Ok(Submitted { key, uid, done, doubts }),
+    let (Written { key, uid, .. }, done) = match made {
         Err(ClientError::Refused { message, .. } | ClientError::NotFound(message)) => {
-            Err(BadInput(anyhow!("{place}: {message}")).into())
+            return Err(BadInput(anyhow!("{place}: {message}")).into());
         }
-        Err(error) => Err(error.into()),
+        made => made?,
+    };
+    if kind == Some(Kind::CustomResourceDefinition) {
+        until_served(cluster, manifest).await?;
     }
+    Ok(Submitted { key, uid, done, doubts })
 }
 
 /// Gives an object that is there the fields of a manifest.
-async fn change(client: &dyn Client, kind: Kind, object: Value) -> Result<Written, ClientError> {
-    let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
-    let key = Key::new(namespace, name_of(&object));
-    let there = Object::decode(kind, &client.get(kind, &key).await?);
-    let uid = there.meta.uid;
-    write(client, &Step::Patch { kind, key, uid, revision: None, of_status: false, patch: object }).await
+async fn change(
+    cluster: &dyn Manifests,
+    manifest: &Manifest,
+    object: &Value,
+) -> Result<(Written, &'static str), ClientError> {
+    let key = Key::new(manifest.text("/metadata/namespace"), manifest.text("/metadata/name"));
+    let there = cluster.read(&manifest.of, &key).await?;
+    let there: Value = serde_json::from_slice(&there).unwrap_or_default();
+    let field = |pointer: &str| there.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let uid = Uid(field("/metadata/uid").into());
+    let written = patiently(|| cluster.amend(&manifest.of, &key, &uid, object)).await?;
+    let is_same = field("/metadata/resourceVersion") == written.revision.to_string();
+    Ok((written, if is_same { "unchanged" } else { "configured" }))
 }
 
-fn name_of(object: &Value) -> &str {
-    object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
-}
-
-async fn write(client: &dyn Client, step: &Step) -> Result<Written, ClientError> {
+/// Makes a write, again if the server is busy.
+async fn patiently<'a>(
+    write: impl Fn() -> BoxFuture<'a, Result<Written, ClientError>>,
+) -> Result<Written, ClientError> {
     for _ in 0..BUSY_RETRIES_MAX {
-        match client.write(step).await {
+        match write().await {
             Err(ClientError::Busy { retry_after, .. }) => {
                 tokio::time::sleep(retry_after.unwrap_or(BUSY_WAIT)).await;
             }
             answer => return answer,
         }
     }
-    client.write(step).await
+    write().await
+}
+
+/// Waits until the kinds of a definition can be made.
+async fn until_served(cluster: &dyn Manifests, manifest: &Manifest) -> Result<()> {
+    let awaited: Vec<Served> = custom::resources(&manifest.object).iter().map(Served::from).collect();
+    let deadline = Instant::now() + SERVED_MAX;
+    for of in awaited {
+        let is_it = |served: &Served| served.kind == of.kind && served.plural == of.plural;
+        while !cluster.served(&of.api_version()).await?.iter().any(is_it) {
+            let key = Key::new("", manifest.text("/metadata/name"));
+            let there: Value =
+                serde_json::from_slice(&cluster.read(&manifest.of, &key).await?).unwrap_or_default();
+            let refusal = refusal_of_names(&there);
+            if refusal.is_some() || Instant::now() > deadline {
+                let why = refusal.unwrap_or("the cluster has not begun to serve it");
+                let (place, kind) = (&manifest.place, &of.kind);
+                return Err(BadInput(anyhow!("{place}: {kind} can not be made: {why}")).into());
+            }
+            tokio::time::sleep(SERVED_ASKED_EVERY).await;
+        }
+    }
+    Ok(())
+}
+
+/// Why a definition does not get the names that it wants.
+fn refusal_of_names(definition: &Value) -> Option<&str> {
+    let conditions = definition.pointer("/status/conditions")?.as_array()?;
+    let refused = conditions.iter().find(|it| it["type"] == "NamesAccepted" && it["status"] == "False")?;
+    refused.get("message")?.as_str()
+}
+
+/// That nobody makes the pods of an object: on one machine there is nobody but the controllers of jobs.
+fn unattended(of: &Served) -> Option<String> {
+    let kinds = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController"];
+    let is_workload = ["", "apps"].contains(&&*of.group) && kinds.contains(&&*of.kind);
+    is_workload.then(|| {
+        format!("it is kept, but nothing here makes the pods of a {}: use a Job or Pods for them", of.kind)
+    })
 }
 
 /// Lets containers without a workingDir start in a directory, so that a job finds the files beside its manifest.
-fn start_in(dir: &Path, kind: Kind, object: &mut Value) {
+fn start_in(dir: &Path, kind: Option<Kind>, object: &mut Value) {
     for container in containers(kind, object) {
         container.entry("workingDir").or_insert_with(|| dir.to_string_lossy().into());
     }
 }
 
 /// Containers without a command: what their images would run is not known where images are not pulled.
-fn idle_containers(kind: Kind, object: &mut Value) -> Vec<String> {
+fn idle_containers(kind: Option<Kind>, object: &mut Value) -> Vec<String> {
     let says_nothing = |field: Option<&Value>| field.and_then(Value::as_array).is_none_or(Vec::is_empty);
     let is_idle = |container: &&mut Map<String, Value>| {
         ["command", "args"].iter().all(|field| says_nothing(container.get(*field)))
@@ -112,10 +165,10 @@ fn idle_containers(kind: Kind, object: &mut Value) -> Vec<String> {
 
 /// Tasks of Volcano's jobs whose containers are started again also when they have done their work. That is what a pod
 /// that says nothing gets, and hardly anybody means it.
-fn endless_tasks(place: &str, kind: Kind, object: &Value) -> Vec<String> {
+fn endless_tasks(place: &str, kind: Option<Kind>, object: &Value) -> Vec<String> {
     let path = match kind {
-        Kind::VcJob | Kind::JobTemplate => "spec.tasks",
-        Kind::VcCronJob => "spec.jobTemplate.spec.tasks",
+        Some(Kind::VcJob | Kind::JobTemplate) => "spec.tasks",
+        Some(Kind::VcCronJob) => "spec.jobTemplate.spec.tasks",
         _ => return Vec::new(),
     };
     let tasks = object.pointer(&format!("/{}", path.replace('.', "/"))).and_then(Value::as_array);
@@ -134,13 +187,15 @@ fn endless_tasks(place: &str, kind: Kind, object: &Value) -> Vec<String> {
 }
 
 /// All containers of all pods that an object stands for.
-fn containers(kind: Kind, object: &mut Value) -> Vec<&mut Map<String, Value>> {
+fn containers(kind: Option<Kind>, object: &mut Value) -> Vec<&mut Map<String, Value>> {
     let specs: Vec<&mut Value> = match kind {
-        Kind::Pod => object.get_mut("spec").into_iter().collect(),
-        Kind::Job => object.pointer_mut("/spec/template/spec").into_iter().collect(),
-        Kind::CronJob => object.pointer_mut("/spec/jobTemplate/spec/template/spec").into_iter().collect(),
-        Kind::VcJob | Kind::JobTemplate => of_tasks(object.pointer_mut("/spec/tasks")),
-        Kind::VcCronJob => of_tasks(object.pointer_mut("/spec/jobTemplate/spec/tasks")),
+        Some(Kind::Pod) => object.get_mut("spec").into_iter().collect(),
+        Some(Kind::Job) => object.pointer_mut("/spec/template/spec").into_iter().collect(),
+        Some(Kind::CronJob) => {
+            object.pointer_mut("/spec/jobTemplate/spec/template/spec").into_iter().collect()
+        }
+        Some(Kind::VcJob | Kind::JobTemplate) => of_tasks(object.pointer_mut("/spec/tasks")),
+        Some(Kind::VcCronJob) => of_tasks(object.pointer_mut("/spec/jobTemplate/spec/tasks")),
         _ => Vec::new(),
     };
     let lists = specs.into_iter().filter_map(Value::as_object_mut).flat_map(|spec| {
@@ -181,7 +236,7 @@ mod tests {
             (Kind::VcJob, json!({ "spec": null }), json!({ "spec": null })),
         ] {
             let mut object = before;
-            start_in(Path::new("/a"), kind, &mut object);
+            start_in(Path::new("/a"), Some(kind), &mut object);
             assert_eq!(object, after, "{kind}");
         }
     }
@@ -191,7 +246,7 @@ mod tests {
         let spec = json!({ "initContainers": [{ "name": "i", "command": [] }], "containers": [
             { "name": "a", "command": ["true"] }, { "name": "b", "args": ["true"] }, { "name": "c", "args": null }] });
         let mut job = json!({ "spec": { "tasks": [{ "template": { "spec": spec } }] } });
-        let mut idle = idle_containers(Kind::VcJob, &mut job);
+        let mut idle = idle_containers(Some(Kind::VcJob), &mut job);
         idle.sort();
         assert_eq!(idle, ["c", "i"]);
     }
@@ -204,17 +259,17 @@ mod tests {
             task(json!({})),
             task(json!({ "restartPolicy": "Always" }))
         ]);
-        let told = endless_tasks("a.yaml", Kind::VcJob, &json!({ "spec": { "tasks": tasks } }));
+        let told = endless_tasks("a.yaml", Some(Kind::VcJob), &json!({ "spec": { "tasks": tasks } }));
         assert_eq!(told.len(), 2, "{told:?}");
         let start = "a.yaml: spec.tasks[1].template.spec.restartPolicy is Always, or missing";
         assert!(told[0].starts_with(start) && told[0].ends_with("set it to OnFailure or Never"), "{told:?}");
         let told = endless_tasks(
             "a.yaml",
-            Kind::VcCronJob,
+            Some(Kind::VcCronJob),
             &json!({ "spec": { "jobTemplate": { "spec": { "tasks": tasks } } } }),
         );
         assert!(told[1].starts_with("a.yaml: spec.jobTemplate.spec.tasks[2].template"), "{told:?}");
         // Kubernetes refuses it in a Job of its own.
-        assert_eq!(endless_tasks("a.yaml", Kind::Job, &json!({})), Vec::<String>::new());
+        assert_eq!(endless_tasks("a.yaml", Some(Kind::Job), &json!({})), Vec::<String>::new());
     }
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use krafla_api::{Key, Kind, Uid};
+use krafla_api::{Key, Kind, Served, Uid};
 use krafla_plan::{Object, Step};
 use parking_lot::Mutex;
+use serde_json::Value;
 
 /// A cluster, as controllers, scheduler and node see it.
 pub trait Client: Send + Sync {
@@ -25,6 +26,27 @@ pub trait Client: Send + Sync {
 
     /// Makes one write.
     fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>>;
+}
+
+/// A cluster, as those see it who bring manifests: whatever it serves can be made, named or not in [`Kind`].
+pub trait Manifests: Send + Sync {
+    /// The kinds under an `apiVersion` whose objects can be made and kept; none if it is not served.
+    fn served(&self, api_version: &str) -> BoxFuture<'_, Result<Vec<Served>, ClientError>>;
+
+    /// One object.
+    fn read<'a>(&'a self, of: &'a Served, key: &'a Key) -> BoxFuture<'a, Result<Bytes, ClientError>>;
+
+    /// Makes an object.
+    fn make<'a>(&'a self, of: &'a Served, object: &'a Value) -> BoxFuture<'a, Result<Written, ClientError>>;
+
+    /// Gives one very object the fields of a merge patch.
+    fn amend<'a>(
+        &'a self,
+        of: &'a Served,
+        key: &'a Key,
+        uid: &'a Uid,
+        patch: &'a Value,
+    ) -> BoxFuture<'a, Result<Written, ClientError>>;
 }
 
 /// The answer to a list.

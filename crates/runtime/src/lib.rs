@@ -30,7 +30,7 @@ mod run;
 pub mod ssh;
 
 pub use barrier::Expectation;
-pub use client::{Client, ClientError, Event, EventType, Listed, Reading, Written};
+pub use client::{Client, ClientError, Event, EventType, Listed, Manifests, Reading, Written};
 pub use engine::{Counts, Engine, Outcome, Root, Work};
 pub use events::{Recorder, Remark};
 pub use inquiry::Inquiry;

@@ -155,7 +155,7 @@ fn one_resource(resource: &Resource) -> Value {
         "namespaced": resource.is_namespaced(), "kind": names.kind.as_ref(), "verbs": resource.verbs,
     });
     add_names(&mut shown, resource);
-    if resource.verbs.contains(&"get") && resource.verbs.contains(&"create") {
+    if resource.is_kept() {
         set(&mut shown, "storageVersionHash", storage_hash(resource));
     }
     shown

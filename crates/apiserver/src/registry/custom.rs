@@ -41,7 +41,7 @@ pub fn storage_resource(definition: &Value) -> Option<Resource> {
 }
 
 /// One row for each version that a definition serves.
-fn resources(definition: &Value) -> Vec<Resource> {
+pub fn resources(definition: &Value) -> Vec<Resource> {
     let stored = storage_version(definition);
     let stored = stored.map(|version| names(definition, version).api_version()).unwrap_or_default();
     let served = versions(definition).iter().filter(|version| version["served"] == true);
@@ -120,7 +120,10 @@ fn names(definition: &Value, version: &Value) -> Names {
         kind: text("kind").into(),
         list_kind: text("listKind").into(),
         plural: text("plural").into(),
-        singular: text("singular").into(),
+        // A definition that no server has seen yet may leave it out.
+        singular: Some(text("singular"))
+            .filter(|name| !name.is_empty())
+            .map_or_else(|| text("kind").to_lowercase().into(), Arc::from),
         short_names: texts("shortNames"),
         categories: texts("categories"),
     }

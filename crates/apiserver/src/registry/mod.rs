@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use krafla_api::{Kind, Scope};
+use krafla_api::{Kind, Scope, Served};
 use serde_json::Value;
 
 use crate::kinds::Rules;
@@ -118,6 +118,15 @@ impl Names {
     }
 }
 
+impl From<&Resource> for Served {
+    fn from(resource: &Resource) -> Served {
+        let Names { group, version, kind, plural, singular, .. } = &resource.names;
+        let [group, version, kind, plural, singular] =
+            [group, version, kind, plural, singular].map(|name| name.to_string());
+        Served { group, version, kind, plural, singular, scope: resource.scope }
+    }
+}
+
 /// Something below an object's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subresource {
@@ -163,6 +172,11 @@ impl Resource {
     /// Whether objects live in namespaces.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
+    }
+
+    /// Whether its objects can be made and then asked for. Reviews, for instance, are only answered.
+    pub fn is_kept(&self) -> bool {
+        ["create", "get"].iter().all(|verb| self.verbs.contains(verb))
     }
 
     /// One of its subresources.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use krafla_api::{Kind, crd};
+use krafla_api::{Served, crd};
 use serde_json::Value;
 
 use super::decode::{self, Finding};
@@ -42,13 +42,19 @@ impl std::fmt::Display for Unknown {
     }
 }
 
-/// The fields of a manifest that its kind does not have. What is wrong in another way is left to the server.
-pub fn unknown_fields(kind: Kind, manifest: &Value) -> Vec<Unknown> {
-    let info = kind.info();
-    match builtin().kind(info.group, info.version, info.kind) {
-        Some(of) => of_builtin(of, manifest),
-        None => of_custom(kind, manifest),
+/// The fields of a manifest that its kind does not have: a built-in one, Volcano's, or one with this schema. What is wrong
+/// in another way, and everything about other kinds, is left to the server.
+pub fn unknown_fields(of: &Served, schema: Option<&Structural>, manifest: &Value) -> Vec<Unknown> {
+    if let Some(of) = builtin().kind(&of.group, &of.version, &of.kind) {
+        return of_builtin(of, manifest);
     }
+    if let Some(schema) = schema {
+        return of_custom(schema, manifest);
+    }
+    let volcanos = SCHEMAS.get(&format!("{}.{}", of.plural, of.group));
+    let mut unknown = volcanos.map(|schema| of_custom(schema, manifest)).unwrap_or_default();
+    unknown.extend(volcanos.map(|_| of_templates(manifest)).unwrap_or_default());
+    unknown
 }
 
 fn of_builtin(of: TypeId, value: &Value) -> Vec<Unknown> {
@@ -56,15 +62,11 @@ fn of_builtin(of: TypeId, value: &Value) -> Vec<Unknown> {
     suggest(found, |parent| builtin_names(&TypeRef::of(of), parent))
 }
 
-fn of_custom(kind: Kind, manifest: &Value) -> Vec<Unknown> {
-    let info = kind.info();
-    let Some(schema) = SCHEMAS.get(&info.qualified_plural()) else { return Vec::new() };
+fn of_custom(schema: &Structural, manifest: &Value) -> Vec<Unknown> {
     let Ok(mut decoded) = decode::decode_custom(&Node::from(manifest)) else { return Vec::new() };
     let mut found = decoded.findings;
     found.extend(schema.prune(&mut decoded.object).into_iter().map(Finding::Unknown));
-    let mut unknown = suggest(found, |parent| custom_names(schema, parent));
-    unknown.extend(of_templates(manifest));
-    unknown
+    suggest(found, |parent| custom_names(schema, parent))
 }
 
 /// The same of the pods of tasks: the schemas of Volcano's kinds let everything through there.
@@ -169,12 +171,14 @@ fn distance(from: &str, to: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
+    use krafla_api::Kind;
     use serde_json::json;
 
     use super::*;
 
     fn check(kind: Kind, manifest: &Value, expected: Expect) {
-        let found: Vec<String> = unknown_fields(kind, manifest).iter().map(Unknown::to_string).collect();
+        let found: Vec<String> =
+            unknown_fields(&kind.into(), None, manifest).iter().map(Unknown::to_string).collect();
         expected.assert_eq(&found.join("\n"));
     }
 
@@ -219,6 +223,21 @@ mod tests {
         );
         check(Kind::ConfigMap, &json!({ "data": { "any": "thing" } }), expect![""]);
         check(Kind::Pod, &json!({ "spec": 7 }), expect![""]);
+    }
+
+    #[test]
+    fn a_schema_of_ones_own_is_looked_at_too() {
+        let schema = json!({ "type": "object", "properties": { "spec": { "type": "object",
+            "properties": { "size": { "type": "integer" } } } } });
+        let of = Served { group: "example.com".to_owned(), ..Kind::Queue.into() };
+        let manifest = json!({ "metadata": { "nam": "a" }, "spec": { "sise": 1 } });
+        let found = unknown_fields(&of, Some(&Structural::compile(&schema)), &manifest);
+        let found: Vec<String> = found.iter().map(Unknown::to_string).collect();
+        assert_eq!(
+            found,
+            ["unknown field metadata.nam, did you mean name?", "unknown field spec.sise, did you mean size?"]
+        );
+        assert_eq!(unknown_fields(&of, None, &manifest), []);
     }
 
     #[test]

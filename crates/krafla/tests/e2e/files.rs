@@ -91,6 +91,84 @@ fn refused(dir: &Path, file: &str) -> String {
     stderr
 }
 
+/// Objects of kinds that no controller here knows, and last of all what they need; the job before them needs all of it.
+pub(crate) fn of_many_kinds() -> String {
+    let others = "
+---
+{apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace: shop}, size: 3}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: r, namespace: shop}, rules: []}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: b, namespace: shop},
+ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: r}, subjects: []}
+---
+{apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: shop}, spec: {hard: {pods: '5'}}}
+---
+{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: shop}, spec: {limits: [{type: Container, default: {cpu: 10m}}]}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: shop}, spec: {selector: {matchLabels: {a: b}},
+ template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
+---
+{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: v}, spec: {
+ matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [secrets]}]},
+ validations: [{expression: 'true'}]}}
+---
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com}, spec: {
+ group: example.com, scope: Namespaced, names: {plural: widgets, kind: Widget}, versions: [{name: v1, served: true, storage: true,
+ schema: {openAPIV3Schema: {type: object, properties: {size: {type: integer}}}}}]}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+";
+    job("a", 1, "true", "").replace("{name: a}", "{name: a, namespace: shop}") + others
+}
+
+pub(crate) const MADE_IN_ORDER: [&str; 10] = [
+    "customresourcedefinition/widgets.example.com created",
+    "namespace/shop created",
+    "widget/w created",
+    "role/r created",
+    "rolebinding/b created",
+    "resourcequota/q created",
+    "limitrange/l created",
+    "deployment/d created",
+    "validatingadmissionpolicy/v created",
+    "job/a created",
+];
+
+#[test]
+fn any_kind_is_made_and_what_others_need_comes_first() {
+    let dir = directory_with(&[("all.yaml", &of_many_kinds())]);
+    let output = krafla().current_dir(dir.path()).args(["run", "all.yaml"]).output().unwrap();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    let made: Vec<&str> = stdout.lines().filter(|line| line.ends_with(" created")).collect();
+    assert_eq!(made, MADE_IN_ORDER);
+    assert!(
+        stdout.contains("deployment/d: it is kept, but nothing here makes the pods of a Deployment"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn a_kind_that_nobody_serves_is_refused_before_anything_is_made() {
+    let unknown = "---\n{apiVersion: example.com/v1, kind: Sprocket, metadata: {name: g}}\n";
+    let dir = directory_with(&[
+        ("unknown.yaml", &(of_many_kinds() + unknown)),
+        ("misspelt.yaml", &of_many_kinds().replace("size: 3", "sise: 3")),
+        ("alone.yaml", GREETING),
+    ]);
+    let message = refused(dir.path(), "unknown.yaml");
+    let expected = "unknown.yaml, document 11: the cluster does not serve example.com/v1 Sprocket; add the CustomResourceDefinition";
+    assert!(message.contains(expected), "{message}");
+    let message = refused(dir.path(), "misspelt.yaml");
+    assert!(
+        message.contains("misspelt.yaml, document 2: unknown field sise, did you mean size?"),
+        "{message}"
+    );
+    let message = refused(dir.path(), "alone.yaml");
+    assert!(message.contains("there is no Job, JobFlow or CronJob in the files"), "{message}");
+}
+
 #[test]
 fn two_objects_of_one_name_are_refused_before_either_is_made() {
     let dir = directory_with(&[

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
+use crate::files::{MADE_IN_ORDER, of_many_kinds};
 use crate::support::{Up, job, krafla, text};
 
 /// `krafla run` of a manifest in a directory of its own.
@@ -119,6 +120,36 @@ fn what_supports_a_job_may_be_there_and_a_run_that_can_not_begin_leaves_no_job()
     assert_eq!(code, Some(2), "{stdout}{stderr}");
     assert!(stderr.contains("job.yaml, document 2"), "{stderr}");
     assert_eq!(up.kubectl_ok(&["get", "vcjob", "-o", "name"]), "job.batch.volcano.sh/a\n");
+}
+
+#[test]
+fn any_kind_that_the_cluster_serves_is_made_there_and_stays() {
+    let up = Up::start();
+    let run = Run::of(&of_many_kinds());
+    let (code, stdout, stderr) = shown(run.command().arg("--kubeconfig").arg(up.kubeconfig()));
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    let made: Vec<&str> = stdout.lines().filter(|line| line.ends_with(" created")).collect();
+    assert_eq!(made, MADE_IN_ORDER);
+    assert_eq!(up.kubectl_ok(&["get", "widget/w", "-n", "shop", "-o", "jsonpath={.size}"]), "3");
+
+    // A definition that is there already says what is made of its kind; only the server knows its fields.
+    let widget = |name: &str, field: &str| {
+        format!("{{apiVersion: example.com/v1, kind: Widget, metadata: {{name: {name}}}, {field}: 4}}\n---")
+    };
+    let again = |manifest: String| {
+        let run = Run::of(&manifest);
+        let (code, stdout, stderr) = shown(run.command().arg("--kubeconfig").arg(up.kubeconfig()));
+        (code, stdout + &stderr)
+    };
+    let (code, said) = again(widget("x", "size") + &job("b", 1, "true", ""));
+    assert!(code == Some(0) && said.contains("widget/x created"), "{said}");
+    let (code, said) = again(widget("x", "size") + &job("c", 1, "true", ""));
+    assert!(code == Some(0) && said.contains("widget/x unchanged"), "{said}");
+    let (code, said) = again(widget("z", "sise") + &job("d", 1, "true", ""));
+    assert!(
+        code == Some(2) && said.contains("job.yaml, document 1: ") && said.contains("unknown field \"sise\""),
+        "{said}"
+    );
 }
 
 #[test]

@@ -1,0 +1,313 @@
+//! What manifests are: a kind that the cluster serves, or that a CustomResourceDefinition beside them will make it serve.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, bail};
+use krafla_api::{Kind, Scope, Served};
+use krafla_apiserver::registry::{Registry, Resource, custom};
+use krafla_apiserver::schema::spelling::{closest, unknown_fields};
+use krafla_runtime::Manifests;
+use serde_json::{Map, Value};
+
+use crate::manifest::Document;
+use crate::progress::FOLLOWED;
+use crate::run::BadInput;
+
+/// One object that a cluster can be given.
+pub(crate) struct Manifest {
+    /// File and document, for messages.
+    pub(crate) place: String,
+    pub(crate) of: Served,
+    pub(crate) object: Value,
+}
+
+impl Manifest {
+    /// The kind, if a run waits for its end.
+    pub(crate) fn followed(&self) -> Option<Kind> {
+        self.of.known().filter(|kind| FOLLOWED.contains(kind))
+    }
+
+    /// A field of text.
+    pub(crate) fn text(&self, pointer: &str) -> &str {
+        self.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// What others stand on comes first, and jobs last: they find everything that they need, wherever it was written.
+    fn rank(&self) -> u8 {
+        match self.of.known() {
+            Some(Kind::Namespace | Kind::CustomResourceDefinition) => 0,
+            Some(kind) if FOLLOWED.contains(&kind) => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Finds out what all documents are, and brings them in an order in which they can be made. Nothing is made if one of them
+/// is of no kind. What names no namespace is meant to be in `namespace`.
+pub(crate) async fn identify(
+    cluster: &dyn Manifests,
+    documents: Vec<Document>,
+    namespace: &str,
+) -> Result<Vec<Manifest>> {
+    let mut catalogue = Catalogue { served: Vec::new(), defined: definitions(&documents) };
+    let versions: BTreeSet<&str> = documents.iter().map(|document| &*document.api_version).collect();
+    for version in versions {
+        let served = cluster.served(version).await.context("the cluster does not say what it serves")?;
+        catalogue.served.extend(served);
+    }
+    Ok(catalogue.identify_all(documents, namespace).map_err(BadInput)?)
+}
+
+/// What the definitions among the documents will have the cluster serve.
+fn definitions(documents: &[Document]) -> Vec<Resource> {
+    let is_definition = |document: &&Document| {
+        Kind::of_manifest(&document.api_version, &document.kind) == Some(Kind::CustomResourceDefinition)
+    };
+    documents.iter().filter(is_definition).flat_map(|document| custom::resources(&document.object)).collect()
+}
+
+/// The kinds that there are, or will be.
+struct Catalogue {
+    served: Vec<Served>,
+    defined: Vec<Resource>,
+}
+
+impl Catalogue {
+    fn identify_all(&self, documents: Vec<Document>, namespace: &str) -> Result<Vec<Manifest>> {
+        let manifests = documents.into_iter().map(|document| self.identify(document, namespace));
+        let mut manifests = manifests.collect::<Result<Vec<Manifest>>>()?;
+        refuse_doubles(&manifests)?;
+        if !manifests.iter().any(|manifest| manifest.followed().is_some()) {
+            bail!(
+                "there is no Job, JobFlow or CronJob in the files, so there is nothing to wait for: \
+                 add one, or use `krafla up` and kubectl"
+            );
+        }
+        manifests.sort_by_key(Manifest::rank);
+        Ok(manifests)
+    }
+
+    fn identify(&self, document: Document, namespace: &str) -> Result<Manifest> {
+        let Document { place, api_version, kind, mut object } = document;
+        let is_meant = |served: &Served| served.api_version() == api_version && served.kind == kind;
+        let defined = self.defined.iter().find(|resource| is_meant(&Served::from(*resource)));
+        let served = self.served.iter().find(|served| is_meant(served)).cloned();
+        let Some(of) = served.or_else(|| defined.map(Served::from)) else {
+            bail!("{place}: {}", self.unserved(&api_version, &kind));
+        };
+        let schema = defined.and_then(|resource| resource.custom.as_ref()).map(|custom| &*custom.compiled);
+        let unknown: Vec<String> =
+            unknown_fields(&of, schema, &object).iter().map(|field| field.to_string()).collect();
+        if !unknown.is_empty() {
+            bail!("{place}: {}", unknown.join("; "));
+        }
+        if let (Scope::Namespaced, Some(fields)) = (of.scope, object.as_object_mut()) {
+            let metadata = fields.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+            if let Some(metadata) = metadata.as_object_mut() {
+                metadata.entry("namespace").or_insert_with(|| namespace.into());
+            }
+        }
+        Ok(Manifest { place, of, object })
+    }
+
+    /// That there is no such kind, and which one was probably meant: misspelt, or of another group.
+    fn unserved(&self, api_version: &str, kind: &str) -> String {
+        let known = Kind::of_manifest(api_version, kind);
+        if known.is_some_and(|kind| Kind::VOLCANO.contains(&kind)) {
+            let remedy =
+                "Volcano's kinds are installed with `krafla crds | kubectl apply --server-side -f -`";
+            return format!("the cluster does not serve {api_version} {kind}; {remedy}");
+        }
+        // Where two kinds have one name, it is Volcano's that people run here, so those that have names here come first.
+        let named = Kind::ALL.into_iter().map(Served::from);
+        let builtin = Registry::builtin().table();
+        let others = builtin.resources().filter(|resource| resource.is_kept());
+        let defined = self.defined.iter().map(Served::from);
+        let all: Vec<Served> =
+            named.chain(defined).chain(others.map(|resource| Served::from(&**resource))).collect();
+        let meant = closest(kind, all.iter().map(|served| &*served.kind));
+        let of_that_name = || all.iter().filter(|served| Some(&*served.kind) == meant);
+        let remedy = of_that_name()
+            .find(|served| served.api_version() == api_version)
+            .or_else(|| of_that_name().next())
+            .filter(|served| served.api_version() != api_version || served.kind != kind)
+            .map_or_else(
+                || "add the CustomResourceDefinition that defines it to the files, or correct apiVersion and kind".to_owned(),
+                |served| format!("did you mean `apiVersion: {}` and `kind: {}`?", served.api_version(), served.kind),
+            );
+        format!("the cluster does not serve {api_version} {kind}; {remedy}")
+    }
+}
+
+/// Of two objects with one name, the second would be taken for a change of the first, and nobody means that.
+fn refuse_doubles(manifests: &[Manifest]) -> Result<()> {
+    let mut places: BTreeMap<[&str; 4], &str> = BTreeMap::new();
+    for manifest in manifests {
+        let (namespace, name) = (manifest.text("/metadata/namespace"), manifest.text("/metadata/name"));
+        let whose = [&*manifest.of.group, &*manifest.of.plural, namespace, name];
+        // What has no name yet gets one of its own.
+        let earlier = if name.is_empty() { None } else { places.insert(whose, &manifest.place) };
+        if let Some(earlier) = earlier {
+            let (place, kind) = (&manifest.place, &manifest.of.kind);
+            bail!(
+                "{place}: metadata.name: {kind} {name} is in {earlier} already: give one of them another name"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+
+    const JOB: &str = "{apiVersion: batch/v1, kind: Job, metadata: {name: j}}";
+    const WIDGETS: &str = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com}, \
+        spec: {group: example.com, scope: Namespaced, names: {plural: widgets, kind: Widget}, versions: \
+        [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {size: {type: integer}}}}}]}}";
+
+    fn documents(texts: &[&str]) -> Vec<Document> {
+        let document = |(index, text): (usize, &&str)| {
+            let object = krafla_apiserver::schema::yaml::parse(text.as_bytes()).unwrap().into_value();
+            let field = |name: &str| object[name].as_str().unwrap().to_owned();
+            let (api_version, kind) = (field("apiVersion"), field("kind"));
+            Document { place: format!("document {}", index + 1), api_version, kind, object }
+        };
+        texts.iter().enumerate().map(document).collect()
+    }
+
+    /// What an embedded server makes of documents.
+    fn identified(texts: &[&str]) -> Result<Vec<Manifest>> {
+        let documents = documents(texts);
+        let builtin = Registry::builtin().table();
+        let builtin = builtin.resources().filter(|resource| resource.is_kept());
+        let served = builtin.map(|resource| Served::from(&**resource));
+        let served = served.chain(Kind::VOLCANO.map(Served::from)).collect();
+        let catalogue = Catalogue { served, defined: definitions(&documents) };
+        catalogue.identify_all(documents, "here")
+    }
+
+    fn check(texts: &[&str], expected: Expect) {
+        let said = identified(texts).err().map(|error| error.to_string()).unwrap_or_default();
+        expected.assert_eq(&said);
+    }
+
+    #[test]
+    fn every_kind_that_is_served_is_taken_and_those_that_definitions_beside_it_make() {
+        let role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: r}}";
+        let widget = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}, size: 1}";
+        let space = "{apiVersion: v1, kind: Namespace, metadata: {name: ns}}";
+        let manifests = identified(&[JOB, widget, role, WIDGETS, space]).unwrap();
+        let names: Vec<String> = manifests
+            .iter()
+            .map(|manifest| {
+                let (singular, namespace) = (&manifest.of.singular, manifest.text("/metadata/namespace"));
+                format!("{singular}/{} in '{namespace}'", manifest.text("/metadata/name"))
+            })
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "customresourcedefinition/widgets.example.com in ''",
+                "namespace/ns in ''",
+                "widget/w in 'here'",
+                "role/r in 'here'",
+                "job/j in 'here'"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_kind_that_nobody_serves_is_refused_with_the_one_that_was_meant() {
+        check(
+            &[JOB, "{apiVersion: batch/v1alpha1, kind: job}"],
+            expect![
+                "document 2: the cluster does not serve batch/v1alpha1 job; did you mean `apiVersion: batch.volcano.sh/v1alpha1` and `kind: Job`?"
+            ],
+        );
+        check(
+            &["{apiVersion: batch/v1, kind: Jobb}"],
+            expect![
+                "document 1: the cluster does not serve batch/v1 Jobb; did you mean `apiVersion: batch/v1` and `kind: Job`?"
+            ],
+        );
+        check(
+            &["{apiVersion: extensions/v1beta1, kind: Deployment}"],
+            expect![
+                "document 1: the cluster does not serve extensions/v1beta1 Deployment; did you mean `apiVersion: apps/v1` and `kind: Deployment`?"
+            ],
+        );
+        check(
+            &[WIDGETS, "{apiVersion: example.com/v2, kind: Widget}"],
+            expect![
+                "document 2: the cluster does not serve example.com/v2 Widget; did you mean `apiVersion: example.com/v1` and `kind: Widget`?"
+            ],
+        );
+        check(
+            &["{apiVersion: v1, kind: Sparkle}"],
+            expect![
+                "document 1: the cluster does not serve v1 Sparkle; add the CustomResourceDefinition that defines it to the files, or correct apiVersion and kind"
+            ],
+        );
+        // One that can only be asked, not kept.
+        check(
+            &["{apiVersion: authentication.k8s.io/v1, kind: TokenReview}"],
+            expect![
+                "document 1: the cluster does not serve authentication.k8s.io/v1 TokenReview; add the CustomResourceDefinition that defines it to the files, or correct apiVersion and kind"
+            ],
+        );
+    }
+
+    #[test]
+    fn a_cluster_without_volcanos_kinds_is_told_how_to_get_them() {
+        let catalogue = Catalogue { served: vec![Kind::Job.into()], defined: Vec::new() };
+        let job = documents(&["{apiVersion: batch.volcano.sh/v1alpha1, kind: Job}"]);
+        let said = catalogue.identify_all(job, "here").err().unwrap().to_string();
+        expect!["document 1: the cluster does not serve batch.volcano.sh/v1alpha1 Job; Volcano's kinds are installed with `krafla crds | kubectl apply --server-side -f -`"].assert_eq(&said);
+    }
+
+    #[test]
+    fn a_misspelt_field_is_found_in_every_kind() {
+        check(
+            &["{apiVersion: v1, kind: Pod, metadata: {nmae: a}, spec: {containers: [{comand: [a]}]}}"],
+            expect![
+                "document 1: unknown field metadata.nmae, did you mean name?; unknown field spec.containers[0].comand, did you mean command?"
+            ],
+        );
+        check(
+            &["{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, rule: []}"],
+            expect!["document 1: unknown field rule, did you mean rules?"],
+        );
+        check(
+            &[WIDGETS, "{apiVersion: example.com/v1, kind: Widget, sise: 1}"],
+            expect!["document 2: unknown field sise, did you mean size?"],
+        );
+    }
+
+    #[test]
+    fn two_objects_of_one_name_are_refused_unless_they_are_of_two_kinds() {
+        let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: j}}";
+        check(
+            &[JOB, map, map],
+            expect![
+                "document 3: metadata.name: ConfigMap j is in document 2 already: give one of them another name"
+            ],
+        );
+        check(&[JOB, "{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, metadata: {name: j}}"], expect![""]);
+        check(
+            &[map],
+            expect![
+                "there is no Job, JobFlow or CronJob in the files, so there is nothing to wait for: add one, or use `krafla up` and kubectl"
+            ],
+        );
+    }
+
+    #[test]
+    fn what_has_no_metadata_gets_a_namespace_all_the_same() {
+        let manifests = identified(&["{apiVersion: batch/v1, kind: Job}"]).unwrap();
+        assert_eq!(manifests[0].object["metadata"], json!({ "namespace": "here" }));
+    }
+}
