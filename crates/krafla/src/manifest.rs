@@ -4,6 +4,8 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use krafla_apiserver::schema::json::Node;
+use krafla_apiserver::schema::yaml;
 use serde_json::Value;
 
 /// A file larger than this is no manifest.
@@ -23,22 +25,20 @@ pub(crate) struct Document {
 pub(crate) fn read_all(files: &[impl AsRef<Path>]) -> Result<Vec<Document>> {
     let mut found: Vec<Document> = Vec::new();
     for file in files.iter().map(|file| expand(file.as_ref())).collect::<Result<Vec<_>>>()?.iter().flatten() {
-        let name =
-            if is_standard_input(file) { "standard input".to_owned() } else { file.display().to_string() };
+        let name = name_of(file);
         let text = read_text(file).with_context(|| format!("{name}: can not be read"))?;
         let documents = documents(&text);
-        for (index, document) in documents.iter().enumerate() {
+        for (index, (n_lines_before, document)) in documents.iter().enumerate() {
             let place =
                 if documents.len() == 1 { name.clone() } else { format!("{name}, document {}", index + 1) };
-            let object = krafla_apiserver::schema::yaml::parse(document.as_bytes());
-            let object = object.map_err(|error| anyhow!("{place}: {}", in_plain_words(&error)))?;
-            for (place, object) in items(place, object.into_value()) {
+            let object = parse(document, *n_lines_before).map_err(|error| anyhow!("{place}: {error}"))?;
+            for (place, object) in items(place, object) {
                 found.push(Document::new(place, object)?);
             }
         }
     }
     if found.is_empty() {
-        let named: Vec<_> = files.iter().map(|file| file.as_ref().display().to_string()).collect();
+        let named: Vec<_> = files.iter().map(|file| name_of(file.as_ref())).collect();
         let named = named.join(", ");
         bail!("no objects found in {named}: a manifest needs at least apiVersion, kind and metadata.name");
     }
@@ -59,6 +59,15 @@ fn items(place: String, mut object: Value) -> Vec<(String, Value)> {
         // What is no list of items is refused in its own name.
         Some(_) | None => vec![(place, object)],
     }
+}
+
+/// Reads a document. Where it can not be read, the line is that of the file.
+fn parse(document: &str, n_lines_before: usize) -> Result<Value, String> {
+    let parse = |text: &str| yaml::parse(text.as_bytes()).map(Node::into_value);
+    parse(document).map_err(|error| {
+        let in_its_place = "\n".repeat(n_lines_before) + document;
+        in_plain_words(&parse(&in_its_place).err().unwrap_or(error))
+    })
 }
 
 /// What the reader of YAML says, as users would.
@@ -83,30 +92,34 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>> {
     let mut files: Vec<PathBuf> =
         entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_manifest).collect();
     if files.is_empty() {
-        bail!("{}: it holds no manifests: no file in it ends in .yaml, .yml or .json", path.display());
+        bail!("{}: it holds no manifests: no file right in it ends in .yaml, .yml or .json", path.display());
     }
     files.sort();
     Ok(files)
 }
 
-/// The documents of a YAML stream that say something. JSON is YAML.
-fn documents(text: &str) -> Vec<String> {
-    let mut documents = vec![String::new()];
-    for line in text.lines() {
+/// The documents of a YAML stream that say something, each with the number of lines before it. JSON is YAML.
+fn documents(text: &str) -> Vec<(usize, String)> {
+    let mut documents = vec![(0, String::new())];
+    for (index, line) in text.lines().enumerate() {
         if line == "---" {
-            documents.push(String::new());
+            documents.push((index + 1, String::new()));
         } else if let Some(beginning) = line.strip_prefix("---").filter(|rest| rest.starts_with([' ', '\t']))
         {
-            documents.push(format!("{beginning}\n"));
-        } else if let Some(document) = documents.last_mut() {
+            documents.push((index, format!("{beginning}\n")));
+        } else if let Some((_, document)) = documents.last_mut() {
             document.push_str(line);
             document.push('\n');
         }
     }
-    let says_something = |document: &String| {
+    let says_something = |(_, document): &(usize, String)| {
         document.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#'))
     };
     documents.into_iter().filter(says_something).collect()
+}
+
+fn name_of(file: &Path) -> String {
+    if is_standard_input(file) { "standard input".to_owned() } else { file.display().to_string() }
 }
 
 fn is_standard_input(file: &Path) -> bool {
@@ -176,7 +189,8 @@ mod tests {
     #[test]
     fn a_document_may_begin_on_the_line_that_divides() {
         let text = "--- {a: 1}\n---\t\nb: 2\n--- # the last one\nc: 3\n----\n";
-        assert_eq!(documents(text), [" {a: 1}\n", "\t\nb: 2\n", " # the last one\nc: 3\n----\n"]);
+        let expected = [(0, " {a: 1}\n"), (1, "\t\nb: 2\n"), (3, " # the last one\nc: 3\n----\n")];
+        assert_eq!(documents(text), expected.map(|(line, text)| (line, text.to_owned())));
     }
 
     #[test]
@@ -216,6 +230,12 @@ mod tests {
             "a: [\n",
             expect![[r#"
             job.yaml: yaml: unclosed bracket '[' at line 1, column 4
+        "#]],
+        );
+        check(
+            "apiVersion: v1\nkind: Pod\n---\n---\na: 1\nb: [\n",
+            expect![[r#"
+            job.yaml, document 2: yaml: unclosed bracket '[' at line 6, column 4
         "#]],
         );
         check(

@@ -50,6 +50,10 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
         let variable = std::env::var_os("KUBECONFIG");
         Choice::of(args.kubeconfig.as_deref(), variable.as_deref(), Path::new(cli::DATA_DIR))?
     };
+    if !args.workdir.is_dir() {
+        let message = "is not a directory of this machine: create it, or name another one";
+        return Err(BadInput(anyhow!("--workdir: {} {message}", args.workdir.display())).into());
+    }
     let documents = manifest::read_all(&args.all_files()).map_err(BadInput)?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use futures_util::future::BoxFuture;
-use krafla_api::{Key, Kind, Served, Uid};
+use krafla_api::{Key, Kind, Scope, Served, Uid};
 use krafla_apiserver::registry::custom;
 use krafla_runtime::{ClientError, Manifests, Written};
 use serde_json::{Map, Value};
@@ -65,6 +65,11 @@ pub(crate) async fn submit(home: &Home, manifest: &Manifest) -> Result<Submitted
         made => made.map(|written| (written, "created")),
     };
     let (Written { key, uid, .. }, done) = match made {
+        // What is new can miss nothing but its namespace.
+        Err(ClientError::NotFound(message)) if of.scope == Scope::Namespaced => {
+            let remedy = "add the Namespace to the files, or name another one";
+            return Err(BadInput(anyhow!("{place}: metadata.namespace: {message}: {remedy}")).into());
+        }
         Err(ClientError::Refused { message, .. } | ClientError::NotFound(message)) => {
             return Err(BadInput(anyhow!("{place}: {message}")).into());
         }

@@ -9,7 +9,7 @@ use krafla_plan::Object;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::doctor::remedy_of_scheduling;
+use crate::doctor::{remedy_of_container, remedy_of_scheduling, remedy_of_warning};
 use crate::job_waits;
 use crate::warnings::Warnings;
 
@@ -26,6 +26,10 @@ pub(crate) struct Waits {
     reasons: BTreeMap<Key, BTreeMap<Key, Reason>>,
     /// What the server said when it refused pods of a Job of Kubernetes.
     refusals: BTreeMap<Key, Reason>,
+    /// What the server said when it refused a pod the PodGroup that it needs.
+    refused_pods: BTreeMap<Key, String>,
+    /// Pods that no scheduler has said anything about yet, and whose they are.
+    unseen_pods: BTreeMap<Key, Key>,
     /// The Jobs of Kubernetes that have fewer pods than they want: what was refused to others is past.
     short_of_pods: BTreeSet<Key>,
     /// What is wrong with pods that run all the same.
@@ -50,7 +54,14 @@ impl Waits {
         if kind == Kind::Pod {
             self.warnings.observe_pod(&waiter.key, &job);
         }
-        let text = waiter.reason.filter(|_| !is_deleted);
+        let is_unseen = waiter.is_unseen && !is_deleted;
+        if is_unseen {
+            self.unseen_pods.insert(waiter.key.clone(), job.clone());
+        } else {
+            self.unseen_pods.remove(&waiter.key);
+        }
+        let refusal = || self.refused_pods.get(&waiter.key).filter(|_| is_unseen).cloned();
+        let text = waiter.reason.filter(|_| !is_deleted).or_else(refusal);
         self.note(job, waiter.key, text, now);
     }
 
@@ -74,7 +85,15 @@ impl Waits {
         let key = Key::new(&metadata.namespace, &about.name);
         match (reason.as_str(), about.kind.as_str()) {
             ("FailedCreate", "Job") if about.api_version == KUBERNETES_JOBS => {
-                self.refusals.entry(key).or_insert(Reason { text: message, since: now });
+                let text = with_remedy(message);
+                self.refusals.entry(key).or_insert(Reason { text, since: now });
+            }
+            ("FailedCreate", "Pod") => {
+                let text = format!("pod {}: {}", about.name, with_remedy(message));
+                if let Some(job) = self.unseen_pods.get(&key).cloned() {
+                    self.note(job, key.clone(), Some(text.clone()), now);
+                }
+                self.refused_pods.insert(key, text);
             }
             // A volume that is only late is a reason to wait, and told as such.
             ("FailedMount", "Pod") if message.contains(NO_MOUNTS) => self.warnings.observe(key, message),
@@ -121,6 +140,8 @@ struct Waiter {
     key: Key,
     owner: String,
     reason: Option<String>,
+    /// Whether it is a pod that has no node, and of which no scheduler has said why.
+    is_unseen: bool,
 }
 
 impl Waiter {
@@ -132,8 +153,9 @@ impl Waiter {
             Kind::PodGroup => of_podgroup(&status),
             _ => of_pod(&metadata.name, &spec, &status),
         };
+        let is_unseen = kind == Kind::Pod && spec.node_name.is_empty() && reason.is_none();
         let key = Key::new(&metadata.namespace, &metadata.name);
-        Some(Waiter { key, owner: owner.name, reason })
+        Some(Waiter { key, owner: owner.name, reason, is_unseen })
     }
 }
 
@@ -168,10 +190,11 @@ struct Owner {
     name: String,
 }
 
-/// When a pod's containers are started again.
+/// Where a pod runs, and when its containers are started again.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
+    node_name: String,
     restart_policy: String,
     init_containers: Vec<InitContainer>,
 }
@@ -267,9 +290,20 @@ fn of_containers(name: &str, spec: &Spec, status: &Status) -> Option<String> {
         match container.last_state.terminated.as_ref().filter(|_| waiting.reason == "CrashLoopBackOff") {
             Some(end) => Some(format!("{place} {}", of_restart(end, spec.restart_policy(&container.name)))),
             // A word alone (ContainerCreating, PodInitializing) is the way of all pods.
-            None => Some(format!("{place}: {}", waiting.message)).filter(|_| !waiting.message.is_empty()),
+            None if waiting.message.is_empty() => None,
+            // What the node can not do it says with the remedy; of what is missing it only says that.
+            None if waiting.message.ends_with("not found") => {
+                let remedy = remedy_of_container(name, &container.name, &waiting.reason);
+                Some(format!("{place}: {}; to do: {remedy}", waiting.message))
+            }
+            None => Some(format!("{place}: {}", waiting.message)),
         }
     })
+}
+
+/// What somebody warned of, and what to do about it.
+fn with_remedy(message: String) -> String {
+    remedy_of_warning(&message).map_or(message.clone(), |remedy| format!("{message}; to do: {remedy}"))
 }
 
 /// Why a container that has ended is started again and again. How long it waits in between is left out: it is another
@@ -371,6 +405,46 @@ mod tests {
         );
         waits.observe(Kind::Pod, &stuck, true, start);
         assert_eq!(waits.reason(&Key::new("default", "a"), start + TOLD_AFTER), None);
+        let missing =
+            container(json!({"reason": "CreateContainerConfigError", "message": "secret \"s\" not found"}));
+        waits.observe(Kind::Pod, &owned("a-work-0", missing), false, start);
+        check(
+            &mut waits,
+            start + TOLD_AFTER,
+            expect![[r#"
+            a: pod a-work-0, container main: secret "s" not found; to do: create what is missing, or mark the reference as optional
+        "#]],
+        );
+    }
+
+    #[tokio::test]
+    async fn a_pod_whose_podgroup_is_refused_says_so_until_it_has_a_node() {
+        let about = json!({"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "a-x7f2k"});
+        let event = json!({"metadata": {"name": "e", "namespace": "default"}, "involvedObject": about, "type": "Warning",
+            "reason": "FailedCreate", "message": "podgroups \"a\" is forbidden: exceeded quota: small"});
+        let event = event.to_string().into_bytes();
+        let (pod, start) = (owned("a-x7f2k", json!({})), Instant::now());
+        // The news may come in any order.
+        for event_first in [true, false] {
+            let mut waits = Waits::default();
+            let news = [(Kind::Event, &event), (Kind::Pod, &pod)];
+            let order = if event_first { [0, 1] } else { [1, 0] };
+            for (kind, json) in order.map(|index| news[index]) {
+                waits.observe(kind, json, false, start);
+            }
+            check(
+                &mut waits,
+                start + TOLD_AFTER,
+                expect![[r#"
+                a: pod a-x7f2k: podgroups "a" is forbidden: exceeded quota: small; to do: wait until others have ended, ask for less, or raise the ResourceQuota of the namespace
+            "#]],
+            );
+            let mut bound: Value = serde_json::from_slice(&pod).unwrap();
+            bound["spec"] = json!({"nodeName": "n"});
+            waits.observe(Kind::Pod, bound.to_string().as_bytes(), false, start);
+            waits.observe(Kind::Event, &event, false, start);
+            assert_eq!(waits.reason(&Key::new("default", "a"), start + TOLD_AFTER), None);
+        }
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use krafla_runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use self::waiting::Waiting;
-pub(crate) use self::waiting::remedy_of_scheduling;
+pub(crate) use self::waiting::{remedy_of_container, remedy_of_scheduling, remedy_of_warning};
 use crate::cli::{self, Output};
 use crate::home::{Choice, Home};
 

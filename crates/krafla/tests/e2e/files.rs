@@ -73,7 +73,7 @@ fn what_holds_no_manifest_is_named() {
     std::fs::write(dir.path().join("noise.yaml"), [0, 159, 146, 150]).unwrap();
     for (file, expected) in [
         ("empty.yaml", "no objects found in empty.yaml: a manifest needs at least apiVersion, kind"),
-        ("notes", "notes: it holds no manifests: no file in it ends in .yaml, .yml or .json"),
+        ("notes", "notes: it holds no manifests: no file right in it ends in .yaml, .yml or .json"),
         ("words.yaml", "words.yaml: it is no manifest: a map with apiVersion, kind, metadata and spec"),
         ("noise.yaml", "noise.yaml: can not be read: it is not text: a manifest is YAML or JSON"),
         ("nowhere.yaml", "nowhere.yaml: can not be read: No such file"),
@@ -83,9 +83,25 @@ fn what_holds_no_manifest_is_named() {
     }
 }
 
+#[test]
+fn what_can_not_be_used_is_said_before_anything_is_made() {
+    let elsewhere = job("a", 1, "true", "").replace("{name: a}", "{name: a, namespace: shop}");
+    let dir = directory_with(&[("job.yaml", &job("a", 1, "true", "")), ("elsewhere.yaml", &elsewhere)]);
+    let message = refused(dir.path(), "elsewhere.yaml");
+    let expected = "elsewhere.yaml: metadata.namespace: namespaces \"shop\" not found: add the Namespace to the files, or name another one";
+    assert!(message.contains(expected), "{message}");
+    let message = refused(dir.path(), "-");
+    assert!(message.contains("no objects found in standard input"), "{message}");
+    let output =
+        krafla().current_dir(dir.path()).args(["run", "--workdir", "nowhere", "job.yaml"]).output().unwrap();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("--workdir: nowhere is not a directory"), "{message}");
+}
+
 /// What is said of a file that is not accepted, before anything has been made.
 fn refused(dir: &Path, file: &str) -> String {
-    let output = krafla().current_dir(dir).args(["run", file]).output().unwrap();
+    let output = krafla().current_dir(dir).args(["run", file]).stdin(Stdio::null()).output().unwrap();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert_eq!((output.status.code(), stdout.as_str()), (Some(2), ""), "{file}: {stderr}");
     stderr

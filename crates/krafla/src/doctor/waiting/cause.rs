@@ -161,7 +161,9 @@ impl Cause {
             Cause::TemplateMissing { step } => {
                 format!("create the JobTemplate {step} in the same namespace")
             }
-            Cause::Warned(message) => remedy_of_warning(message).to_owned(),
+            Cause::Warned(message) => {
+                remedy_of_warning(message).unwrap_or("see `kubectl get events`").to_owned()
+            }
         }
     }
 }
@@ -253,7 +255,8 @@ pub(crate) fn remedy_of_scheduling(message: &str) -> &'static str {
     }
 }
 
-fn remedy_of_container(pod: &str, container: &str, reason: &str) -> String {
+/// What to do about a container that does not start, or does not stay up.
+pub(crate) fn remedy_of_container(pod: &str, container: &str, reason: &str) -> String {
     match reason {
         "CreateContainerConfigError" => {
             "create what is missing, or mark the reference as optional".to_owned()
@@ -267,12 +270,13 @@ fn remedy_of_container(pod: &str, container: &str, reason: &str) -> String {
     }
 }
 
-fn remedy_of_warning(message: &str) -> &'static str {
+/// What to do about what somebody warned of, where that is known.
+pub(crate) fn remedy_of_warning(message: &str) -> Option<&'static str> {
     if message.contains("exceeded quota") {
-        "wait until others have ended, ask for less, or raise the ResourceQuota of the namespace"
+        Some("wait until others have ended, ask for less, or raise the ResourceQuota of the namespace")
     } else if message.contains("forbidden") || message.contains("denied") {
-        "change the job so that it is allowed, or whatever refuses it"
+        Some("change the job so that it is allowed, or whatever refuses it")
     } else {
-        "see `kubectl get events`"
+        None
     }
 }

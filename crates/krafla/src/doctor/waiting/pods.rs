@@ -5,7 +5,7 @@ use krafla_node::pod::Pod;
 use krafla_node::status::{ContainerStatus, Phase};
 use krafla_plan::Object;
 
-use super::{Cause, Seen};
+use super::{Cause, Seen, warned};
 
 /// Words that all pods go through on their way.
 const USUAL: [&str; 2] = ["ContainerCreating", "PodInitializing"];
@@ -51,7 +51,11 @@ fn of_placement(seen: &Seen, pod: &Pod) -> Option<Cause> {
     if let Some(condition) = pod.status.condition("PodScheduled") {
         return Some(Cause::Unschedulable(format!("pod {}: {}", name(), condition.message)));
     }
-    let unseen = Cause::NotScheduled { pod: name(), scheduler: scheduling.scheduler_name.to_string() };
+    // Who warned of it knows more: a scheduler that waits for the pod's PodGroup says nothing when that is refused.
+    let unseen = warned(seen, object).unwrap_or_else(|| Cause::NotScheduled {
+        pod: name(),
+        scheduler: scheduling.scheduler_name.to_string(),
+    });
     let Some(group) = object.meta.annotations.get(labels::GROUP_NAME) else { return Some(unseen) };
     match seen.objects.get(Kind::PodGroup, &Key::new(&pod.metadata.namespace, group)) {
         None => Some(Cause::Unschedulable(format!("pod {}: podgroup {group:?} not found", name()))),

@@ -399,6 +399,19 @@ fn the_last_warning_is_told_where_nothing_else_explains_it() {
 }
 
 #[test]
+fn a_pod_whose_podgroup_is_refused_does_not_ask_for_a_scheduler() {
+    let refused = event("p.1", "podgroups \"g\" is forbidden: exceeded quota: small", "type: Warning")
+        .replace("uid: '1'", "uid: '2'");
+    check(
+        &[&pod("schedulerName: volcano", ""), &refused],
+        expect![[r#"
+            pod ns/a-w-0: podgroups "g" is forbidden: exceeded quota: small [Warned]
+              to do: wait until others have ended, ask for less, or raise the ResourceQuota of the namespace
+        "#]],
+    );
+}
+
+#[test]
 fn the_last_warning_is_the_newest_whatever_its_name_and_whichever_field_says_when() {
     let at = |field: &str, minute: u8| format!("type: Warning, {field}: '2026-11-15T07:{minute:02}:00Z'");
     let series = "type: Warning, eventTime: '2026-11-15T07:01:00.000000Z', \
