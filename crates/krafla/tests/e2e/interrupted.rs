@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::support::{Up, job};
+use crate::support::{Up, job, until_at_rest};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -13,14 +13,6 @@ fn until_exists(file: &Path) {
         assert!(Instant::now() < deadline, "{} is missing", file.display());
         std::thread::yield_now();
     }
-}
-
-/// The revision of each object of a job: all that is named after it.
-fn revisions(up: &Up, job: &str) -> String {
-    let path = "jsonpath={range .items[*]}{.metadata.name} {.metadata.resourceVersion}{\"\\n\"}{end}";
-    let all = up.kubectl_ok(&["get", "vcjob,podgroup,pod", "-o", path]);
-    let of_job = |line: &&str| line.starts_with(&format!("{job} ")) || line.starts_with(&format!("{job}-"));
-    all.lines().filter(of_job).map(|line| format!("{line}\n")).collect()
 }
 
 #[test]
@@ -68,18 +60,6 @@ fn each_failure_costs_one_retry_though_krafla_is_dead_when_it_happens() {
     up.kubectl_ok(&["wait", "vcjob/c", "--for=delete", "--timeout=60s"]);
     up.kubectl_ok(&["wait", "pod/c-work-0", "--for=delete", "--timeout=60s"]);
 
-    // What has ended is not written any more: not while another job lives from its beginning to its end.
-    let deadline = Instant::now() + PATIENCE;
-    let mut before = revisions(&up, "b");
-    for round in 0.. {
-        up.apply(&job(&format!("other-{round}"), 1, "true", ""));
-        up.wait_for(&format!("vcjob/other-{round}"), "{.status.state.phase}", "Completed");
-        let now = revisions(&up, "b");
-        if now == before {
-            break;
-        }
-        assert!(Instant::now() < deadline, "it is still written:\n{before}\n{now}");
-        before = now;
-    }
-    assert_eq!(before.lines().filter(|line| line.starts_with("b-work-")).count(), 3, "{before}");
+    let at_rest = until_at_rest(&up);
+    assert_eq!(at_rest.lines().filter(|line| line.starts_with("b-work-")).count(), 3, "{at_rest}");
 }

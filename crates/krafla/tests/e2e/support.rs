@@ -192,6 +192,30 @@ impl Drop for Up {
     }
 }
 
+/// Waits until what has ended is not written any more, not while another job lives from its beginning to its end, and
+/// returns the name and revision of each object.
+pub(crate) fn until_at_rest(up: &Up) -> String {
+    let path = "jsonpath={range .items[*]}{.metadata.name} {.metadata.resourceVersion}{\"\\n\"}{end}";
+    let revisions = || {
+        let all = up.kubectl_ok(&["get", "vcjob,job,podgroup,pod", "-o", path]);
+        let others = all.lines().filter(|line| !line.starts_with("another-"));
+        others.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut before = revisions();
+    for round in 0.. {
+        up.apply(&job(&format!("another-{round}"), 1, "true", ""));
+        up.wait_for(&format!("vcjob/another-{round}"), "{.status.state.phase}", "Completed");
+        let now = revisions();
+        if now == before {
+            break;
+        }
+        assert!(Instant::now() < deadline, "it is still written:\n{before}\n{now}");
+        before = now;
+    }
+    before
+}
+
 /// Starts `krafla up` and returns once it says that it is ready.
 fn spawn(dir: &Path, args: &[&str]) -> Child {
     let mut child = krafla()
