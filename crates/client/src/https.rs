@@ -92,7 +92,11 @@ pub struct Attempt {
 
 /// A cluster over HTTPS.
 #[derive(Clone)]
-pub struct HttpsClient(Arc<Shared>);
+pub struct HttpsClient {
+    shared: Arc<Shared>,
+    /// Whose the fields are that it sets.
+    manager: Arc<str>,
+}
 
 struct Shared {
     /// What comes before every path.
@@ -117,18 +121,24 @@ impl HttpsClient {
             .http2_keep_alive_interval(KEEP_ALIVE)
             .http2_keep_alive_timeout(KEEP_ALIVE_PATIENCE)
             .build(connector);
-        Ok(HttpsClient(Arc::new(Shared {
+        let shared = Shared {
             base: access.server.to_string().trim_end_matches('/').to_owned(),
             http,
             token: access.credentials.token.map(Bearer::new),
             limits,
             in_flight: Semaphore::new(limits.requests_in_flight.max(1)),
-        })))
+        };
+        Ok(HttpsClient { shared: Arc::new(shared), manager: "krafla".into() })
+    }
+
+    /// The same as the manager of the fields that it sets.
+    pub fn writing_as(self, manager: &str) -> HttpsClient {
+        HttpsClient { manager: manager.into(), ..self }
     }
 
     /// The server's version, as in `v1.35.0`; that of the embedded server ends with `+krafla`.
     pub async fn version(&self) -> Result<String, ClientError> {
-        let body = self.0.read(&Request::get("/version".to_owned())).await?;
+        let body = self.shared.read(&Request::get("/version".to_owned())).await?;
         let version: Value = serde_json::from_slice(&body).unwrap_or_default();
         let version = version.get("gitVersion").and_then(Value::as_str);
         version
@@ -152,7 +162,7 @@ impl HttpsClient {
             encoded(container),
             options.follow
         );
-        let response = self.0.open(&Request::get(path)).await?;
+        let response = self.shared.open(&Request::get(path)).await?;
         let pieces = response.into_body().into_data_stream();
         // A log that can not be read any further ends; there is no way to say why in the middle of a body.
         Ok(pieces.scan((), |(), piece| std::future::ready(piece.ok())).boxed())
@@ -161,11 +171,11 @@ impl HttpsClient {
 
 impl Client for HttpsClient {
     fn list(&self, kind: Kind) -> BoxFuture<'_, Result<Listed, ClientError>> {
-        Box::pin(self.0.list(kind))
+        Box::pin(self.shared.list(kind))
     }
 
     fn watch(&self, kind: Kind, revision: u64) -> BoxStream<'static, Result<Event, ClientError>> {
-        let shared = self.0.clone();
+        let shared = self.shared.clone();
         let opened = stream::once(async move { shared.watch(kind, revision).await });
         opened
             .flat_map(|opened| match opened {
@@ -177,11 +187,11 @@ impl Client for HttpsClient {
 
     fn get(&self, kind: Kind, key: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
         let request = Request::get(object_path(kind, key));
-        Box::pin(async move { self.0.read(&request).await })
+        Box::pin(async move { self.shared.read(&request).await })
     }
 
     fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
-        Box::pin(self.0.write(step))
+        Box::pin(self.shared.write(step, &self.manager))
     }
 }
 
@@ -260,7 +270,7 @@ impl Shared {
         Ok(watching::events(kind, response.into_body(), silence_max))
     }
 
-    async fn write(&self, step: &Step) -> Result<Written, ClientError> {
+    async fn write(&self, step: &Step, manager: &str) -> Result<Written, ClientError> {
         let request = match step {
             Step::CreateGenerated { kind, object, recipe } => {
                 let drawn = tokio::task::spawn_blocking(krafla_runtime::ssh::key_pair).await;
@@ -268,9 +278,9 @@ impl Shared {
                     drawn.unwrap_or_else(|error| Err(error.to_string())).map_err(ClientError::Unknown)?;
                 let mut object = object.clone();
                 recipe.fill(&mut object, &pair);
-                Request::of_step(&Step::Create { kind: *kind, object })
+                Request::of_step(&Step::Create { kind: *kind, object }, manager)
             }
-            _ => Request::of_step(step),
+            _ => Request::of_step(step, manager),
         };
         let body = self.ask(&request).await?;
         match step {

@@ -43,8 +43,15 @@ impl Request {
         Request { method: Method::PATCH, path, content_type: MERGE_PATCH, body }
     }
 
-    /// The request of a write. What is drawn at random must have been drawn.
-    pub(crate) fn of_step(step: &Step) -> Request {
+    /// The request of a write by whoever has this name in `managedFields`. What is drawn at random must have been drawn.
+    pub(crate) fn of_step(step: &Step, manager: &str) -> Request {
+        let request = Request::without_manager(step);
+        let sets_fields = matches!(request.method, Method::POST | Method::PATCH);
+        let query = if sets_fields { format!("?fieldManager={}", encoded(manager)) } else { String::new() };
+        Request { path: format!("{}{query}", request.path), ..request }
+    }
+
+    fn without_manager(step: &Step) -> Request {
         match step {
             Step::Create { kind, object } | Step::CreateGenerated { kind, object, .. } => {
                 create(*kind, object)
@@ -183,12 +190,12 @@ mod tests {
     use super::*;
 
     fn check(step: &Step, expected: Expect) {
-        let Request { method, path, content_type, body } = Request::of_step(step);
+        let Request { method, path, content_type, body } = Request::of_step(step, "krafla-controllers");
         expected.assert_eq(&format!("{method} {path}\n{content_type}\n{body}"));
     }
 
     #[test]
-    fn a_write_names_whom_it_means() {
+    fn a_write_names_whom_it_means_and_who_makes_it() {
         let (key, uid) = (Key::new("ns", "a"), Uid("u1".into()));
         let patch = Step::Patch {
             kind: Kind::VcJob,
@@ -201,9 +208,24 @@ mod tests {
         check(
             &patch,
             expect![[r#"
-            PATCH /apis/batch.volcano.sh/v1alpha1/namespaces/ns/jobs/a/status
+            PATCH /apis/batch.volcano.sh/v1alpha1/namespaces/ns/jobs/a/status?fieldManager=krafla-controllers
             application/merge-patch+json
             {"metadata":{"resourceVersion":"7","uid":"u1"},"status":{"running":1}}"#]],
+        );
+        let state = Step::Patch {
+            kind: Kind::Queue,
+            key: Key::new("", "q"),
+            uid: uid.clone(),
+            revision: None,
+            of_status: true,
+            patch: json!({ "status": { "state": "Open" } }),
+        };
+        check(
+            &state,
+            expect![[r#"
+            PATCH /apis/scheduling.volcano.sh/v1beta1/queues/q/status?fieldManager=krafla-controllers
+            application/merge-patch+json
+            {"metadata":{"uid":"u1"},"status":{"state":"Open"}}"#]],
         );
         let delete = Step::Delete {
             kind: Kind::Pod,
@@ -223,7 +245,7 @@ mod tests {
         check(
             &Step::Bind { pod: key, uid, node: "n".to_owned() },
             expect![[r#"
-            POST /api/v1/namespaces/ns/pods/a/binding
+            POST /api/v1/namespaces/ns/pods/a/binding?fieldManager=krafla-controllers
             application/json
             {"apiVersion":"v1","kind":"Binding","metadata":{"name":"a","namespace":"ns","uid":"u1"},"target":{"apiVersion":"v1","kind":"Node","name":"n"}}"#]],
         );
@@ -235,7 +257,7 @@ mod tests {
         check(
             &Step::Create { kind: Kind::Queue, object },
             expect![[r#"
-            POST /apis/scheduling.volcano.sh/v1beta1/queues
+            POST /apis/scheduling.volcano.sh/v1beta1/queues?fieldManager=krafla-controllers
             application/json
             {"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"Queue","metadata":{"name":"q"}}"#]],
         );
@@ -243,7 +265,7 @@ mod tests {
         check(
             &Step::Create { kind: Kind::ConfigMap, object },
             expect![[r#"
-            POST /api/v1/namespaces/ns/configmaps
+            POST /api/v1/namespaces/ns/configmaps?fieldManager=krafla-controllers
             application/json
             {"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a-","namespace":"ns"}}"#]],
         );

@@ -50,6 +50,28 @@ async fn what_one_writes_the_other_reads() {
 }
 
 #[tokio::test]
+async fn fields_belong_to_whoever_the_client_writes_as() {
+    let server = Server::start().await;
+    let client = server.https().as_ref().clone().writing_as("krafla-controllers");
+    let queue = json!({ "metadata": { "name": "team" }, "spec": { "weight": 1 } });
+    let made = server.https().write(&Step::Create { kind: Kind::Queue, object: queue }).await.unwrap();
+    let state = Step::Patch {
+        kind: Kind::Queue,
+        key: made.key,
+        uid: made.uid,
+        revision: None,
+        of_status: true,
+        patch: json!({ "status": { "state": "Closing" } }),
+    };
+    let written = client.write(&state).await.unwrap();
+    let queue = parsed(&client.get(Kind::Queue, &written.key).await.unwrap());
+    let owners = queue["metadata"]["managedFields"].as_array().unwrap();
+    let owns_state = |entry: &&Value| entry["fieldsV1"]["f:status"]["f:state"].is_object();
+    let owner = owners.iter().find(owns_state).expect("somebody owns the state");
+    assert_eq!((&owner["manager"], &owner["subresource"]), (&json!("krafla-controllers"), &json!("status")));
+}
+
+#[tokio::test]
 async fn lists_are_the_same_however_many_pages_they_have() {
     let (server, clients) = both().await;
     for n in 0..10 {

@@ -71,7 +71,7 @@ pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
     let origin = access.origin.clone();
     let (metrics, (stage, seen)) = (Arc::<Metrics>::default(), watch::channel(Stage::Connecting));
     let _endpoints = endpoints::serve(&args.endpoints, &seen, &metrics).await?;
-    let client = HttpsClient::new(access, Limits::default())?;
+    let client = HttpsClient::new(access, Limits::default())?.writing_as("krafla-controllers");
     let version =
         client.version().await.with_context(|| format!("the cluster of {origin} can not be used"))?;
     let names: Vec<&str> = controllers.iter().map(|controller| controller.name()).collect();
