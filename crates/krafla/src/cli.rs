@@ -1,5 +1,6 @@
 //! The command line.
 
+pub(crate) mod admission;
 pub(crate) mod volcano;
 
 use std::ffi::OsString;
@@ -40,7 +41,7 @@ pub(crate) enum Command {
     ///
     /// Prints where its kubeconfig is; use it with kubectl. Stops on Ctrl-C; running jobs go on after the next start
     /// with the same data directory.
-    Up(Up),
+    Up(Box<Up>),
     /// Run the controllers for a cluster: Volcano's, in place of its vc-controller-manager
     ///
     /// Which cluster: --kubeconfig, or else the variable KUBECONFIG, or else the one in whose pod this runs. Of several
@@ -139,6 +140,8 @@ pub(crate) struct Up {
     /// What the node has, beside or in place of what this machine has: nvidia.com/gpu=1; may be given several times
     #[arg(long, value_name = "NAME=N", value_parser = amount, conflicts_with = "simulate")]
     pub(crate) capacity: Vec<(String, Quantity)>,
+    #[command(flatten)]
+    pub(crate) admission: admission::Admission,
 }
 
 /// The flags are Volcano's own, as far as they say something here; [`volcano`] is about the others.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use krafla_admission::Settings;
 use krafla_api::{Key, Quantity};
 use krafla_apiserver::admit::{Admission, ServiceAccounts, StorageProtection, Volcano};
 use krafla_apiserver::gc::Collector;
@@ -15,6 +16,9 @@ use krafla_apiserver::store::Store;
 use krafla_apiserver::{Api, LocalClient, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
 use krafla_node::simulated::{ClusterSize, SimulatedNodes};
 use krafla_node::{Mode, Node, NodeConfig, ServerAccess};
+use krafla_plan::Controller;
+use krafla_plan::k8sjob::Managed;
+use krafla_plan::podgroup::PodGroupController;
 use krafla_runtime::metrics::Metrics;
 use krafla_runtime::{Client, Engine, SystemClock};
 use krafla_scheduler::Scheduler;
@@ -53,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) mode: Mode,
     /// Whether it will listen for HTTP: then pods get what they need to talk to the server.
     pub(crate) is_served: bool,
+    /// What an administrator has set of admission.
+    pub(crate) settings: Settings,
 }
 
 /// A running cluster.
@@ -78,7 +84,8 @@ impl Cluster {
             gather_noise();
         }
         let store = if config.in_memory { Store::in_memory() } else { Store::open(&config.data_dir)? };
-        let mut admission = Admission::default().with(Volcano::default()).with(StorageProtection);
+        let volcano = Volcano { settings: config.settings.clone() };
+        let mut admission = Admission::default().with(volcano).with(StorageProtection);
         // Where nothing runs, nothing talks to the server.
         let pods_can_talk = config.is_served && config.simulate.is_none();
         if pods_can_talk {
@@ -106,9 +113,10 @@ impl Cluster {
         let engine = |controllers, name| Engine::new(controllers).counting_in(metrics.clone(), name);
         if config.has_controllers {
             let client = client("krafla-controllers");
-            tasks.spawn(run_engine(client, engine(krafla_plan::controllers(), "controllers")));
+            tasks.spawn(run_engine(client, engine(controllers(&config.settings), "controllers")));
         }
-        let scheduler = Scheduler { reclaims: config.reclaims, ..Scheduler::default() };
+        let gang_names = config.settings.scheduler_names.clone();
+        let scheduler = Scheduler { gang_names, reclaims: config.reclaims, ..Scheduler::default() };
         let scheduler = engine(vec![Box::new(scheduler)], "scheduler");
         tasks.spawn(run_engine(client("krafla-scheduler"), scheduler));
 
@@ -182,6 +190,13 @@ fn listed(pods: &[Key]) -> String {
 pub(crate) fn write_kubeconfig(server: &RunningServer, path: &Path) -> Result<()> {
     write_private(path, &server.kubeconfig())
         .with_context(|| format!("the kubeconfig {} can not be written", path.display()))
+}
+
+/// The controllers, of which one groups the pods of these schedulers.
+fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
+    let scheduler_names = settings.scheduler_names.clone();
+    let podgroups = PodGroupController { scheduler_names, ..PodGroupController::default() };
+    krafla_plan::controllers_of(&Managed::default(), podgroups)
 }
 
 async fn run_engine(client: Arc<dyn Client>, engine: Engine) {

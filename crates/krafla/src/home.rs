@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use krafla_admission::Settings;
 use krafla_api::{Key, Quantity};
 use krafla_client::{Access, Attempt, HttpsClient, Limits};
 use krafla_node::{Mode, Node};
@@ -83,6 +84,7 @@ impl Home {
             has_controllers: true,
             mode: Mode::LeaveNothing,
             is_served: false,
+            settings: Settings::default(),
         };
         let cluster = Cluster::start(config).await?;
         let client = cluster.client.clone();

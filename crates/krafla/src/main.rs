@@ -13,6 +13,7 @@ mod manifest;
 mod pod_access;
 mod pod_logs;
 mod progress;
+mod resource_groups;
 mod run;
 mod run_dir;
 mod screen;
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
         Command::Run(args) => block_on("error", run::run(args)),
         Command::ControllerManager(args) => block_on(args.log_filter(), controller_manager::run(*args))
             .map_err(|error| BadInput(error).into()),
-        Command::Up(args) => block_on("warn", up::up(args)).map_err(|error| BadInput(error).into()),
+        Command::Up(args) => block_on("warn", up::up(*args)).map_err(|error| BadInput(error).into()),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("krafla: {error:#}");

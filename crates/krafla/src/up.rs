@@ -15,6 +15,7 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let config = cluster::Config {
+        settings: args.admission.settings()?,
         data_dir: args.data_dir.clone(),
         node_dir: args.data_dir.join("node"),
         in_memory: args.in_memory,

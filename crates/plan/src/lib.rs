@@ -78,18 +78,21 @@ pub trait Controller: Send + Sync {
 
 /// The controllers that ship, in the order in which they start. A new controller is one file and one line here.
 pub fn controllers() -> Vec<Box<dyn Controller>> {
-    controllers_of(&k8sjob::Managed::default())
+    controllers_of(&k8sjob::Managed::default(), podgroup::PodGroupController::default())
 }
 
-/// The same, taking care of these of Kubernetes' own Jobs.
-pub fn controllers_of(jobs: &k8sjob::Managed) -> Vec<Box<dyn Controller>> {
+/// The same, taking care of these of Kubernetes' own Jobs, and of PodGroups in this way.
+pub fn controllers_of(
+    jobs: &k8sjob::Managed,
+    podgroups: podgroup::PodGroupController,
+) -> Vec<Box<dyn Controller>> {
     vec![
         Box::new(vcjob::JobController),
         Box::new(jobflow::JobFlowController),
         Box::new(jobtemplate::JobTemplateController),
         Box::new(queue::QueueController),
         Box::new(cronjob::CronJobController),
-        Box::<podgroup::PodGroupController>::default(),
+        Box::new(podgroups),
         Box::new(ttl::TtlController),
         Box::new(k8sjob::JobController { managed: jobs.clone() }),
         Box::new(k8sjob::ReleaseController { managed: jobs.clone() }),

@@ -50,11 +50,7 @@ fn controllers(args: &cli::ControllerManager) -> Vec<Box<dyn Controller>> {
         scheduler_names: args.scheduler_name.clone(),
         inherits_annotations: args.inherit_owner_annotations,
     };
-    let mut controllers = krafla_plan::controllers_of(&managed(args));
-    if let Some(usual) = controllers.iter_mut().find(|controller| controller.name() == podgroups.name()) {
-        *usual = Box::new(podgroups);
-    }
-    controllers
+    krafla_plan::controllers_of(&managed(args), podgroups)
 }
 
 /// How often the cluster may be asked; none for as often as need be. Volcano too takes what makes no sense for no limit.

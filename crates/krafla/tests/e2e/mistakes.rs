@@ -11,6 +11,33 @@ fn refusal(up: &Up, manifest: &str) -> String {
 }
 
 #[test]
+fn what_an_administrator_sets_of_admission_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let groups = dir.path().join("groups.yaml");
+    std::fs::write(&groups, "resourceGroups: [{resourceGroup: fast, labels: {disk: ssd}}]").unwrap();
+    let groups = groups.to_str().unwrap();
+    let up = Up::start_with(&["--admission-conf", groups, "--max-queue-depth=1", "--scheduler-name=other"]);
+    up.apply(
+        "{apiVersion: v1, kind: Pod, metadata: {name: p, annotations: {volcano.sh/resource-group: fast}}, \
+         spec: {containers: [{name: c, image: any}]}}",
+    );
+    assert_eq!(up.field("pod/p", "{.spec.nodeSelector}"), r#"{"disk":"ssd"}"#);
+    let queue = |name: &str, parent: &str| {
+        format!(
+            "{{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {{name: {name}}}, \
+             spec: {{parent: {parent}}}}}"
+        )
+    };
+    up.apply(&queue("high", "root"));
+    let said = refusal(&up, &queue("deep", "high"));
+    assert!(said.contains("maximum allowed depth of 1"), "{said}");
+    // Its gangs are those of the scheduler that is named, from the job's default to the node.
+    up.apply(&job("j", 1, "true", ""));
+    up.wait_for("vcjob/j", "{.status.state.phase}", "Completed");
+    assert_eq!(up.field("vcjob/j", "{.spec.schedulerName}"), "other");
+}
+
+#[test]
 fn what_can_not_be_meant_is_refused_with_its_place_and_harms_nobody_else() {
     let up = Up::start();
     let flow = |flows: &str| {
