@@ -25,6 +25,7 @@ mod status;
 
 use krafla_api::volcano::{JobFlowPhase, JobFlowStatus, JobPhase, JobRetainPolicy};
 use krafla_api::{Key, Kind};
+use serde_json::json;
 
 pub use self::object::{Flow, JobFlow, JobTemplate, Spec};
 
@@ -108,6 +109,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     };
     // The garbage collector removes what a deleted flow owns; nothing new must come meanwhile.
     if root.meta.is_deleting() {
+        plan.status = going(root, snapshot);
         return plan;
     }
     let flow = match &root.body {
@@ -142,6 +144,15 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     let after = status::recount(&flow, &jobs, &phase, &hindrances, snapshot.now.whole_seconds());
     status::write(&flow, &after, &mut plan);
     plan
+}
+
+/// A flow that is deleted before its end says so for as long as its jobs are still there; one that has ended keeps its end.
+fn going(root: &Object, snapshot: &Snapshot<'_>) -> Option<Step> {
+    let phase = &root.as_jobflow()?.status.state.phase;
+    let is_unfinished = matches!(phase, JobFlowPhase::Unset | JobFlowPhase::Pending | JobFlowPhase::Running);
+    let has_jobs = snapshot.children(Kind::VcJob).next().is_some();
+    let state = json!({ "state": { "phase": JobFlowPhase::Terminating } });
+    (is_unfinished && has_jobs).then(|| Step::patch_status(Kind::JobFlow, &root.meta, &state))
 }
 
 /// Where the flow stands: only the jobs that its spec names now decide.

@@ -87,6 +87,7 @@ pub(super) const DEVIATIONS: &[(&str, &str)] = &[
     ("jobflow/child-restarts", "B8: a restarted job waits again as soon as its pods are gone"),
     ("jobflow/child-terminated", "C11: a job that is terminating is listed with the terminated ones"),
     ("jobflow/child-ttl", "C1: what has finished stays finished, also when it is gone"),
+    ("jobflow/delete-foreground", "a flow that is deleted before its end is Terminating until its jobs are gone"),
     ("jobflow/empty-flows", "C13: a flow without steps has succeeded"),
     ("jobflow/limit-template-missing", "C3: a template that comes late is waited for"),
     ("jobflow/no-flows", "C13: a flow without steps has succeeded"),

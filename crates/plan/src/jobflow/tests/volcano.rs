@@ -145,6 +145,19 @@ fn volcano_11_a_job_that_is_neither_there_nor_wanted_is_forgotten() {
 #[test]
 fn volcano_12_a_flow_that_is_going_makes_nothing() {
     check("flow phase=Running going\n step x", expect![[""]]);
+    check("flow phase=Terminating going\n step x\n step y\n job f-x Running", expect![[""]]);
+}
+
+#[test]
+fn a_flow_that_is_deleted_before_its_end_is_terminating_while_its_jobs_go() {
+    check(
+        "flow phase=Running going\n step x\n step y\n job f-x Running",
+        expect![[r#"
+            patch jobflow status f {"status":{"state":{"phase":"Terminating"}}}
+        "#]],
+    );
+    check("flow phase=Succeed going\n step x\n job f-x Completed", expect![[""]]);
+    check("flow phase=Failed going\n step x\n job f-x Failed", expect![[""]]);
 }
 
 #[test]
