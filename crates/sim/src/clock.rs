@@ -73,6 +73,10 @@ impl Env for Surroundings {
         format!("{:05}", self.next_identity() % 100_000)
     }
 
+    fn has_time_zone(&self, name: &str) -> bool {
+        krafla_plan::cron::time_zone(name).is_some()
+    }
+
     fn ssh_key_pair(&self) -> Result<SshKeyPair, String> {
         // Nobody reads it here, and a real one takes longer than a whole run.
         let number = self.next_identity();

@@ -357,18 +357,35 @@ pub(super) fn without_wording(state: &mut Value) {
     }
 }
 
+/// The section, name and identity of every object of a state.
+fn with_identities(state: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
+    let sections = state.as_object().into_iter().flatten();
+    let objects = sections.flat_map(|(section, objects)| {
+        objects.as_object().into_iter().flatten().map(move |(name, object)| (section, name, object))
+    });
+    objects.filter_map(|(section, name, object)| {
+        Some((section.as_str(), name.as_str(), object.get("uid")?.as_str()?))
+    })
+}
+
+/// Whether a word is five groups of hexadecimal digits: 8, 4, 4, 4 and 12 of them.
+fn is_identity(word: &str) -> bool {
+    let groups = word
+        .split('-')
+        .map(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(group.len()));
+    groups.eq([8, 4, 4, 4, 12].map(Some))
+}
+
 /// How identities look in a text.
 #[derive(Clone, Copy)]
 pub(super) enum Identities {
     /// `{uid:Pod/a-work-0#2}`
     Recorded,
-    /// As the simulated server makes them.
+    /// As the simulated server makes them, or as a record's own objects say.
     Found,
 }
 
 impl Identities {
-    const PREFIX: &str = "00000000-0000-4000-8000-";
-
     fn next(self, text: &str) -> Option<&str> {
         match self {
             Identities::Recorded => {
@@ -376,10 +393,10 @@ impl Identities {
                 let end = text.get(start..)?.find('}')?;
                 text.get(start..=start + end)
             }
-            Identities::Found => {
-                let start = text.find(Identities::PREFIX)?;
-                text.get(start..start + 36)
-            }
+            Identities::Found => text.match_indices('-').find_map(|(at, _)| {
+                let start = at.checked_sub(8)?;
+                text.get(start..start + 36).filter(|word| is_identity(word))
+            }),
         }
     }
 
@@ -388,13 +405,11 @@ impl Identities {
         let mut names: BTreeMap<String, String> = BTreeMap::new();
         let mut n_namesakes: BTreeMap<String, u32> = BTreeMap::new();
         for state in &states {
-            for (section, objects) in state.as_object().unwrap() {
-                for (name, object) in objects.as_object().into_iter().flatten() {
-                    let Some(uid) = object.get("uid").and_then(Value::as_str) else { continue };
-                    let owner =
-                        self.next(name).map_or(name.clone(), |uid| name.replace(&format!("-{uid}"), ""));
-                    if !names.contains_key(uid) {
-                        let what = format!("{section}/{owner}");
+            // What is named after another object's identity comes after those that have names of their own.
+            for is_named_after in [false, true] {
+                for (section, name, uid) in with_identities(state) {
+                    if self.next(name).is_some() == is_named_after && !names.contains_key(uid) {
+                        let what = format!("{section}/{}", self.rename(name, &names));
                         let n = n_namesakes.entry(what.clone()).or_default();
                         *n += 1;
                         names.insert(uid.to_owned(), format!("<{what} {n}>"));

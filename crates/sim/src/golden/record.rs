@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+/// Records that do not say that they need no admission, and yet hold what is refused: a job whose spec is right as long as the
+/// flow's patch is ignored, and a pod with two annotations that exclude each other.
+const REFUSED: [&str; 2] = ["jobflow/patch-ignored", "podgroup/scheduling-annotations"];
+
 /// One recorded scenario.
 pub(super) struct Record {
     /// Folder and file name: `job/phase-pending-abortjob`.
@@ -59,11 +63,9 @@ impl Record {
         }
     }
 
-    /// Whether it is played with the admission that ships. Those of the smaller controllers were made for none: some of their
-    /// objects would be refused.
+    /// Whether it is played with the admission that ships; some have objects that it would refuse.
     pub(super) fn is_admitted(&self) -> bool {
-        let is_of_jobs = ["job/", "plugins/", "ttl/"].iter().any(|folder| self.name.starts_with(folder));
-        is_of_jobs && !self.needs("no-admission")
+        !self.needs("no-admission") && !REFUSED.contains(&self.name.as_str())
     }
 
     /// Whether it takes this from its surroundings.
