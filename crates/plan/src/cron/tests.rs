@@ -92,3 +92,64 @@ fn a_time_is_shown_with_its_distance_to_utc() {
     assert_eq!(shown(Some("Asia/Tokyo")), "2025-03-11T19:00:00+09:00");
     assert_eq!(shown(None), "2025-03-11T10:00:00Z");
 }
+
+/// The cases of `TestNextScheduleTime` and `TestMostRecentScheduleTime`: what is due at a moment, and how many runs were
+/// missed.
+#[test]
+fn the_latest_time_that_has_come_is_due() {
+    let hour = "0 * * * *";
+    let ten = "2016-05-19T10:00:00Z";
+    let rows = [
+        ("before the first", hour, ten, None, "2016-05-19T10:59:59Z"),
+        ("at the first", hour, ten, None, "2016-05-19T11:00:00Z"),
+        ("just after the first", hour, ten, None, "2016-05-19T11:00:02Z"),
+        ("just before the second", hour, ten, None, "2016-05-19T11:59:59Z"),
+        ("two have come", hour, ten, None, "2016-05-19T12:00:02Z"),
+        ("five have come", hour, ten, None, "2016-05-19T15:30:00Z"),
+        ("five have come, a deadline of half an hour", hour, ten, Some(1800), "2016-05-19T15:20:00Z"),
+        ("five have come, too late for all", hour, ten, Some(60), "2016-05-19T15:30:00Z"),
+        ("two hundred have come", hour, ten, None, "2016-05-27T18:00:00Z"),
+        (
+            "working hours, over a weekend",
+            "30 6-16/4 * * 1-5",
+            "2016-05-20T14:30:00Z",
+            None,
+            "2016-05-23T09:00:00Z",
+        ),
+        (
+            "mornings, over a weekend",
+            "30 10,11,12 * * 1-5",
+            "2016-05-20T12:30:00Z",
+            None,
+            "2016-05-23T11:45:00Z",
+        ),
+        ("once a week, three weeks ago", "0 12 * * 2", "2016-05-03T12:00:00Z", None, "2016-05-24T11:00:00Z"),
+        ("every hour and a half", "@every 90m", ten, None, "2016-05-19T14:59:00Z"),
+        ("never", "59 23 31 2 *", ten, None, "2016-06-19T10:00:00Z"),
+    ];
+    let mut found = String::new();
+    for (name, schedule, earliest, deadline, now) in rows {
+        let table = Timetable::new(schedule, None).unwrap();
+        let (earliest, now) = (time(earliest), time(now));
+        let due = table.due(earliest, now).map_or("nothing".to_owned(), |due| due.at.to_string());
+        let n_missed = table.n_missed(earliest, deadline.map(Duration::from_secs), now);
+        found += &format!("{name}: {due}, {n_missed} missed\n");
+    }
+    expect_test::expect![[r#"
+        before the first: nothing, 0 missed
+        at the first: 2016-05-19T11:00:00Z, 1 missed
+        just after the first: 2016-05-19T11:00:00Z, 1 missed
+        just before the second: 2016-05-19T11:00:00Z, 1 missed
+        two have come: 2016-05-19T12:00:00Z, 2 missed
+        five have come: 2016-05-19T15:00:00Z, 5 missed
+        five have come, a deadline of half an hour: 2016-05-19T15:00:00Z, 1 missed
+        five have come, too late for all: 2016-05-19T15:00:00Z, 0 missed
+        two hundred have come: 2016-05-27T18:00:00Z, 200 missed
+        working hours, over a weekend: 2016-05-23T06:30:00Z, 1 missed
+        mornings, over a weekend: 2016-05-23T11:30:00Z, 2 missed
+        once a week, three weeks ago: 2016-05-17T12:00:00Z, 2 missed
+        every hour and a half: 2016-05-19T14:30:00Z, 3 missed
+        never: nothing, 0 missed
+    "#]]
+    .assert_eq(&found);
+}

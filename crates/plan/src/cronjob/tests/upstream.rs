@@ -108,6 +108,7 @@ fn a_job_that_is_there_already_is_told_from_one_of_somebody_else() {
         ("its own, running and forgotten", 5, "cron\n job c-29028125 Running due=5"),
         ("somebody else's", 5, "cron\n foreign c-29028125 Running"),
         ("listed, but gone", 5, "cron\n active c-29028120"),
+        ("to be replaced, but gone", 10, "cron last=5 policy=Replace\n active c-29028125"),
         ("another CronJob's under another name", 5, "cron\n foreign c-29028120 Running due=0"),
     ];
     expect![[r#"
@@ -115,8 +116,52 @@ fn a_job_that_is_there_already_is_told_from_one_of_somebody_else() {
         its own, running and forgotten: active=1 last=11T10:05; next look 11T10:10
         somebody else's: next look 11T10:10; ForeignJob
         listed, but gone: create job c-29028125; active=0; next look 11T10:10; StaleReference; SuccessfulCreate
+        to be replaced, but gone: create job c-29028130; active=0; next look 11T10:15; StaleReference; SuccessfulCreate
         another CronJob's under another name: create job c-29028125; next look 11T10:10; SuccessfulCreate
     "#]].assert_eq(&table(&rows));
+}
+
+/// The cases of `TestGetJobsByCronJob`: whose a job is, by every part of the reference to its owner.
+#[test]
+fn a_job_belongs_to_the_cronjob_that_its_owner_reference_names_in_full() {
+    let owner = |api_version: &str, kind: &str, uid: &str, is_controller: bool| json!([{ "apiVersion": api_version, "kind": kind, "name": "c", "uid": uid, "controller": is_controller }]);
+    let volcano = "batch.volcano.sh/v1alpha1";
+    let cases = [
+        ("its own", "ns", owner(volcano, "CronJob", "c1", true)),
+        ("of another kind", "ns", owner(volcano, "JobFlow", "f1", true)),
+        ("of Kubernetes' CronJob of this name", "ns", owner("batch/v1", "CronJob", "k1", true)),
+        ("of an earlier CronJob of this name", "ns", owner(volcano, "CronJob", "c0", true)),
+        ("of its namesake in another namespace", "other", owner(volcano, "CronJob", "c2", true)),
+        ("only owned, not controlled", "ns", owner(volcano, "CronJob", "c1", false)),
+        ("nobody's", "ns", json!([])),
+    ];
+    let mut found = String::new();
+    for (name, namespace, owners) in cases {
+        let metadata = json!({ "namespace": namespace, "name": "j", "uid": "j1", "ownerReferences": owners });
+        let job = decode(
+            Kind::VcJob,
+            &json!({ "metadata": metadata, "status": { "state": { "phase": "Running" } } }),
+        );
+        let (mut objects, _) = parse("cron");
+        let concerned = CronJobController.keys(&job, &objects);
+        let concerned: Vec<String> = concerned.iter().map(ToString::to_string).collect();
+        objects.insert(job);
+        let key = Key::new("ns", "c");
+        let plan = plan(&Snapshot::new(Kind::VcCronJob, &key, at(3), &objects));
+        let is_active = plan.status.is_some_and(|status| status.to_string().contains("\"name\":\"j\""));
+        writeln!(found, "{name}: {}{}", concerned.join(" "), if is_active { ", active" } else { "" })
+            .unwrap();
+    }
+    expect![[r#"
+        its own: ns/c, active
+        of another kind: 
+        of Kubernetes' CronJob of this name: 
+        of an earlier CronJob of this name: ns/c
+        of its namesake in another namespace: other/c
+        only owned, not controlled: 
+        nobody's: 
+    "#]]
+    .assert_eq(&found);
 }
 
 #[test]
