@@ -100,3 +100,15 @@ fn what_the_controllers_write_in_any_scenario_is_permitted() {
         patch services"#]]
     .assert_eq(&rest.join("\n"));
 }
+
+#[test]
+fn volcano_49_owners_that_are_kept_until_their_children_are_gone_may_be_named() {
+    // A server that enforces it asks whether whoever names such an owner may keep it from going.
+    let of_volcano = [Kind::VcJob, Kind::VcCronJob, Kind::JobFlow];
+    let of_others = [Kind::Pod, Kind::ReplicaSet, Kind::StatefulSet, Kind::DaemonSet, Kind::Job];
+    let permissions = permitted("controllers.yaml");
+    for owner in of_volcano.into_iter().chain(of_others) {
+        let wanted = permission("update", owner, "finalizers");
+        assert!(permissions.contains(&wanted), "deploy permits no {wanted}");
+    }
+}
