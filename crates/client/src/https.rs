@@ -199,7 +199,7 @@ impl Manifests for HttpsClient {
     fn served(&self, api_version: &str) -> BoxFuture<'_, Result<Vec<Served>, ClientError>> {
         let api_version = api_version.to_owned();
         Box::pin(async move {
-            match self.0.read(&Request::get(version_path(&api_version))).await {
+            match self.shared.read(&Request::get(version_path(&api_version))).await {
                 Err(ClientError::NotFound(_)) => Ok(Vec::new()),
                 document => answer::served(&api_version, &document?),
             }
@@ -207,11 +207,11 @@ impl Manifests for HttpsClient {
     }
 
     fn read<'a>(&'a self, of: &'a Served, key: &'a Key) -> BoxFuture<'a, Result<Bytes, ClientError>> {
-        Box::pin(async move { self.0.read(&Request::get(object_path(of, key))).await })
+        Box::pin(async move { self.shared.read(&Request::get(object_path(of, key))).await })
     }
 
     fn make<'a>(&'a self, of: &'a Served, object: &'a Value) -> BoxFuture<'a, Result<Written, ClientError>> {
-        Box::pin(async move { answer::written(&self.0.ask(&Request::make(of, object)).await?, None) })
+        Box::pin(async move { answer::written(&self.shared.ask(&Request::make(of, object)).await?, None) })
     }
 
     fn amend<'a>(
@@ -222,7 +222,7 @@ impl Manifests for HttpsClient {
         patch: &'a Value,
     ) -> BoxFuture<'a, Result<Written, ClientError>> {
         Box::pin(
-            async move { answer::written(&self.0.ask(&Request::amend(of, key, uid, patch)).await?, None) },
+            async move { answer::written(&self.shared.ask(&Request::amend(of, key, uid, patch)).await?, None) },
         )
     }
 }
