@@ -197,6 +197,25 @@ async fn a_container_that_loses_its_supervisor_is_lost_and_started_again() {
 }
 
 #[tokio::test]
+async fn containers_end_with_the_node_though_their_supervisor_is_killed_meanwhile() {
+    let machine = Machine::new(Mode::EndWithNode);
+    let asked = machine.make_gate("asked");
+    let node = machine.start_node();
+    let script = "trap 'echo > asked' TERM; echo $PPID > supervisor; echo $$ > pid; echo up; while :; do sleep 0.05; done";
+    let mut stubborn = once(script);
+    stubborn["terminationGracePeriodSeconds"] = json!(3600);
+    machine.server.create_pod("p", stubborn);
+    machine.server.until_phase("p", "Running").await;
+    node.until_output("p").await;
+    let stopping = tokio::spawn(node.stop());
+    asked.until_written().await;
+    let supervisor = Pid::from_raw(machine.read("supervisor").trim().parse().unwrap()).unwrap();
+    kill_process(supervisor, Signal::KILL).unwrap();
+    stopping.await.unwrap();
+    until_ended(&machine.read("pid")).await;
+}
+
+#[tokio::test]
 async fn a_pause_goes_on_under_another_supervisor() {
     let machine = Machine::new(Mode::OutliveNode);
     let node = machine.start_node();

@@ -105,6 +105,45 @@ fn each_of_100_pods_runs_exactly_once_though_krafla_is_killed_twice() {
 }
 
 #[test]
+fn pods_that_lose_their_supervisor_have_failed_and_policies_answer() {
+    let up = Up::start();
+    let (starts, go, never) = (up.file("starts"), up.file("go"), up.file("never"));
+    let script = |name: &str, go: &Path| {
+        let (starts, go) = (starts.display(), go.display());
+        format!("echo {name} $PPID >> {starts}; until test -e {go}; do sleep 0.05; done")
+    };
+    let lines = || std::fs::read_to_string(&starts).unwrap_or_default();
+    let until_lines = |n_lines: usize| {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while lines().lines().count() < n_lines {
+            assert!(Instant::now() < deadline, "{}", lines());
+            std::thread::yield_now();
+        }
+    };
+    let policy = "  policies: [{event: PodFailed, action: RestartJob}]";
+    up.apply(&job("a", 3, &script("a", &go), policy));
+    up.apply(&job("b", 1, &script("b", &never), ""));
+    up.wait_for("vcjob/a", "{.status.running}", "3");
+    up.wait_for("vcjob/b", "{.status.running}", "1");
+    until_lines(4);
+    let supervisor = lines().split_whitespace().nth(1).unwrap().to_owned();
+    assert!(Command::new("kill").args(["-9", &supervisor]).status().unwrap().success());
+
+    // Who has no policy has failed, and says why.
+    up.wait_for("vcjob/b", "{.status.state.phase}", "Failed");
+    let end = "{.status.containerStatuses[0].state.terminated.exitCode} {.status.containerStatuses[0].state.terminated.message}";
+    assert_eq!(up.field("pod/b-work-0", end), "137 the supervisor of this container ended before it did");
+    assert_eq!(processes_of(&never), "", "a container without a supervisor does not go on");
+    // Three pods failed at once: that is one restart.
+    up.wait_for("vcjob/a", "{.status.retryCount}", "1");
+    until_lines(7);
+    std::fs::write(&go, "").unwrap();
+    up.wait_for("vcjob/a", "{.status.state.phase}", "Completed");
+    assert_eq!(up.field("vcjob/a", "{.status.retryCount}"), "1");
+    assert_eq!(lines().lines().filter(|line| line.starts_with("a ")).count(), 6, "{}", lines());
+}
+
+#[test]
 fn a_second_start_on_the_same_data_directory_is_refused() {
     let up = Up::start();
     let output = krafla().args(["up", "--data-dir"]).arg(up.data_dir()).output().unwrap();

@@ -138,7 +138,7 @@ impl Link {
 }
 
 /// Connects to the supervisor of the root directory, and starts one if there is none.
-async fn connect(config: &NodeConfig, child: &Mutex<Option<Child>>) -> io::Result<UnixStream> {
+pub(super) async fn connect(config: &NodeConfig, child: &Mutex<Option<Child>>) -> io::Result<UnixStream> {
     // Whoever can reach the socket can run commands as this user.
     DirBuilder::new().recursive(true).mode(0o700).create(&config.root)?;
     let directory = File::open(&config.root)?;

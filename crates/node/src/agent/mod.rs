@@ -177,8 +177,10 @@ impl Node {
         }
         // The connection is closed by now, which is what the supervisor ends the containers on.
         let supervisor = child.lock().take();
-        if let Some(supervisor) = supervisor.filter(|_| shared.config.mode.ends_with_node()) {
-            self.wait_for_end(supervisor).await;
+        if let Some(supervisor) = supervisor.filter(|_| shared.config.mode.ends_with_node())
+            && !self.wait_for_end(supervisor).await
+        {
+            self.end_what_is_lost().await;
         }
     }
 
@@ -192,22 +194,33 @@ impl Node {
         self.kill.notify_one();
     }
 
-    /// The supervisor gives its containers their grace, unless it is asked not to.
-    async fn wait_for_end(&self, mut supervisor: Child) {
+    /// The supervisor gives its containers their grace, unless it is asked not to. Returns whether it came to its end.
+    async fn wait_for_end(&self, mut supervisor: Child) -> bool {
         loop {
             tokio::select! {
-                ended = supervisor.wait() => match ended {
-                    Ok(_) => return,
-                    Err(error) => {
-                        return tracing::warn!(%error, "the supervisor's end can not be waited for");
-                    }
-                },
+                ended = supervisor.wait() => {
+                    let unknown = |error| tracing::warn!(%error, "the supervisor's end can not be waited for");
+                    return ended.map_err(unknown).is_ok_and(|status| status.success());
+                }
                 () = self.kill.notified() => {
                     let pid = supervisor.id().and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
                     // One that has ended by now has killed nobody, and had nobody to kill.
                     let _ = pid.map(|pid| kill_process(pid, KILL_ALL));
                 }
             }
+        }
+    }
+
+    /// A supervisor that was killed has left its containers behind. Another one finds them by its records.
+    async fn end_what_is_lost(&self) {
+        let child = Mutex::new(None);
+        match link::connect(&self.shared.config, &child).await {
+            Ok(connection) => drop(connection),
+            Err(error) => tracing::error!(%error, "no supervisor, so containers may be left"),
+        }
+        let supervisor = child.lock().take();
+        if let Some(supervisor) = supervisor {
+            self.wait_for_end(supervisor).await;
         }
     }
 

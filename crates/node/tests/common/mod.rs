@@ -111,6 +111,11 @@ impl Gate {
             move || std::fs::File::options().write(true).open(self.0).unwrap().write_all(b"go\n").unwrap();
         tokio::task::spawn_blocking(open).await.unwrap();
     }
+
+    /// The other way round: waits until a command has written to the pipe.
+    pub(crate) async fn until_written(self) {
+        tokio::task::spawn_blocking(move || std::fs::read(self.0).unwrap()).await.unwrap();
+    }
 }
 
 pub(crate) struct RunningNode {
