@@ -7,17 +7,29 @@
 //!
 //! A group may have processes or sub-groups with limits, not both, so ours is beside our own group and not in
 //! it. Whether that is allowed depends on who started us: systemd gives its users a part of the tree, and
-//! root has all of it.
+//! root has all of it. Where only our own group was given to us, as in a container or a service, krafla's processes make
+//! room: they move to a group in it.
+//!
+//! ```text
+//!   .../own                     has no processes any more
+//!        ├── krafla-self        krafla, the supervisor, containers without limits
+//!        └── krafla-1f2e3d4c    as above
+//! ```
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
+use rustix::io::Errno;
+use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
+use super::strays::is_descendant;
 use crate::container::ContainerId;
 
 /// What a container may use at most.
@@ -39,6 +51,9 @@ impl Limits {
 /// Processor time is given out in portions of so many microseconds.
 const CPU_PERIOD_US: u64 = 100_000;
 
+/// The group to which krafla's processes move if they stand in the way of limits.
+const LEAF: &str = "krafla-self";
+
 /// Does all that limits need, as the supervisor does for the first container that has one, and takes it back. Nobody else
 /// may use `root`; `stage` are the arguments that make this program the supervisor.
 ///
@@ -57,6 +72,8 @@ pub fn is_offered() -> bool {
 #[derive(Debug)]
 pub(super) struct Cgroups {
     pub(super) base: PathBuf,
+    /// Where this process is, if it had to make room for `base`. It goes after `base`.
+    pub(super) _leaf: Option<Leaf>,
 }
 
 impl Cgroups {
@@ -67,22 +84,28 @@ impl Cgroups {
         let own = fs::read_to_string("/proc/self/cgroup")?;
         let own = own_group(&own).context("this process is in no control group of version 2")?;
         let name = base_name(root);
-        let mut why = None;
+        let directory = |group: &Path| tree.join(group.strip_prefix("/").unwrap_or(group));
+        // A supervisor that was killed may have left krafla in a leaf, and with it this one.
+        let of_leaf = own.parent().filter(|_| own.ends_with(LEAF));
         for parent in own.parent().into_iter().chain([Path::new("/")]) {
-            let parent = tree.join(parent.strip_prefix("/").unwrap_or(parent));
-            match Cgroups::at(&parent, &name).and_then(|cgroups| cgroups.check(stage)) {
-                Ok(cgroups) => return Ok(cgroups),
-                Err(error) => why = Some(error),
+            let leaf = of_leaf.filter(|of| *of == parent).map(|of| Leaf { of: directory(of) });
+            let cgroups = Cgroups::at(&directory(parent), &name, leaf);
+            if let Ok(cgroups) = cgroups.and_then(|cgroups| cgroups.check(stage)) {
+                return Ok(cgroups);
             }
         }
-        Err(why.unwrap_or_else(|| anyhow::anyhow!("there is no place for it")))
+        let own = directory(&own);
+        ensure!(has_controllers(&own)?, "{own:?} does not let its groups limit memory and cpu");
+        let leaf = Leaf::make_room(&own).with_context(|| format!("{own:?} can not be divided"))?;
+        ensure!(members(&own)?.is_empty(), "{own:?} can not be divided: others have processes in it");
+        Cgroups::at(&own, &name, Some(leaf))?.check(stage)
     }
 
-    fn at(parent: &Path, name: &str) -> anyhow::Result<Cgroups> {
+    fn at(parent: &Path, name: &str, leaf: Option<Leaf>) -> anyhow::Result<Cgroups> {
         let base = parent.join(name);
         make(&base).with_context(|| format!("{base:?} can not be made"))?;
         // From here on it is removed again if it turns out to be of no use.
-        let cgroups = Cgroups { base };
+        let cgroups = Cgroups { base, _leaf: leaf };
         for controller in ["+memory", "+cpu"] {
             // It is mostly on already, and else mostly not ours to switch on. What counts is what we get.
             let _ = fs::write(parent.join("cgroup.subtree_control"), controller);
@@ -129,6 +152,74 @@ impl Drop for Cgroups {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.base);
     }
+}
+
+/// A group to which the processes of krafla have moved from the one that it is in, which can be divided only without them.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    of: PathBuf,
+}
+
+impl Leaf {
+    /// Moves krafla's processes out of the way. Those of others stay: they are not ours to move.
+    fn make_room(of: &Path) -> io::Result<Leaf> {
+        Leaf::make_room_for(of, is_ours)
+    }
+
+    fn make_room_for(of: &Path, is_ours: impl Fn(Pid) -> bool) -> io::Result<Leaf> {
+        let leaf = Leaf { of: of.to_owned() };
+        make(&leaf.path())?;
+        // Whoever was started meanwhile is where its parent was.
+        loop {
+            let ours: Vec<Pid> = members(of)?.into_iter().filter(|pid| is_ours(*pid)).collect();
+            if ours.is_empty() {
+                return Ok(leaf);
+            }
+            for pid in ours {
+                move_to(&leaf.path(), pid)?;
+            }
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.of.join(LEAF)
+    }
+}
+
+impl Drop for Leaf {
+    /// What has moved moves back, unless another krafla still divides the group: then it is left to that one.
+    fn drop(&mut self) {
+        if fs::write(self.of.join("cgroup.subtree_control"), "-memory -cpu").is_err() {
+            return;
+        }
+        for pid in members(&self.path()).unwrap_or_default() {
+            let _ = move_to(&self.of, pid);
+        }
+        let _ = fs::remove_dir(self.path());
+    }
+}
+
+/// Whether a process is a krafla or one of the containers.
+fn is_ours(pid: Pid) -> bool {
+    let program = |pid: &dyn Display| fs::metadata(format!("/proc/{pid}/exe")).map(|it| (it.dev(), it.ino()));
+    let is_krafla =
+        program(&pid.as_raw_nonzero()).is_ok_and(|of| program(&"self").is_ok_and(|own| of == own));
+    is_krafla || is_descendant(pid)
+}
+
+/// The processes that are in a group itself. Those of another name space show as 0, and can not be named.
+fn members(group: &Path) -> io::Result<Vec<Pid>> {
+    let pids = fs::read_to_string(group.join("cgroup.procs"))?;
+    Ok(pids.lines().filter_map(|pid| pid.parse().ok()).filter_map(Pid::from_raw).collect())
+}
+
+/// One that has ended by now need not move.
+fn move_to(group: &Path, pid: Pid) -> io::Result<()> {
+    let moved = fs::write(group.join("cgroup.procs"), pid.as_raw_nonzero().to_string());
+    moved.or_else(|error| match Errno::from_io_error(&error) {
+        Some(Errno::SRCH) => Ok(()),
+        _ => Err(error),
+    })
 }
 
 /// Makes this process, and what it starts, a part of a group.
@@ -205,6 +296,54 @@ mod tests {
         assert_eq!(mount_point("24 30 0:22 / /proc rw - proc proc rw\n"), None);
         let own = own_group("1:name=systemd:/x\n0::/user.slice/session-1.scope\n");
         assert_eq!(own, Some("/user.slice/session-1.scope".into()));
+    }
+
+    /// Needs a tree in which groups can be made, and no controllers: those may all be of version 1.
+    #[test]
+    fn krafla_makes_room_in_its_group_and_comes_back() {
+        let mountinfo = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let own = own_group(&fs::read_to_string("/proc/self/cgroup").unwrap());
+        let Some((tree, own)) = mount_point(&mountinfo).zip(own) else {
+            return println!("not tested, because this machine has no control groups of version 2");
+        };
+        let name = format!("krafla-test-{}", std::process::id());
+        let group = tree.join(own.strip_prefix("/").unwrap()).join(name);
+        if let Err(error) = make(&group) {
+            return println!("not tested, because {group:?} can not be made: {error}");
+        }
+        let start = || {
+            let child = Command::new("sleep").arg("1000").spawn().unwrap();
+            let pid = Pid::from_child(&child);
+            move_to(&group, pid).unwrap();
+            (child, pid)
+        };
+        let ((mut first, ours), (mut second, others)) = (start(), start());
+
+        let leaf = Leaf::make_room_for(&group, |pid| pid == ours).unwrap();
+        assert_eq!(members(&group).unwrap(), [others], "who is not ours stays");
+        assert_eq!(members(&leaf.path()).unwrap(), [ours]);
+        drop(leaf);
+        let mut back = members(&group).unwrap();
+        back.sort_by_key(|pid| pid.as_raw_nonzero());
+        assert_eq!(back, [ours, others]);
+        assert!(!group.join(LEAF).exists());
+
+        for child in [&mut first, &mut second] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        move_to(&group, ours).expect("one that has ended need not move");
+        fs::remove_dir(&group).unwrap();
+    }
+
+    #[test]
+    fn krafla_knows_its_own_processes() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        assert!(is_ours(rustix::process::getpid()));
+        assert!(is_ours(Pid::from_child(&child)), "what it has started");
+        assert!(!is_ours(Pid::INIT));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

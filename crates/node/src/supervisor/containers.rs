@@ -503,7 +503,7 @@ mod tests {
     async fn no_group_is_left_of_a_container_that_could_not_be_started() {
         let (root, tree) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let containers = Containers::load(root.path(), Vec::new()).unwrap();
-        let set = containers.cgroups.set(Some(Cgroups { base: tree.path().to_owned() }));
+        let set = containers.cgroups.set(Some(Cgroups { base: tree.path().to_owned(), _leaf: None }));
         assert!(set.is_ok());
         // There can be no directory for the pod.
         fs::remove_dir(root.path().join(PODS)).unwrap();

@@ -54,7 +54,8 @@ fn parent_of(pid: Pid) -> Option<Pid> {
     after_name.split_whitespace().nth(1)?.parse().ok().and_then(Pid::from_raw)
 }
 
-fn is_descendant(pid: Pid) -> bool {
+/// Whether a process is this one, or was started by it or by one that was.
+pub(super) fn is_descendant(pid: Pid) -> bool {
     std::iter::successors(Some(pid), |pid| parent_of(*pid)).any(|ancestor| ancestor == getpid())
 }
 
