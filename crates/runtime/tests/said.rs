@@ -1,5 +1,7 @@
 //! A note that tells of a write is said when that was made, whatever became of the others of its plan.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, BoxStream, StreamExt};
