@@ -175,6 +175,12 @@ impl ClientError {
         }
     }
 
+    /// Whether it is refused because its namespace is going, which takes nothing new any more. Kubernetes tells the cause apart
+    /// by these words and by a detail that not every answer has.
+    pub fn is_of_a_namespace_that_goes(&self) -> bool {
+        matches!(self, ClientError::Refused { message, .. } if message.ends_with("because it is being terminated"))
+    }
+
     /// A stable word for metrics and logs.
     pub fn label(&self) -> &'static str {
         match self {

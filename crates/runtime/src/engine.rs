@@ -450,7 +450,9 @@ impl Engine {
             let done = notes.into_iter().filter(|note| note.tells_of.is_some());
             last.into_iter().chain(done).collect()
         };
-        if let Some(about) = self.spoken_about(root, plan) {
+        // In a namespace that goes, an Event would be refused as well.
+        let can_be_said = !failure.error.is_of_a_namespace_that_goes();
+        if let Some(about) = self.spoken_about(root, plan).filter(|_| can_be_said) {
             self.say(root, &about, &notes, now);
         }
     }

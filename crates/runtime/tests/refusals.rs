@@ -1,4 +1,5 @@
 //! What the server refuses is said to whoever looks at the root, once; what passes by itself is not.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 
@@ -183,4 +184,47 @@ fn the_refusal_of_a_root_is_said_of_the_pod_that_it_was_for() {
             .collect();
         assert_eq!(said, said_now);
     }
+}
+
+/// What is said of a root that is to make something and is refused it so, at three looks within three minutes.
+fn said_of(controller: Box<dyn Controller>, object: &Value, why: &str) -> Vec<String> {
+    let start = Time::from_seconds(1_800_000_000);
+    let kind = controller.root();
+    let mut engine = Engine::new(vec![controller]);
+    for watched in engine.kinds().collect::<Vec<Kind>>() {
+        let items = if watched == kind { vec![object.to_string().into()] } else { Vec::new() };
+        engine.listed(watched, &Listed { revision: 1, items }, start).unwrap();
+    }
+    let mut said = Vec::new();
+    for minutes in 0..3 {
+        let now = start.after(Duration::from_secs(60 * minutes));
+        let work = engine.next(now).expect("it is tried again");
+        assert!(work.plan.steps.iter().any(Step::creates), "{}", work.plan);
+        fail(&mut engine, work, ClientError::Refused { code: 403, message: why.to_owned() }, now);
+        let notes = engine.take_remarks().into_iter().map(|remark| remark.note);
+        said.extend(notes.map(|note| format!("{}: {}", note.reason, note.message)));
+    }
+    said
+}
+
+#[test]
+fn a_pod_or_a_run_that_is_refused_is_tried_again_and_said_unless_the_namespace_goes() {
+    let metadata = |name: &str| {
+        json!({
+            "namespace": "n", "name": name, "uid": name, "resourceVersion": "1",
+            "creationTimestamp": "2027-01-14T08:00:00Z",
+        })
+    };
+    let job = json!({ "metadata": metadata("a"), "spec": { "template": {} } });
+    let cron_job = json!({ "metadata": metadata("c"), "spec": { "schedule": "0 0 * * *", "jobTemplate": { "spec": {} } } });
+    let all_said = |why: &str| {
+        let of_job = said_of(Box::<krafla_plan::k8sjob::JobController>::default(), &job, why);
+        let of_run = said_of(Box::new(krafla_plan::k8scron::CronJobController), &cron_job, why);
+        [of_job, of_run].concat()
+    };
+    let quota =
+        ["FailedCreate: Error creating: exceeded quota", "FailedCreate: Error creating job: exceeded quota"];
+    assert_eq!(all_said("exceeded quota"), quota);
+    let goes = "unable to create new content in namespace n because it is being terminated";
+    assert_eq!(all_said(goes), Vec::<String>::new());
 }
