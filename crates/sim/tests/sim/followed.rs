@@ -113,7 +113,10 @@ impl Followed {
         let (key, uid) = (pod.meta.key.clone(), pod.meta.uid.clone());
         let (ready, state) = match phase {
             "Running" => ("True", json!({ "running": { "startedAt": self.now } })),
-            _ => ("False", json!({ "terminated": { "exitCode": 0, "finishedAt": self.now } })),
+            _ => {
+                let exit_code = i32::from(phase == "Failed");
+                ("False", json!({ "terminated": { "exitCode": exit_code, "finishedAt": self.now } }))
+            }
         };
         let container = json!({ "name": "main", "image": "any", "imageID": "", "ready": true, "restartCount": 0, "state": state });
         let patch = json!({ "status": {

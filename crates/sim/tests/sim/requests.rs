@@ -1,7 +1,10 @@
 //! What Kubernetes' Jobs cost the API server, and how the cost grows: counted are requests and decisions, never seconds.
 
+use std::time::Duration;
+
 use krafla_api::Kind;
-use krafla_plan::Step;
+use krafla_api::batch::JOB_TRACKING;
+use krafla_plan::{Object, Step};
 use serde_json::{Value, json};
 
 use crate::followed::Followed;
@@ -98,6 +101,87 @@ fn many_jobs_at_once_cost_no_more_each() {
     let n_requests = world.engine.counts().writes;
     let allowed = (JOBS * (2 * M + 4)) as u64;
     assert!(n_requests <= allowed, "{n_requests} requests for {JOBS} Jobs of {M} pods");
+}
+
+/// A Job of so many pods that have all ended, which its controller has heard of and done nothing about yet.
+fn ended(mode: &str, pods: usize) -> Followed {
+    let mut world = Followed::new();
+    world.write(&Step::Create { kind: Kind::Job, object: job("a", mode, pods) });
+    world.settle();
+    world.report_all("Running");
+    world.settle();
+    world.report_all("Succeeded");
+    world.see();
+    world.now = world.now.after(Duration::from_secs(60));
+    world
+}
+
+/// Somebody writes something to an object that concerns nobody.
+fn touch(world: &Followed, object: &Object) {
+    let (key, uid) = (object.meta.key.clone(), object.meta.uid.clone());
+    let patch = json!({ "metadata": { "annotations": { "example.com/touched": "yes" } } });
+    world.write(&Step::Patch { kind: object.kind, key, uid, revision: None, of_status: false, patch });
+}
+
+fn n_tracked(world: &Followed) -> usize {
+    let pods = world.list(Kind::Pod);
+    pods.iter().filter(|pod| pod.meta.finalizers.iter().any(|name| name == JOB_TRACKING)).count()
+}
+
+#[test]
+fn a_status_that_is_not_stored_lets_no_pod_go() {
+    const M: usize = 10;
+    let mut world = ended("NonIndexed", M);
+    let before = world.engine.counts().writes;
+    touch(&world, &world.list(Kind::Job)[0]);
+    assert!(world.act_once());
+    assert_eq!((world.engine.counts().writes - before, n_tracked(&world)), (1, M));
+}
+
+#[test]
+fn a_pod_that_changes_while_it_is_let_go_holds_up_no_other_and_costs_a_request_and_a_report() {
+    const M: usize = 50;
+    for mode in ["NonIndexed", "Indexed"] {
+        let mut world = ended(mode, M);
+        touch(&world, &world.list(Kind::Pod)[0]);
+        assert!(world.act_once());
+        assert_eq!(n_tracked(&world), 1, "{mode}: all others are let go at once");
+        world.settle();
+        assert_eq!(n_tracked(&world), 0, "{mode}");
+        let n_requests = world.engine.counts().writes;
+        assert!(n_requests <= 2 * M as u64 + 4 + 2, "{mode}: {n_requests} requests for {M} pods");
+    }
+}
+
+#[test]
+fn pods_that_fail_and_are_tried_again_cost_two_requests_each_and_four_for_each_round() {
+    const M: usize = 40;
+    for (mode, per_index) in [("NonIndexed", None), ("Indexed", None), ("Indexed", Some(1))] {
+        let mut world = Followed::new();
+        let mut job = job("a", mode, M);
+        job["spec"]["backoffLimit"] = json!(M);
+        job["spec"]["backoffLimitPerIndex"] = json!(per_index);
+        world.write(&Step::Create { kind: Kind::Job, object: job });
+        for phase in ["Failed", "Succeeded"] {
+            world.settle();
+            for phase in ["Running", phase] {
+                for pod in world.list(Kind::Pod) {
+                    if !pod.as_pod().unwrap().status.phase.is_finished() {
+                        world.report(&pod, phase);
+                    }
+                }
+                world.settle();
+            }
+            // So many failures together are waited for as long as it goes.
+            world.now = world.now.after(Duration::from_secs(600));
+        }
+        let jobs = world.list(Kind::Job);
+        let status = &jobs.first().unwrap().as_job().unwrap().status;
+        assert!(status.condition("Complete").is_some(), "{mode}: {status:?}");
+        assert_eq!((status.succeeded, status.failed), (M as i32, M as i32), "{mode}");
+        let (n_requests, n_pods) = (world.engine.counts().writes, 2 * M as u64);
+        assert!(n_requests <= 2 * n_pods + 2 * 4, "{mode}, {per_index:?}: {n_requests} for {n_pods} pods");
+    }
 }
 
 /// How many decisions a Job of so many pods takes.
