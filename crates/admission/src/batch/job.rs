@@ -72,9 +72,9 @@ pub(super) fn validate_pod_names(job: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Warns of names that are no host names, and of Jobs too large to be quick.
-pub(super) fn warn(job: &At<'_>, verdict: &mut Verdict) {
-    let (name, spec) = (job.get("metadata").get("name"), job.get("spec"));
+/// Warns of names that are no host names, and of Jobs too large to be quick. `job` is the named object itself, or its template.
+pub(super) fn warn(named: &At<'_>, job: &At<'_>, verdict: &mut Verdict) {
+    let (name, spec) = (named.get("metadata").get("name"), job.get("spec"));
     let wrong = names::dns_label(name.text());
     if !name.is_empty() && !wrong.is_empty() {
         let rule = "this is used in Pod names and hostnames, which can result in surprising behavior; \

@@ -37,8 +37,15 @@ pub fn validate_job(job: &Value) -> Vec<Finding> {
 
 /// Says what the author of a new Job should know, though it is allowed.
 pub fn warnings_of_job(job: &Value) -> Vec<Finding> {
-    let mut verdict = Verdict::default();
-    job::warn(&At::new(job, Path::default()), &mut verdict);
+    let (mut verdict, job) = (Verdict::default(), At::new(job, Path::default()));
+    job::warn(&job, &job, &mut verdict);
+    verdict.warnings
+}
+
+/// Says what the author of a new CronJob should know, though it is allowed.
+pub fn warnings_of_cron_job(cron_job: &Value) -> Vec<Finding> {
+    let (mut verdict, cron_job) = (Verdict::default(), At::new(cron_job, Path::default()));
+    job::warn(&cron_job, &cron_job.get("spec").get("jobTemplate"), &mut verdict);
     verdict.warnings
 }
 

@@ -1,6 +1,6 @@
 //! Jobs and CronJobs of batch/v1.
 
-use krafla_admission::{batch, pod};
+use krafla_admission::{Finding, batch, pod};
 use krafla_api::Time;
 use krafla_plan::Propagation;
 use serde_json::{Map, Value};
@@ -44,19 +44,11 @@ impl Rules for Job {
     }
 
     fn warnings(&self, job: &Value) -> Vec<String> {
-        let of_job = field::found(batch::warnings_of_job(job)).into_iter();
-        let of_job = of_job.map(|warning| format!("{}: {}", warning.field, warning.detail));
-        let template = job.pointer("/spec/template").unwrap_or(&Value::Null);
-        let of_template = pod::warnings(template).into_iter();
-        of_job.chain(of_template.map(|warning| format!("spec.template.{warning}"))).collect()
+        warnings(batch::warnings_of_job(job), job, "spec.template")
     }
 
-    /// A name stays as it is, and so does what can be said about it.
     fn warnings_of_change(&self, job: &Value, old: &Value) -> Vec<String> {
-        let generation = |job: &Value| job.pointer("/metadata/generation").cloned();
-        let mut warnings = if generation(job) == generation(old) { Vec::new() } else { self.warnings(job) };
-        warnings.retain(|warning| warning.starts_with("spec"));
-        warnings
+        warnings_of_new_spec(self, job, old)
     }
 
     /// For the sake of clients from before there was a choice, a Job's pods stay when the Job goes.
@@ -99,6 +91,41 @@ impl Rules for CronJob {
     fn validate_update(&self, cron: &Value, old: &Value) -> Vec<FieldError> {
         field::found(batch::validate_cron_job_update(cron, old, &env::knows_time_zone))
     }
+
+    fn warnings(&self, cron: &Value) -> Vec<String> {
+        warnings(batch::warnings_of_cron_job(cron), cron, "spec.jobTemplate.spec.template")
+    }
+
+    fn warnings_of_change(&self, cron: &Value, old: &Value) -> Vec<String> {
+        let mut warnings = warnings_of_new_spec(self, cron, old);
+        // A stored schedule may keep its zone. Upstream's path to it is wrong by one step.
+        if object::text_at(cron, "spec.schedule").contains("TZ") {
+            warnings.push(
+                "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
+                 https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+                    .to_owned(),
+            );
+        }
+        warnings
+    }
+}
+
+/// What was found in an object, and what is to be said of the template of its pods.
+fn warnings(found: Vec<Finding>, object: &Value, template: &str) -> Vec<String> {
+    let found = field::found(found).into_iter();
+    let found = found.map(|warning| format!("{}: {}", warning.field, warning.detail));
+    let pods = object.pointer(&format!("/{}", template.replace('.', "/"))).unwrap_or(&Value::Null);
+    let of_template = pod::warnings(pods).into_iter();
+    found.chain(of_template.map(|warning| format!("{template}.{warning}"))).collect()
+}
+
+/// What is to be said of a changed spec. A name stays as it is, and so does what can be said about it.
+fn warnings_of_new_spec(rules: &dyn Rules, object: &Value, old: &Value) -> Vec<String> {
+    let generation = |object: &Value| object.pointer("/metadata/generation").cloned();
+    let mut warnings =
+        if generation(object) == generation(old) { Vec::new() } else { rules.warnings(object) };
+    warnings.retain(|warning| warning.starts_with("spec"));
+    warnings
 }
 
 fn default_job_spec(spec: &mut Map<String, Value>) {
@@ -169,4 +196,21 @@ fn select_own_pods(job: &mut Value) {
     let selector = object::fields(object::part(job, "spec").entry("selector").or_insert(Value::Null));
     let selected = object::fields(selector.entry("matchLabels").or_insert(Value::Null));
     default_to(selected, "batch.kubernetes.io/controller-uid", uid);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_stored_schedule_that_names_its_zone_is_warned_of_at_every_change() {
+        let cron = |schedule: &str| json!({"metadata": {"generation": 1}, "spec": {"schedule": schedule}});
+        let warned = |schedule: &str| CronJob.warnings_of_change(&cron(schedule), &cron(schedule));
+        assert_eq!(warned("@daily"), Vec::<String>::new());
+        let expected = "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
+                        https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details";
+        assert_eq!(warned("TZ=UTC 0 0 * * *"), [expected]);
+    }
 }

@@ -99,6 +99,37 @@ fn what_a_cron_job_does_not_say_is_filled_in() {
 }
 
 #[test]
+fn what_the_author_of_a_cron_job_should_know_is_said_whenever_its_spec_is_new() {
+    let cluster = Cluster::new();
+    let (resource, key) = (cluster.resource(Kind::CronJob), key(Kind::CronJob, "a.b"));
+    let options = || WriteOptions { manager: Some("m".into()), ..WriteOptions::default() };
+    let limits = json!({"memory": "1500m"});
+    let container = json!({"name": "c", "image": "busybox", "resources": {"limits": limits}});
+    let job = json!({"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}});
+    let object = json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a.b"},
+        "spec": {"schedule": "@daily", "jobTemplate": {"spec": job}},
+    });
+    let of_name = "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS \
+                   label is recommended: [must not contain dots]";
+    let of_template = [
+        "spec.jobTemplate.spec.template.spec.containers[0].resources.limits[memory]: fractional byte value \"1500m\" is invalid, must \
+         be an integer",
+    ];
+    let (applied, created) = (Applied { object, is_forced: false }, options());
+    cluster.0.apply(&resource, &key, Part::Main, &applied, &created).now_or_never().unwrap().unwrap();
+    assert_eq!(created.warnings.list(), [&[of_name][..], &of_template].concat());
+    for (patch, expected) in [
+        (json!({"spec": {"suspend": true}}), &of_template[..]),
+        (json!({"metadata": {"labels": {"l": "x"}}}), &[]),
+    ] {
+        let (patch, patched) = (Patch::Merge(patch), options());
+        cluster.0.patch(&resource, &key, Part::Main, &patch, &patched).now_or_never().unwrap().unwrap();
+        assert_eq!(patched.warnings.list(), expected);
+    }
+}
+
+#[test]
 fn what_the_author_of_a_job_should_know_is_said_whenever_its_spec_is_new() {
     let cluster = Cluster::new();
     let (resource, key) = (cluster.resource(Kind::Job), key(Kind::Job, "a.b"));
