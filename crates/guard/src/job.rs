@@ -1,6 +1,9 @@
 //! The properties as they read for Kubernetes' Jobs.
 
-use krafla_api::batch::JOB_TRACKING;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use krafla_api::batch::{COMPLETION_INDEX, JOB_TRACKING};
 use krafla_api::{Kind, Uid};
 use krafla_plan::object::{Job, PodPhase};
 use krafla_plan::{Object, Plan, Snapshot, Step};
@@ -19,7 +22,69 @@ pub(crate) fn check(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Violatio
         return Ok(());
     };
     finished_is_final(job, plan)?;
+    pods_may_be_created(snapshot, root, job, plan)?;
     counted_before_let_go(snapshot, root, job, plan)
+}
+
+fn pods_may_be_created(
+    snapshot: &Snapshot<'_>,
+    root: &Object,
+    job: &Job,
+    plan: &Plan,
+) -> Result<(), Violation> {
+    let pod = |step| match step {
+        &Step::Create { kind: Kind::Pod, ref object } => Some(object),
+        _ => None,
+    };
+    let created: Vec<&Value> = plan.steps.iter().filter_map(pod).collect();
+    if created.is_empty() {
+        return Ok(());
+    }
+    no_pod_comes_late(root, job)?;
+    every_pod_has_a_place(snapshot, job, &created)
+}
+
+/// P7: no pod for a Job that is suspended, on its way out, or decided.
+fn no_pod_comes_late(root: &Object, job: &Job) -> Result<(), Violation> {
+    let mut decisions = ["FailureTarget", "SuccessCriteriaMet"].into_iter();
+    let why = match decisions.find(|decision| job.status.condition(decision).is_some()) {
+        _ if root.meta.is_deleting() => "is being deleted".to_owned(),
+        _ if job.spec.suspend == Some(true) => "is suspended".to_owned(),
+        Some(decided) => format!("has {decided}"),
+        None => return Ok(()),
+    };
+    Err(Violation::new(Property::P7, format!("a pod is created although the Job {why}")))
+}
+
+/// P1: no pod beside another of its index, and none beyond those that may run at once.
+fn every_pod_has_a_place(snapshot: &Snapshot<'_>, job: &Job, created: &[&Value]) -> Result<(), Violation> {
+    let is_active = |pod: &&Arc<Object>| {
+        let has_ended = pod.as_pod().is_none_or(|pod| pod.status.phase.is_finished());
+        !has_ended && !pod.meta.is_deleting()
+    };
+    let active: Vec<&Arc<Object>> = snapshot.children(Kind::Pod).filter(is_active).collect();
+    let allowed = usize::try_from(job.spec.parallelism.unwrap_or(1)).unwrap_or(0);
+    if active.len() + created.len() > allowed {
+        let message = format!("{} pods are created beside {}, of {allowed}", created.len(), active.len());
+        return Err(Violation::new(Property::P1, message));
+    }
+    if job.spec.completion_mode.as_deref() != Some("Indexed") {
+        return Ok(());
+    }
+    let mut taken: BTreeSet<&str> =
+        active.iter().filter_map(|pod| pod.meta.annotations.get(COMPLETION_INDEX)).collect();
+    for pod in created {
+        let annotations = pod.pointer("/metadata/annotations");
+        let index = annotations.and_then(|it| it.get(COMPLETION_INDEX)).and_then(Value::as_str);
+        if !index.is_some_and(|index| taken.insert(index)) {
+            let index = index.unwrap_or("none");
+            return Err(Violation::new(
+                Property::P1,
+                format!("a pod is created beside one of index {index}"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A pod that nobody controls becomes the Job's own.
@@ -93,8 +158,6 @@ fn is_on_record(job: &Job, plan: &Plan, uid: &Uid) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use krafla_api::{Key, Time};
     use krafla_plan::{Objects, Propagation};
     use serde_json::json;
@@ -176,5 +239,58 @@ mod tests {
             |patched| Plan { steps: vec![patch(Kind::Pod, "orphan", "o", patched)], ..Plan::default() };
         assert_eq!(verdict(&json!({}), &steps(owners)), Ok(()));
         assert_eq!(verdict(&json!({}), &steps(json!({ "metadata": { "labels": {} } }))), Err(Property::P6));
+    }
+
+    /// What is wrong with creating pods of these indexes for an Indexed Job of two pods at once, the first of which runs.
+    fn created(indexes: &[&str], spec: &Value, status: &Value, is_deleting: bool) -> Result<(), String> {
+        let owner =
+            json!([{ "apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "u", "controller": true }]);
+        let mut all = json!({ "completionMode": "Indexed", "parallelism": 2, "completions": 3 });
+        all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        let mut job = json!({ "metadata": { "namespace": "n", "name": "a", "uid": "u" }, "spec": all, "status": status });
+        if is_deleting {
+            job["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:00:00Z");
+        }
+        let pod = |name: &str, index: &str| {
+            let annotations = json!({ COMPLETION_INDEX: index });
+            json!({ "metadata": {
+                "namespace": "n", "name": name, "uid": name, "ownerReferences": owner, "annotations": annotations,
+            } })
+        };
+        let mut objects = Objects::default();
+        for (kind, object) in [(Kind::Job, job), (Kind::Pod, pod("first", "0"))] {
+            objects.insert(Arc::new(Object::decode(kind, object.to_string().as_bytes())));
+        }
+        let steps = indexes.iter().map(|index| Step::Create { kind: Kind::Pod, object: pod("new", index) });
+        let plan = Plan { steps: steps.collect(), ..Plan::default() };
+        let key = Key::new("n", "a");
+        let snapshot = Snapshot::new(Kind::Job, &key, Time::from_seconds(0), &objects);
+        crate::check(&snapshot, &plan).map_err(|violation| violation.to_string())
+    }
+
+    #[test]
+    fn p1_one_pod_for_each_index_and_no_more_than_may_run_at_once() {
+        let nothing = json!({});
+        let create = |indexes: &[&str], spec: Value| created(indexes, &spec, &nothing, false);
+        assert_eq!(create(&["1"], json!({})), Ok(()));
+        assert_eq!(create(&["0"], json!({})).unwrap_err(), "P1: a pod is created beside one of index 0");
+        let three = json!({ "parallelism": 3 });
+        assert_eq!(create(&["1", "2"], three.clone()), Ok(()));
+        assert_eq!(create(&["1", "1"], three).unwrap_err(), "P1: a pod is created beside one of index 1");
+        assert_eq!(create(&["1", "2"], json!({})).unwrap_err(), "P1: 2 pods are created beside 1, of 2");
+    }
+
+    #[test]
+    fn p7_no_pod_for_a_job_that_is_suspended_decided_or_on_its_way_out() {
+        let nothing = json!({});
+        let suspended = created(&["1"], &json!({ "suspend": true }), &nothing, false);
+        assert_eq!(suspended.unwrap_err(), "P7: a pod is created although the Job is suspended");
+        for decided in ["FailureTarget", "SuccessCriteriaMet"] {
+            let status = json!({ "conditions": [{ "type": decided, "status": "True" }] });
+            let why = format!("P7: a pod is created although the Job has {decided}");
+            assert_eq!(created(&["1"], &nothing, &status, false).unwrap_err(), why);
+        }
+        let deleting = created(&["1"], &nothing, &nothing, true);
+        assert_eq!(deleting.unwrap_err(), "P7: a pod is created although the Job is being deleted");
     }
 }

@@ -82,7 +82,37 @@ fn a_pod_of_a_suspended_job_is_found() {
             plan
         })
     };
-    assert_eq!(rule_broken_by("batch-suspended", controllers), "P7");
+    assert_eq!(rule_broken_by("batch-suspended", controllers), "guard");
+}
+
+#[test]
+fn a_second_pod_of_an_index_is_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            for step in &mut plan.steps {
+                if let Step::Create { kind: Kind::Pod, object } = step {
+                    object["metadata"]["annotations"][COMPLETION_INDEX] = "0".into();
+                }
+            }
+            plan
+        })
+    };
+    assert_eq!(rule_broken_by("batch-indexed", controllers), "guard");
+}
+
+#[test]
+fn more_pods_than_may_run_at_once_are_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            let pod = plan.steps.iter().find(|step| step.creates() && step.kind() == Kind::Pod).cloned();
+            if let Some(Step::Create { kind, mut object }) = pod {
+                object["metadata"]["name"] = "one-more".into();
+                plan.steps.push(Step::Create { kind, object });
+            }
+            plan
+        })
+    };
+    assert_eq!(rule_broken_by("batch-parallel", controllers), "guard");
 }
 
 #[test]
