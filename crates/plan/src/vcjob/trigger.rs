@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use krafla_api::volcano::{Event, JobPhase, PodGroupPhase, TaskSpec};
 use krafla_api::{Time, Uid};
 
+use super::Job;
 use super::podgroup::Group;
 use super::pods::{Observed, Pods};
-use super::{Job, since};
+use super::since::{self, Moments};
 use crate::Departed;
 
 /// Something that holds and that a policy may answer.
@@ -50,13 +51,14 @@ pub(super) fn observe<'a>(
 ) -> Vec<Trigger<'a>> {
     let mut triggers: Vec<Trigger<'a>> = pods.current().filter_map(|pod| of_pod(job, pod)).collect();
     triggers.extend(evictions(job, pods, departed));
-    triggers.extend(unseen_evictions(job, pods));
+    let kept = since::kept(job);
+    triggers.extend(unseen_evictions(job, pods, &kept));
     triggers.extend(pods.current().filter_map(unmended_eviction));
     for task in &job.spec.tasks {
-        triggers.extend(task_failed(job, task, pods));
+        triggers.extend(task_failed(job, task, pods, &kept));
         triggers.extend(task_completed(job, task, pods));
     }
-    triggers.extend(job_unknown(job, group));
+    triggers.extend(job_unknown(job, group, &kept));
     triggers
 }
 
@@ -134,20 +136,24 @@ fn evicted(pod: &Observed<'_>) -> String {
 }
 
 /// The pods that went away while no controller ran, for as long as nothing has their place: what is made in one carries its eviction.
-fn unseen_evictions<'a>(job: &'a Job<'_>, pods: &'a Pods<'_>) -> impl Iterator<Item = Trigger<'a>> {
+fn unseen_evictions<'a>(job: &'a Job<'_>, pods: &'a Pods<'_>, kept: &Moments) -> Vec<Trigger<'a>> {
     // A restart answers them all.
     let is_steady = matches!(job.phase(), JobPhase::Pending | JobPhase::Running);
-    let noted = if is_steady { since::vacancies(job) } else { Vec::new() };
-    let is_vacant = |(task, index): &(&str, i32)| {
-        job.wants(task, *index) && !pods.all().any(|pod| pod.task == *task && pod.index == *index)
-    };
-    let places: BTreeSet<(&str, i32)> =
-        noted.into_iter().filter(is_vacant).chain(pods.lost_unseen()).collect();
-    places.into_iter().map(|(task, index)| unseen_eviction(job, task, index))
+    let mut places: BTreeSet<(&str, i32)> = pods.lost_unseen().collect();
+    if is_steady {
+        places
+            .extend(since::vacancies(job, kept).into_iter().filter(|(task, index)| job.wants(task, *index)));
+    }
+    if !places.is_empty() {
+        for pod in pods.all() {
+            places.remove(&(pod.task, pod.index));
+        }
+    }
+    places.into_iter().map(|(task, index)| unseen_eviction(job, task, index, kept)).collect()
 }
 
 /// A pod that went away while no controller ran. When, nobody knows: it counts from when it is noticed.
-fn unseen_eviction<'a>(job: &Job<'_>, task: &'a str, index: i32) -> Trigger<'a> {
+fn unseen_eviction<'a>(job: &Job<'_>, task: &'a str, index: i32, kept: &Moments) -> Trigger<'a> {
     let cause = format!("a pod of task {task} was evicted while no controller ran");
     let partitions = job.task(task).and_then(|task| task.partition_policy.as_ref());
     let trigger = Trigger {
@@ -156,7 +162,7 @@ fn unseen_eviction<'a>(job: &Job<'_>, task: &'a str, index: i32) -> Trigger<'a> 
         retry_count: job.status.retry_count,
         ..of_job(Event::PodEvicted, Some(task), job.now, cause)
     };
-    first_seen(job, since::vacancy_name(task, index), None, trigger)
+    first_seen(job, kept, since::vacancy_name(task, index), None, trigger)
 }
 
 /// A pod that was made in place of an evicted one, and that does not run yet. It carries the moment of the eviction: whoever
@@ -172,7 +178,12 @@ fn unmended_eviction<'a>(pod: &Observed<'a>) -> Option<Trigger<'a>> {
 }
 
 /// Volcano: the restarts of all waiting and running pods of the task together reach its maxRetry; -1 means never.
-fn task_failed<'a>(job: &Job<'_>, task: &'a TaskSpec, pods: &'a Pods<'_>) -> Option<Trigger<'a>> {
+fn task_failed<'a>(
+    job: &Job<'_>,
+    task: &'a TaskSpec,
+    pods: &'a Pods<'_>,
+    kept: &Moments,
+) -> Option<Trigger<'a>> {
     let limit = if task.max_retry == 0 { 3 } else { task.max_retry };
     let alive = || pods.current().filter(|pod| pod.task == task.name && pod.is_alive());
     let restarts = alive().map(Observed::restarts).fold(0, i32::saturating_add);
@@ -184,7 +195,7 @@ fn task_failed<'a>(job: &Job<'_>, task: &'a TaskSpec, pods: &'a Pods<'_>) -> Opt
     let cause = format!("containers of task {} restarted {restarts} times, {limit} are allowed", task.name);
     let trigger = of_job(Event::TaskFailed, Some(&task.name), job.now, cause);
     let name = since::name(&trigger.event, trigger.task);
-    let trigger = first_seen(job, name, restarted_at, trigger);
+    let trigger = first_seen(job, kept, name, restarted_at, trigger);
     Some(Trigger { pod: Some(worst.uid()), ..trigger })
 }
 
@@ -204,19 +215,25 @@ fn task_completed<'a>(job: &Job<'_>, task: &'a TaskSpec, pods: &'a Pods<'_>) -> 
     Some(Trigger { pod: Some(last.uid()), partition: last.partition.map(str::to_owned), ..trigger })
 }
 
-fn job_unknown<'a>(job: &Job<'_>, group: &Group<'_>) -> Option<Trigger<'a>> {
+fn job_unknown<'a>(job: &Job<'_>, group: &Group<'_>, kept: &Moments) -> Option<Trigger<'a>> {
     if group.is_going() || *group.phase()? != PodGroupPhase::Unknown {
         return None;
     }
     let cause = "the PodGroup lost members and is Unknown".to_owned();
     let trigger = of_job(Event::JobUnknown, None, job.now, cause);
     let name = since::name(&trigger.event, None);
-    Some(first_seen(job, name, group.unschedulable_at(), trigger))
+    Some(first_seen(job, kept, name, group.unschedulable_at(), trigger))
 }
 
 /// With the moment in which it was first seen, or else with what the objects say at this first sight of it.
-fn first_seen<'a>(job: &Job<'_>, name: String, told: Option<Time>, trigger: Trigger<'a>) -> Trigger<'a> {
-    let since = since::recall(job, &name).or(told).unwrap_or(job.now);
+fn first_seen<'a>(
+    job: &Job<'_>,
+    kept: &Moments,
+    name: String,
+    told: Option<Time>,
+    trigger: Trigger<'a>,
+) -> Trigger<'a> {
+    let since = kept.get(&name).copied().or(told).unwrap_or(job.now);
     Trigger { since, kept_as: Some(name), ..trigger }
 }
 

@@ -314,6 +314,21 @@ fn an_eviction_that_nobody_saw_is_kept_until_its_time_is_over_or_something_has_i
     assert_eq!(outcome("since=PodEvicted/work/1:30", ""), (true, false, false), "its time is over");
     assert_eq!(outcome("since=PodEvicted/work/1:30", "pod work-1 Running evicted=30"), nothing);
     assert_eq!(outcome("since=PodEvicted/work/5:30", "pod work-1 Running"), nothing, "the job is smaller");
+    assert_eq!(outcome("since=PodEvicted/work/0-9:30", ""), (true, false, true), "places are kept together");
+    assert_eq!(outcome("since=PodEvicted/work/0-4294967294:30", ""), (true, false, true), "whatever is said");
+}
+
+#[test]
+fn thousands_of_evictions_that_nobody_saw_are_kept_in_a_few_words() {
+    let plan = fixture::plan(
+        "job phase=Running min=1 policy=PodEvicted:TerminateJob@1m counted=work:Running*5000
+         task work replicas=5000
+         group Running
+         pod work-2 Running
+         first-look",
+    );
+    let kept = plan.steps.first().map(ToString::to_string).unwrap_or_default();
+    assert!(kept.contains(r#"{\"PodEvicted/work/0,1,3-4999\":"#), "{kept}");
 }
 
 #[test]
