@@ -59,12 +59,12 @@ impl std::fmt::Debug for Credentials {
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// A file can not be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {why}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
-        source: std::io::Error,
+        /// Why. Not as a source: whoever prints those too would say it twice.
+        why: std::io::Error,
     },
     /// A kubeconfig says something that can not be used.
     #[error("{place}: {message}")]
@@ -140,7 +140,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// Reads a file that belongs to an access.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, AccessError> {
-    let failed = |source| AccessError::File { path: path.to_owned(), source };
+    let failed = |why| AccessError::File { path: path.to_owned(), why };
     let size = std::fs::metadata(path).map_err(failed)?.len();
     if size > FILE_BYTES_MAX {
         return Err(failed(std::io::Error::other(format!("larger than {} MiB", FILE_BYTES_MAX >> 20))));

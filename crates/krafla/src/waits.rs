@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use krafla_api::{Key, Kind};
 use krafla_node::NO_MOUNTS;
-use krafla_plan::Object;
+use krafla_plan::{Object, vcjob};
 use serde::Deserialize;
 use tokio::time::Instant;
 
@@ -65,10 +65,14 @@ impl Waits {
         self.note(job, waiter.key, text, now);
     }
 
-    /// Takes in a Job of Kubernetes, which may itself say why it runs nothing.
+    /// Takes in a Job, which may itself say why it runs nothing.
     pub(crate) fn observe_job(&mut self, object: &Object, now: Instant) {
-        let Some(job) = object.as_job() else { return };
         let key = &object.meta.key;
+        if let Some(job) = object.as_vcjob() {
+            let text = vcjob::waits_for(&job.status.state).map(|why| with_remedy(why.to_owned()));
+            return self.note(key.clone(), key.clone(), text, now);
+        }
+        let Some(job) = object.as_job() else { return };
         self.note(key.clone(), key.clone(), job_waits::reason(job), now);
         if job_waits::is_short_of_pods(job) {
             self.short_of_pods.insert(key.clone());
@@ -497,6 +501,35 @@ mod tests {
             assert_eq!(waits.reason(&Key::new("default", "a"), later), Some(reason), "{spec}");
             waits.observe_job(&job(json!({}), json!({"startTime": "2027-01-15T08:00:00Z"})), later);
             assert_eq!(waits.reason(&Key::new("default", "a"), later), None, "{spec}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_job_of_volcano_says_in_its_state_why_it_waits() {
+        let told = |state: Value| {
+            let job = json!({"metadata": {"name": "a", "namespace": "default"}, "status": {"state": state}});
+            let (mut waits, start) = (Waits::default(), Instant::now());
+            waits.observe_job(&Object::decode(Kind::VcJob, job.to_string().as_bytes()), start);
+            waits.reason(&Key::new("default", "a"), start + TOLD_AFTER).unwrap_or_default().to_owned()
+        };
+        let refused = "podgroups \"a\" is forbidden: exceeded quota: small";
+        for phase in ["Pending", "Running"] {
+            assert_eq!(
+                told(json!({"phase": phase, "reason": "FailedCreate", "message": refused})),
+                format!(
+                    "{refused}; to do: wait until others have ended, ask for less, or raise the ResourceQuota of the namespace"
+                )
+            );
+        }
+        let missing =
+            json!({"phase": "Pending", "reason": "QueueNotFound", "message": "queue q does not exist"});
+        assert_eq!(told(missing), "queue q does not exist");
+        for state in [
+            json!({"phase": "Running", "reason": "InvalidSpec", "message": "odd"}),
+            json!({"phase": "Pending", "reason": "PodGroupPending", "message": "the gang says it"}),
+            json!({"phase": "Pending", "reason": "PodFailed", "message": "pod a-0 failed"}),
+        ] {
+            assert_eq!(told(state.clone()), "", "{state}");
         }
     }
 

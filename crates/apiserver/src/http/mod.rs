@@ -247,7 +247,7 @@ impl Context {
             return Err(Status::bad_request(format!("pod {} does not have a host assigned", key.name)));
         }
         Err(Status::not_implemented(&format!(
-            "{} is not served here; `kubectl exec` and `kubectl logs` are",
+            "{} is not served here; a pod can be reached at its own address, which `kubectl get pod -o wide` shows",
             request.path.subresource
         )))
     }

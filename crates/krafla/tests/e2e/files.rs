@@ -97,6 +97,12 @@ fn what_can_not_be_used_is_said_before_anything_is_made() {
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.contains("--workdir: nowhere is not a directory"), "{message}");
+    let output = krafla()
+        .current_dir(dir.path())
+        .args(["run", "--kubeconfig", "nowhere", "job.yaml"])
+        .output()
+        .unwrap();
+    assert_eq!(text(&output.stderr), "krafla: nowhere: No such file or directory (os error 2)\n");
 }
 
 /// What is said of a file that is not accepted, before anything has been made.

@@ -563,6 +563,30 @@ fn kubernetes_job(spec: &str, pod: &str) -> String {
 }
 
 #[test]
+fn a_job_that_is_refused_what_it_needs_says_so() {
+    let quota = |of: &str| {
+        format!(
+            "{{apiVersion: v1, kind: ResourceQuota, metadata: {{name: none}}, spec: {{hard: {{{of}: '0'}}}}}}\n---\n"
+        )
+    };
+    let groups = "count/podgroups.scheduling.volcano.sh";
+    for (of, job, who) in [
+        ("pods", job("a", 1, "true", ""), "pods \"a-work-0\" is forbidden"),
+        (groups, job("a", 1, "true", ""), "podgroups.scheduling.volcano.sh \"a-"),
+        (
+            groups,
+            kubernetes_job("", "schedulerName: volcano,"),
+            "podgroups.scheduling.volcano.sh \"podgroup-",
+        ),
+    ] {
+        let told = why_it_waits(&(quota(of) + &job));
+        assert!(told.starts_with("a: waiting: ") && told.contains(who), "{told}");
+        assert!(told.contains("exceeded quota: none"), "{told}");
+        assert!(told.ends_with("or raise the ResourceQuota of the namespace"), "{told}");
+    }
+}
+
+#[test]
 fn a_job_of_kubernetes_that_can_not_start_says_why() {
     for (spec, pod, why) in [
         ("suspend: true,", "", "spec.suspend is true: nothing runs until it is false"),

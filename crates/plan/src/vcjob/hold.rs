@@ -67,6 +67,14 @@ impl Hold {
     }
 }
 
+/// Why a job waits by the words of its own state, if it does. What the scheduler says of its gang, the gang says itself.
+pub fn waits_for(state: &JobState) -> Option<&str> {
+    let is_hold = Hold::REASONS.contains(&&*state.reason) && state.reason != Hold::PODGROUP_PENDING;
+    // A job that runs may have a fault that does it no harm; what it is refused, it lacks.
+    let is_waiting = matches!(state.phase, JobPhase::Unset | JobPhase::Pending);
+    (is_hold && (is_waiting || Hold::is_refusal(&state.reason))).then_some(&state.message)
+}
+
 /// What keeps a plan from having its full effect, as reason and message of the job's state: that a pod's name is taken, or
 /// that the server refused the writes of the last one. Until those have been made, that stands, whoever tries meanwhile.
 pub(super) fn remark(plan: &Plan, state: &JobState, snapshot: &Snapshot<'_>) -> Option<(String, String)> {
