@@ -72,7 +72,10 @@ fn block_on(level: &str, work: impl Future<Output = Result<ExitCode>>) -> Result
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     log.with_ansi(is_coloured).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(work)
+    let outcome = runtime.block_on(work);
+    // What is done is done: nobody waits for the memory of tasks to be given back piece by piece.
+    runtime.shutdown_background();
+    outcome
 }
 
 /// Prints the CRDs as one YAML document each.
