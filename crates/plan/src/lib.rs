@@ -39,7 +39,7 @@ pub use object::{Body, Meta, Object};
 pub use objects::Objects;
 pub use probe::{Answer, Answers, Probe};
 pub use snapshot::{Departed, Snapshot};
-pub use step::{Note, Plan, Propagation, Severity, Step};
+pub use step::{Note, Plan, Propagation, Severity, Step, Verb, Write};
 
 use krafla_api::{Key, Kind};
 

@@ -161,6 +161,18 @@ impl Step {
         }
     }
 
+    /// What it does to which object.
+    pub fn write(&self) -> Write {
+        let verb = match self {
+            Step::Create { .. } | Step::CreateGenerated { .. } => Verb::Create,
+            Step::Patch { of_status: true, .. } => Verb::Report,
+            Step::Patch { .. } => Verb::Change,
+            Step::Delete { .. } => Verb::Delete,
+            Step::Bind { .. } => Verb::Bind,
+        };
+        Write { verb, kind: self.kind(), key: self.key() }
+    }
+
     /// Where the object is that is written to.
     pub fn key(&self) -> Key {
         match self {
@@ -204,9 +216,9 @@ pub struct Note {
     pub reason: &'static str,
     /// A sentence.
     pub message: String,
-    /// The object whose writing it tells of: it is said once that is done, whatever becomes of the rest of the plan. Without
-    /// one it tells how things are, and every plan says it for as long as they are so.
-    pub tells_of: Option<(Kind, Key)>,
+    /// The write that it tells of: it is said once that is made, whatever becomes of the rest of the plan. Without one it tells
+    /// how things are, and every plan says it for as long as they are so.
+    pub tells_of: Option<Write>,
 }
 
 impl Note {
@@ -221,9 +233,35 @@ impl Note {
     }
 
     /// The same, of what the plan does to an object.
-    pub fn of(self, kind: Kind, key: &Key) -> Note {
-        Note { tells_of: Some((kind, key.clone())), ..self }
+    pub fn of(self, verb: Verb, kind: Kind, key: &Key) -> Note {
+        Note { tells_of: Some(Write { verb, kind, key: key.clone() }), ..self }
     }
+}
+
+/// What is done to which object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Write {
+    /// What.
+    pub verb: Verb,
+    /// The object's kind.
+    pub kind: Kind,
+    /// Where it is.
+    pub key: Key,
+}
+
+/// The sorts of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verb {
+    /// A new object is stored.
+    Create,
+    /// Something of it is changed, but for its status.
+    Change,
+    /// Its status is changed.
+    Report,
+    /// It is removed.
+    Delete,
+    /// A pod gets its node.
+    Bind,
 }
 
 /// The two types of Kubernetes' events.

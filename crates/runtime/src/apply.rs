@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use krafla_api::{Key, Kind, Uid};
-use krafla_plan::{Object, Plan, Step};
+use krafla_plan::{Object, Plan, Step, Write};
 
 use crate::barrier::Expectation;
 use crate::client::{Client, ClientError, Written};
@@ -22,8 +22,8 @@ pub struct Applied {
     pub writes: usize,
     /// How many of them should have created something, and did not.
     pub creations_failed: usize,
-    /// What the plan's notes tell of and was not written: these notes are not true.
-    pub unwritten: BTreeSet<(Kind, Key)>,
+    /// The writes that the plan's notes tell of and that were not made: these notes are not true.
+    pub unwritten: BTreeSet<Write>,
     /// Why it ended early, if it did.
     pub failure: Option<Failure>,
 }
@@ -80,13 +80,13 @@ pub async fn apply(client: &dyn Client, premise: Option<&Premise>, plan: &Plan) 
     applied
 }
 
-/// The objects that the plan writes to and that its notes tell of.
-fn told_of(plan: &Plan) -> BTreeSet<(Kind, Key)> {
-    let told: BTreeSet<&(Kind, Key)> = plan.notes.iter().filter_map(|note| note.tells_of.as_ref()).collect();
+/// The writes of the plan that its notes tell of.
+fn told_of(plan: &Plan) -> BTreeSet<Write> {
+    let told: BTreeSet<&Write> = plan.notes.iter().filter_map(|note| note.tells_of.as_ref()).collect();
     if told.is_empty() {
         return BTreeSet::new();
     }
-    plan.writes().map(|step| (step.kind(), step.key())).filter(|object| told.contains(object)).collect()
+    plan.writes().map(Step::write).filter(|write| told.contains(write)).collect()
 }
 
 /// The parts of a group that are made one after the other: all at once, or, of things that are created and are all alike, one at
@@ -136,7 +136,7 @@ impl Applied {
     fn record(&mut self, step: &Step, answer: Result<Written, ClientError>) {
         let is_gone = matches!((step, &answer), (Step::Delete { .. }, Err(ClientError::NotFound(_))));
         if !self.unwritten.is_empty() && (answer.is_ok() || is_gone) {
-            self.unwritten.remove(&(step.kind(), step.key()));
+            self.unwritten.remove(&step.write());
         }
         match (step, answer) {
             // What should go or change may be gone already. The next plan starts from that, so the cache must show it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time, Uid};
 use krafla_plan::{
-    Answer, Attempt, Controller, Departed, Note, Object, Objects, Plan, Severity, Snapshot, Step,
+    Answer, Attempt, Controller, Departed, Note, Object, Objects, Plan, Severity, Snapshot, Step, Write,
 };
 
 use crate::apply::{Applied, Failure, Premise};
@@ -572,8 +572,8 @@ fn n_children(controller: &dyn Controller, root: &Root, objects: &Objects) -> us
 }
 
 /// The notes of a plan without those that tell of what was not written.
-fn true_notes(plan: &Plan, unwritten: &BTreeSet<(Kind, Key)>) -> Vec<Note> {
-    let is_true = |note: &&Note| note.tells_of.as_ref().is_none_or(|object| !unwritten.contains(object));
+fn true_notes(plan: &Plan, unwritten: &BTreeSet<Write>) -> Vec<Note> {
+    let is_true = |note: &&Note| note.tells_of.as_ref().is_none_or(|write| !unwritten.contains(write));
     plan.notes.iter().filter(is_true).cloned().collect()
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time};
-use krafla_plan::{Controller, Note, Object, Objects, Plan, Snapshot, Step};
+use krafla_plan::{Controller, Note, Object, Objects, Plan, Snapshot, Step, Verb};
 use krafla_runtime::apply::{Applied, Failure};
 use krafla_runtime::{ClientError, Engine, Event, EventType, Listed, Outcome, Work};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ impl Controller for Hopeful {
 }
 
 fn created(name: &str) -> Note {
-    Note::normal("Created", name.to_owned()).of(Kind::ConfigMap, &Key::new("home", name))
+    Note::normal("Created", name.to_owned()).of(Verb::Create, Kind::ConfigMap, &Key::new("home", name))
 }
 
 /// What else keeps the root from going on.
@@ -55,7 +55,7 @@ fn refused() -> ClientError {
 /// An object of a decision can not be created.
 fn fail(engine: &mut Engine, work: Work, error: ClientError, now: Time) {
     let failure = Failure { step: String::new(), refusal_reason: "FailedCreate", error };
-    let unwritten = work.plan.writes().map(|step| (step.kind(), step.key())).collect();
+    let unwritten = work.plan.writes().map(Step::write).collect();
     let applied = Applied { writes: 1, unwritten, failure: Some(failure), ..Applied::default() };
     engine.finished(work, Outcome::Applied(applied), now);
 }

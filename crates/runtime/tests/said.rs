@@ -6,12 +6,12 @@ use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::{Controller, Note, Object, Objects, Plan, Snapshot, Step};
+use krafla_plan::{Controller, Note, Object, Objects, Plan, Snapshot, Step, Verb};
 use krafla_runtime::apply::apply;
 use krafla_runtime::{Client, ClientError, Engine, Event, Listed, Outcome, Written};
 use serde_json::json;
 
-/// Sets its root right, and wants two ConfigMaps and no third.
+/// Sets its root right, and wants two ConfigMaps and no third, which it marks before it removes it.
 struct Busy;
 
 impl Controller for Busy {
@@ -33,17 +33,27 @@ impl Controller for Busy {
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
         let Some(root) = snapshot.root() else { return Plan::nothing() };
-        let created = |name: &str| Note::normal("Created", name.to_owned()).of(Kind::ConfigMap, &key(name));
-        let old = snapshot.objects.all(Kind::ConfigMap).map(|old| Step::delete(old));
+        let created = |name: &str| {
+            Note::normal("Created", name.to_owned()).of(Verb::Create, Kind::ConfigMap, &key(name))
+        };
+        let Some(old) = snapshot.objects.get(Kind::ConfigMap, &key("old")) else { return Plan::nothing() };
+        let mark = Step::Patch {
+            kind: Kind::ConfigMap,
+            key: key("old"),
+            uid: old.meta.uid.clone(),
+            revision: None,
+            of_status: false,
+            patch: json!({}),
+        };
         Plan {
             status: Some(Step::patch_status(Kind::Namespace, &root.meta, &json!({}))),
-            steps: vec![create("one"), create("two")],
-            cleanup: old.collect(),
+            steps: vec![mark, create("one"), create("two")],
+            cleanup: vec![Step::delete(old)],
             notes: vec![
-                Note::normal("Set", "right".to_owned()).of(Kind::Namespace, snapshot.key),
+                Note::normal("Set", "right".to_owned()).of(Verb::Report, Kind::Namespace, snapshot.key),
                 created("one"),
                 created("two"),
-                Note::normal("Deleted", "old".to_owned()).of(Kind::ConfigMap, &key("old")),
+                Note::normal("Deleted", "old".to_owned()).of(Verb::Delete, Kind::ConfigMap, &key("old")),
                 Note::warning("Missing", "something".to_owned()),
             ],
             ..Plan::nothing()
@@ -60,8 +70,8 @@ fn create(name: &str) -> Step {
     Step::Create { kind: Kind::ConfigMap, object }
 }
 
-/// Answers writes to one object in its own way.
-struct Server(&'static str, ClientError);
+/// Answers one write in its own way.
+struct Server(Verb, &'static str, ClientError);
 
 impl Client for Server {
     fn list(&self, _: Kind) -> BoxFuture<'_, Result<Listed, ClientError>> {
@@ -77,15 +87,15 @@ impl Client for Server {
     }
 
     fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
-        let key = step.key();
-        let is_refused = *key.name == *self.0;
-        let written = Written { key, uid: Uid::from("u"), revision: 2 };
-        async move { if is_refused { Err(self.1.clone()) } else { Ok(written) } }.boxed()
+        let write = step.write();
+        let is_refused = write.verb == self.0 && *write.key.name == *self.1;
+        let written = Written { key: write.key, uid: Uid::from("u"), revision: 2 };
+        async move { if is_refused { Err(self.2.clone()) } else { Ok(written) } }.boxed()
     }
 }
 
-/// What is said of a plan of which the server answers the writes to one object like this.
-fn said(refused: &'static str, error: ClientError) -> Vec<String> {
+/// What is said of a plan of which the server answers one write like this.
+fn said(verb: Verb, name: &'static str, error: ClientError) -> Vec<String> {
     let now = Time::from_seconds(0);
     let mut engine = Engine::new(vec![Box::new(Busy)]);
     let home = json!({ "metadata": { "name": "home", "uid": "home", "resourceVersion": "1" } });
@@ -96,7 +106,7 @@ fn said(refused: &'static str, error: ClientError) -> Vec<String> {
         engine.listed(kind, &listed, now).unwrap();
     }
     let work = engine.next(now).unwrap();
-    let applied = apply(&Server(refused, error), None, &work.plan).now_or_never().unwrap();
+    let applied = apply(&Server(verb, name, error), None, &work.plan).now_or_never().unwrap();
     engine.finished(work, Outcome::Applied(applied), now);
     let remarks = engine.take_remarks();
     remarks.iter().map(|remark| format!("{} {}", remark.note.reason, remark.note.message)).collect()
@@ -113,25 +123,25 @@ fn busy() -> ClientError {
 #[test]
 fn all_is_said_of_what_is_carried_out() {
     let all = ["Set right", "Created one", "Created two", "Deleted old", "Missing something"];
-    assert_eq!(said("nobody", refusal()), all);
+    assert_eq!(said(Verb::Create, "nobody", refusal()), all);
 }
 
 #[test]
 fn beside_a_refusal_what_was_done_is_said_too() {
     let but_two =
         ["Set right", "Created one", "Deleted old", "Missing something", "FailedCreate exceeded quota"];
-    assert_eq!(said("two", refusal()), but_two);
+    assert_eq!(said(Verb::Create, "two", refusal()), but_two);
     let but_home = ["Deleted old", "Missing something", "FailedUpdate exceeded quota"];
-    assert_eq!(said("home", refusal()), but_home);
+    assert_eq!(said(Verb::Report, "home", refusal()), but_home);
 }
 
 #[test]
 fn beside_what_passes_only_what_was_done_is_said() {
-    assert_eq!(said("two", busy()), ["Set right", "Created one", "Deleted old"]);
-    assert_eq!(said("old", busy()), ["Set right", "Created one", "Created two"]);
+    assert_eq!(said(Verb::Create, "two", busy()), ["Set right", "Created one", "Deleted old"]);
+    assert_eq!(said(Verb::Delete, "old", busy()), ["Set right", "Created one", "Created two"]);
 }
 
 #[test]
 fn what_was_not_done_because_the_root_is_gone_is_not_said() {
-    assert_eq!(said("home", ClientError::NotFound("gone".to_owned())), ["Missing something"]);
+    assert_eq!(said(Verb::Report, "home", ClientError::NotFound("gone".to_owned())), ["Missing something"]);
 }

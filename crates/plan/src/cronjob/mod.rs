@@ -24,7 +24,7 @@ pub(crate) use self::status::has_recorded;
 
 use crate::cron::{Problem, Timetable};
 use crate::object::{Body, Meta};
-use crate::{Controller, Note, Object, Objects, Plan, Snapshot, Step, controlling_keys};
+use crate::{Controller, Note, Object, Objects, Plan, Snapshot, Step, Verb, controlling_keys};
 
 /// Beyond this many missed runs somebody should look at the clock, or at the deadline.
 const MISSED_MAX: u64 = 100;
@@ -140,7 +140,7 @@ fn run(
     if make_room(cronjob, plan) {
         plan.steps.push(Step::Create { kind: Kind::VcJob, object: build::job(cronjob, timetable, due.at) });
         let message = format!("job {name} is made for {}", due.at);
-        plan.notes.push(Note::normal("SuccessfulCreate", message).of(Kind::VcJob, &key));
+        plan.notes.push(Note::normal("SuccessfulCreate", message).of(Verb::Create, Kind::VcJob, &key));
     }
 }
 
@@ -210,7 +210,10 @@ fn warn(plan: &mut Plan, reason: &'static str, message: String) {
 /// Removes a job, and says so when it is done.
 fn removed(job: &Object, why: &str) -> (Step, Note) {
     let message = format!("job {} is removed{why}", job.meta.key.name);
-    (Step::delete(job), Note::normal("SuccessfulDelete", message).of(Kind::VcJob, &job.meta.key))
+    (
+        Step::delete(job),
+        Note::normal("SuccessfulDelete", message).of(Verb::Delete, Kind::VcJob, &job.meta.key),
+    )
 }
 
 fn phase(job: &Object) -> &JobPhase {

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::build::due_time;
 use super::{View, phase};
 use crate::merge_patch::difference;
-use crate::{Note, Object, Plan, Step};
+use crate::{Note, Object, Plan, Step, Verb};
 
 /// Puts the status write into the plan, if there is anything to write, and says what left the active jobs. A job that has gone
 /// still tells how it ended.
@@ -51,7 +51,7 @@ fn active(cronjob: &View<'_>, departed: &[&Object], plan: &mut Plan) -> Vec<Obje
     new.sort_by_key(|job| (job.meta.created_at, &job.meta.key));
     // Where a run takes the place of the one before, that one is expected to go.
     let is_replaced = cronjob.spec.concurrency_policy == ConcurrencyPolicy::Replace && !new.is_empty();
-    let mut say = |note: Note| plan.notes.push(note.of(Kind::VcCronJob, &cronjob.meta.key));
+    let mut say = |note: Note| plan.notes.push(note.of(Verb::Report, Kind::VcCronJob, &cronjob.meta.key));
     let mut active = Vec::new();
     for reference in &cronjob.status.active {
         if unfinished.contains(reference.uid.as_str()) {

@@ -9,7 +9,7 @@ use super::jobs::Jobs;
 use super::ready::is_ready;
 use super::{Flow, View, build};
 use crate::object::Body;
-use crate::{Note, Plan, Snapshot, Step};
+use crate::{Note, Plan, Snapshot, Step, Verb};
 
 /// What keeps jobs from being made, in a word each: by the name of the job, or the place in the spec that is wrong. The whole
 /// sentence is an Event.
@@ -84,7 +84,7 @@ fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan
     };
     plan.steps.push(Step::Create { kind: Kind::VcJob, object: build::job(flow, step, template) });
     let message = format!("job {name} is made from JobTemplate {}", step.name);
-    plan.notes.push(Note::normal("Created", message).of(Kind::VcJob, &key));
+    plan.notes.push(Note::normal("Created", message).of(Verb::Create, Kind::VcJob, &key));
     // It is tried again. Why the server refused it is an Event.
     snapshot.refusal.map(|_| "Refused")
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use krafla_api::Kind;
 
 use super::CronJob;
-use crate::{Note, Object, Plan, Step};
+use crate::{Note, Object, Plan, Step, Verb};
 
 const SUCCESSFUL_KEPT: i32 = 3;
 const FAILED_KEPT: i32 = 1;
@@ -45,5 +45,5 @@ pub(super) fn delete(job: &Object) -> Step {
 /// Says so.
 pub(super) fn deleted(job: &Object) -> Note {
     let message = format!("Deleted job {}", job.meta.key.name);
-    Note::normal("SuccessfulDelete", message).of(Kind::Job, &job.meta.key)
+    Note::normal("SuccessfulDelete", message).of(Verb::Delete, Kind::Job, &job.meta.key)
 }

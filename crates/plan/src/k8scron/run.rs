@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{CronJob, history};
 use crate::cron::Timetable;
-use crate::{Note, Object, Objects, Plan, Step};
+use crate::{Note, Object, Objects, Plan, Step, Verb};
 
 /// Beyond this many missed runs somebody should look at the clock, or at the deadline.
 const MISSED_MAX: u64 = 100;
@@ -70,7 +70,7 @@ pub(super) fn make(
     }
     plan.steps.push(create(cron_job, timetable, run, &key));
     let message = format!("Created job {}", key.name);
-    plan.notes.push(Note::normal("SuccessfulCreate", message).of(Kind::Job, &key));
+    plan.notes.push(Note::normal("SuccessfulCreate", message).of(Verb::Create, Kind::Job, &key));
 }
 
 fn warn(reason: &'static str, message: String, plan: &mut Plan) {

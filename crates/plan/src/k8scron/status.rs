@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::CronJob;
 use crate::object::Meta;
-use crate::{Departed, Note, Object, Plan, Step, merge_patch};
+use crate::{Departed, Note, Object, Plan, Step, Verb, merge_patch};
 
 /// The status as the Jobs show it. A Job that is gone already still tells when it was made.
 pub(super) fn recount(
@@ -91,7 +91,7 @@ fn note_ends(cron_job: &CronJob<'_>, jobs: &[&Arc<Object>], plan: &mut Plan) {
             ),
             (Some(_), None) => continue,
         };
-        plan.notes.push(Note::normal(reason, message).of(Kind::CronJob, &cron_job.meta.key));
+        plan.notes.push(Note::normal(reason, message).of(Verb::Report, Kind::CronJob, &cron_job.meta.key));
     }
 }
 

@@ -46,7 +46,7 @@ use crate::indexes::Indexes;
 use crate::object::{Body, Meta};
 use crate::placement::selects;
 use crate::{
-    Attempt, Controller, Measure, Note, Object, Objects, Plan, Propagation, Snapshot, Step, Stored,
+    Attempt, Controller, Measure, Note, Object, Objects, Plan, Propagation, Snapshot, Step, Stored, Verb,
     controlling_keys, merge_patch,
 };
 
@@ -185,15 +185,23 @@ fn end(job: &Job<'_>, outcome: &Outcome, nothing_to_do: bool, status: &mut JobSt
     }
     if !outcome.is_success {
         let reason = failure_reason(&outcome.reason);
-        return plan.notes.push(Note::warning(reason, outcome.message.clone()).of(Kind::Job, &job.meta.key));
+        return plan.notes.push(Note::warning(reason, outcome.message.clone()).of(
+            Verb::Report,
+            Kind::Job,
+            &job.meta.key,
+        ));
     }
     status.completion_time.get_or_insert(job.now.whole_seconds());
     if job.completions().is_some_and(|completions| i64::from(status.succeeded) > i64::from(completions)) {
         let message = "Too many succeeded pods running after completion count reached".to_owned();
-        plan.notes.push(Note::warning("TooManySucceededPods", message).of(Kind::Job, &job.meta.key));
+        plan.notes.push(Note::warning("TooManySucceededPods", message).of(
+            Verb::Report,
+            Kind::Job,
+            &job.meta.key,
+        ));
     }
     let message = "Job completed".to_owned();
-    plan.notes.push(Note::normal("Completed", message).of(Kind::Job, &job.meta.key));
+    plan.notes.push(Note::normal("Completed", message).of(Verb::Report, Kind::Job, &job.meta.key));
 }
 
 fn failure_reason(reason: &str) -> &'static str {
@@ -216,7 +224,7 @@ fn suspend_or_resume(job: &Job<'_>, status: &mut JobStatus, plan: &mut Plan) {
     };
     if condition::set(status, (condition::SUSPENDED, job.is_suspended()), (reason, message), job.now) {
         status.start_time = (!job.is_suspended()).then(|| job.now.whole_seconds());
-        plan.notes.push(Note::normal(note, message.to_owned()).of(Kind::Job, &job.meta.key));
+        plan.notes.push(Note::normal(note, message.to_owned()).of(Verb::Report, Kind::Job, &job.meta.key));
     }
 }
 
@@ -237,7 +245,7 @@ fn remove(change: &Change<'_>, untracked: &[&JobPod<'_>], plan: &mut Plan) {
         });
     }
     let keys: Vec<Key> = change.delete.iter().map(|pod| pod.meta().key.clone()).collect();
-    note_each("SuccessfulDelete", "Deleted", &keys, plan);
+    note_each(Verb::Delete, "SuccessfulDelete", "Deleted", &keys, plan);
 }
 
 fn create(
@@ -253,18 +261,18 @@ fn create(
         plan.steps.push(template::create(job, *index, failed, name));
     }
     let keys: Vec<Key> = names.iter().map(|name| Key::new(&job.meta.key.namespace, name)).collect();
-    note_each("SuccessfulCreate", "Created", &keys, plan);
+    note_each(Verb::Create, "SuccessfulCreate", "Created", &keys, plan);
 }
 
 /// A note for each pod; of a crowd, only the first are named, and the others are counted when it has come to the last.
-fn note_each(reason: &'static str, verb: &str, pods: &[Key], plan: &mut Plan) {
-    let mut note = |message, pod| plan.notes.push(Note::normal(reason, message).of(Kind::Pod, pod));
+fn note_each(verb: Verb, reason: &'static str, done: &str, pods: &[Key], plan: &mut Plan) {
+    let mut note = |message, pod| plan.notes.push(Note::normal(reason, message).of(verb, Kind::Pod, pod));
     let (named, others) = pods.split_at(NAMED_PODS_MAX.min(pods.len()));
     for pod in named {
-        note(format!("{verb} pod: {}", pod.name), pod);
+        note(format!("{done} pod: {}", pod.name), pod);
     }
     if let Some(last) = others.last() {
-        note(format!("{verb} {} more pods", others.len()), last);
+        note(format!("{done} {} more pods", others.len()), last);
     }
 }
 

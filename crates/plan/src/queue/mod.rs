@@ -19,7 +19,7 @@ use krafla_api::{Key, Kind, labels};
 use serde_json::{Value, json};
 
 use crate::object::{Body, Queue};
-use crate::{Controller, Measure, Note, Object, Objects, Plan, Snapshot, Step, Stored};
+use crate::{Controller, Measure, Note, Object, Objects, Plan, Snapshot, Step, Stored, Verb};
 
 /// The queue above all others. It can not be closed.
 const ROOT: &str = "root";
@@ -177,7 +177,7 @@ impl View<'_> {
                     self.mark_closed_by_parent(true, plan);
                     let message =
                         format!("queue {name} opens together with its parent {parent}, which is closed");
-                    plan.notes.push(self.done(Note::warning("OpenQueue", message)));
+                    plan.notes.push(self.done(Verb::Change, Note::warning("OpenQueue", message)));
                 }
                 None => self.open(plan, &format!("queue {name} is opened by a Command")),
             },
@@ -207,14 +207,14 @@ impl View<'_> {
         if !is_closed(&self.queue.status.state) {
             let state = if self.is_busy() { QueueState::Closing } else { QueueState::Closed };
             plan.status = Some(self.state(&state));
-            plan.notes.push(self.done(Note::normal("CloseQueue", message.to_owned())));
+            plan.notes.push(self.done(Verb::Report, Note::normal("CloseQueue", message.to_owned())));
         }
     }
 
     fn open(&self, plan: &mut Plan, message: &str) {
         if self.queue.status.state != QueueState::Open {
             plan.status = Some(self.state(&QueueState::Open));
-            plan.notes.push(self.done(Note::normal("OpenQueue", message.to_owned())));
+            plan.notes.push(self.done(Verb::Report, Note::normal("OpenQueue", message.to_owned())));
         }
         self.mark_closed_by_parent(false, plan);
     }
@@ -253,8 +253,8 @@ impl View<'_> {
     }
 
     /// Tells of what is done to the queue itself.
-    fn done(&self, note: Note) -> Note {
-        note.of(Kind::Queue, &self.object.meta.key)
+    fn done(&self, verb: Verb, note: Note) -> Note {
+        note.of(verb, Kind::Queue, &self.object.meta.key)
     }
 
     /// Only the state is written: the rest of the status is the scheduler's. It follows from what the queue was: a state that is

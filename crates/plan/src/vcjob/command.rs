@@ -9,7 +9,7 @@ use krafla_api::volcano::{Action, JobPhase};
 
 use super::Job;
 use super::intent::{Intent, Targets};
-use crate::{Note, Object, Plan, Snapshot, Step};
+use crate::{Note, Object, Plan, Snapshot, Step, Verb};
 
 /// The oldest Command for this job.
 pub(super) struct Pending<'a> {
@@ -64,7 +64,7 @@ impl Pending<'_> {
     pub(super) fn take(&self, plan: &mut Plan) {
         let key = &self.object.meta.key;
         let message = format!("{} by command {}, which is now used up", self.action, key.name);
-        plan.notes.push(Note::normal("CommandIssued", message).of(Kind::Command, key));
+        plan.notes.push(Note::normal("CommandIssued", message).of(Verb::Delete, Kind::Command, key));
         plan.steps.push(Step::delete(self.object));
     }
 }

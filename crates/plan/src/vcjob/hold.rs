@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Job;
 use crate::object::Unreadable;
-use crate::{Note, Object, Plan, Snapshot, Step};
+use crate::{Note, Object, Plan, Snapshot, Step, Verb};
 
 /// Why the job can not go on for now.
 #[derive(Debug)]
@@ -143,7 +143,11 @@ pub(super) fn oddities(job: &Job<'_>, plan: &mut Plan) -> Option<(String, String
     }
     let message = format!("{}; admission would have refused it", verdict.message());
     if is_new {
-        plan.notes.push(Note::warning(Hold::INVALID_SPEC, message.clone()).of(Kind::VcJob, &job.meta.key));
+        plan.notes.push(Note::warning(Hold::INVALID_SPEC, message.clone()).of(
+            Verb::Report,
+            Kind::VcJob,
+            &job.meta.key,
+        ));
     }
     Some((Hold::INVALID_SPEC.to_owned(), message))
 }

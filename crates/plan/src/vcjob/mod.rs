@@ -53,7 +53,9 @@ use self::pods::Pods;
 use self::policy::{Decision, Vacancies};
 use crate::object::{Body, Meta, VcJob};
 use crate::plugin::Plugins;
-use crate::{Controller, Measure, Note, Object, Objects, Plan, Snapshot, Step, Stored, controlling_keys};
+use crate::{
+    Controller, Measure, Note, Object, Objects, Plan, Snapshot, Step, Stored, Verb, controlling_keys,
+};
 
 /// The reason of the Events that say what a policy does.
 const EXECUTE_ACTION: &str = "ExecuteAction";
@@ -231,7 +233,11 @@ fn decide(
     let next = match chosen {
         Some(intent) => {
             let message = format!("{}: {}", intent.action, intent.message());
-            plan.notes.push(Note::normal(EXECUTE_ACTION, message).of(Kind::VcJob, &job.meta.key));
+            plan.notes.push(Note::normal(EXECUTE_ACTION, message).of(
+                Verb::Report,
+                Kind::VcJob,
+                &job.meta.key,
+            ));
             phase::follow(job, &intent)
         }
         // While a Command that is already carried out is still there, the phase that it led to is not left.

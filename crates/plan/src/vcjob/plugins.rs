@@ -7,7 +7,7 @@ use super::Job;
 use super::hold::Hold;
 use crate::object::Body;
 use crate::plugin::{Desired, Effect, JobView, Lifetime, Plugins};
-use crate::{Object, Plan, Snapshot, Step};
+use crate::{Object, Plan, Snapshot, Step, Verb};
 
 /// The kinds of which plugins make objects.
 const KINDS: [Kind; 4] = [Kind::Service, Kind::ConfigMap, Kind::Secret, Kind::NetworkPolicy];
@@ -31,7 +31,7 @@ pub(super) fn ensure(
         }
         // Findings hold as long as the spec does; a new job says them once.
         if job.phase().is_unset() {
-            plan.notes.push(finding.note().of(Kind::VcJob, &job.meta.key));
+            plan.notes.push(finding.note().of(Verb::Report, Kind::VcJob, &job.meta.key));
         }
     }
     for desired in plugins.desired() {
