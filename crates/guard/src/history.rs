@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use krafla_api::volcano::{JobPhase, PodGroupPhase};
 use krafla_api::{Key, Kind, Uid, labels};
 use krafla_plan::object::{PodPhase, VcJob};
-use krafla_plan::{Object, Step};
+use krafla_plan::{Object, Step, controlling_keys};
 
 use crate::{Property, Violation};
 
@@ -111,7 +111,7 @@ impl History {
                 self.runs.see_cron_job(change, object);
                 Vec::new()
             }
-            Kind::Pod => self.see_pod(change, object),
+            Kind::Pod if !controlling_keys(Kind::VcJob, object).is_empty() => self.see_pod(change, object),
             Kind::PodGroup => {
                 self.see_podgroup(change, object);
                 Vec::new()

@@ -107,6 +107,11 @@ impl Server {
         self.remove(kind, key, Propagation::Background)
     }
 
+    /// Removes an object of this name, whoever it is, once its children are gone.
+    pub(crate) fn delete_in_foreground(&self, kind: Kind, key: &Key) -> Result<(), ClientError> {
+        self.remove(kind, key, Propagation::Foreground)
+    }
+
     /// Removes an object of this name, whoever it is, and lets its children live on.
     pub(crate) fn orphan(&self, kind: Kind, key: &Key) -> Result<(), ClientError> {
         self.remove(kind, key, Propagation::Orphan)

@@ -7,6 +7,7 @@ use krafla_api::volcano::{Action, Command, CommandFields, Resource};
 use krafla_api::{Kind, ObjectMeta, OwnerReference, Time};
 use krafla_plan::Object;
 use krafla_runtime::ClientError;
+use serde_json::{Value, json};
 
 use crate::clock;
 use crate::oracle::Oracle;
@@ -61,6 +62,10 @@ impl User {
             Deed::Create(kind, manifest) => {
                 (format!("create {}", kind.info().singular), server.create(kind, manifest))
             }
+            Deed::CreateFor(owner, name, kind, manifest) => (
+                format!("create {} of {name}", kind.info().singular),
+                create_for(server, owner, name, kind, manifest),
+            ),
             Deed::Patch(kind, name, patch) => (
                 format!("patch {} {name} {patch}", kind.info().singular),
                 server.patch(kind, &key(kind, name), patch),
@@ -68,6 +73,10 @@ impl User {
             Deed::Delete(kind, name) => {
                 (format!("delete {} {name}", kind.info().singular), server.delete(kind, &key(kind, name)))
             }
+            Deed::DeleteInForeground(kind, name) => (
+                format!("delete {} {name} after its children", kind.info().singular),
+                server.delete_in_foreground(kind, &key(kind, name)),
+            ),
             Deed::Orphan(kind, name) => (
                 format!("delete {} {name} and leave its children", kind.info().singular),
                 server.orphan(kind, &key(kind, name)),
@@ -87,6 +96,33 @@ impl User {
     }
 }
 
+/// Stores an object that an owner controls, as the owner's controller would.
+fn create_for(
+    server: &Server,
+    owner: Kind,
+    name: &str,
+    kind: Kind,
+    mut manifest: Value,
+) -> Result<(), ClientError> {
+    let owner = OwnerReference { block_owner_deletion: Some(true), ..controller(server, owner, name)? };
+    if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("ownerReferences".to_owned(), json!([owner]));
+    }
+    server.create(kind, manifest)
+}
+
+/// A reference to an object as the one that is in control.
+fn controller(server: &Server, kind: Kind, name: &str) -> Result<OwnerReference, ClientError> {
+    Ok(OwnerReference {
+        api_version: kind.info().api_version(),
+        kind: kind.info().kind.to_owned(),
+        name: name.to_owned(),
+        uid: server.uid(kind, &key(kind, name))?,
+        controller: Some(true),
+        block_owner_deletion: None,
+    })
+}
+
 /// Removes the first pod of an owner.
 fn delete_pod_of(server: &Server, owner: &str) -> Result<(), ClientError> {
     let nobody = || ClientError::NotFound(format!("a pod of {owner}"));
@@ -99,14 +135,7 @@ fn delete_pod_of(server: &Server, owner: &str) -> Result<(), ClientError> {
 
 /// Stores a Command for a job or a queue, as Volcano's own command line does.
 fn command(server: &Server, kind: Kind, name: &str, action: &Action) -> Result<(), ClientError> {
-    let target = OwnerReference {
-        api_version: kind.info().api_version(),
-        kind: kind.info().kind.to_owned(),
-        name: name.to_owned(),
-        uid: server.uid(kind, &key(kind, name))?,
-        controller: Some(true),
-        block_owner_deletion: None,
-    };
+    let target = controller(server, kind, name)?;
     let metadata = ObjectMeta {
         generate_name: format!("{name}-{}-", action.as_str().to_lowercase()),
         namespace: NAMESPACE.to_owned(),

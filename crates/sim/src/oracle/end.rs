@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use krafla_api::batch::{JOB_NAME, JOB_TRACKING, JobStatus};
+use krafla_api::volcano::JobFlowStatus;
 use krafla_api::{Kind, Uid, labels};
 use krafla_apiserver::store::Store;
 use krafla_guard::{Property, Violation};
@@ -15,7 +16,7 @@ use crate::scenario::Scenario;
 use crate::server::resource;
 
 /// What belongs to a job, is one, or makes jobs.
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 16] = [
     Kind::VcJob,
     Kind::PodGroup,
     Kind::Pod,
@@ -30,6 +31,8 @@ const KINDS: [Kind; 14] = [
     Kind::CronJob,
     Kind::JobTemplate,
     Kind::Queue,
+    Kind::ReplicaSet,
+    Kind::StatefulSet,
 ];
 
 /// The queues that every world begins with.
@@ -131,7 +134,16 @@ fn errors_were_no_verdicts(scenario: &Scenario, objects: &Objects) -> Option<Vio
 
 /// P12: nothing of a job or flow that is gone remains, and a job has one PodGroup at most.
 fn nothing_is_left(_: &Scenario, objects: &Objects) -> Option<Violation> {
-    let owners = [Kind::VcJob, Kind::JobFlow, Kind::VcCronJob, Kind::Job, Kind::CronJob, Kind::Pod];
+    let owners = [
+        Kind::VcJob,
+        Kind::JobFlow,
+        Kind::VcCronJob,
+        Kind::Job,
+        Kind::CronJob,
+        Kind::Pod,
+        Kind::ReplicaSet,
+        Kind::StatefulSet,
+    ];
     let owners = owners.into_iter().flat_map(|kind| objects.all(kind));
     let owners: BTreeSet<&Uid> = owners.map(|owner| &owner.meta.uid).collect();
     let mut groups: BTreeMap<&Uid, usize> = BTreeMap::new();
@@ -222,6 +234,23 @@ fn describe_batch_job(text: &mut String, status: &JobStatus) -> std::fmt::Result
     Ok(())
 }
 
+/// The lists of a flow's jobs, each as a set: jobs that wait for nothing may be made in any order.
+fn describe_lists(text: &mut String, status: &JobFlowStatus) -> std::fmt::Result {
+    let lists = [
+        (&status.pending_jobs, "pending"),
+        (&status.running_jobs, "running"),
+        (&status.failed_jobs, "failed"),
+        (&status.completed_jobs, "completed"),
+        (&status.terminated_jobs, "terminated"),
+        (&status.unknown_jobs, "unknown"),
+    ];
+    for (list, what) in lists.iter().filter(|(list, _)| !list.is_empty()) {
+        let jobs: BTreeSet<&str> = list.iter().map(String::as_str).collect();
+        write!(text, "; {what}: {}", jobs.into_iter().collect::<Vec<_>>().join(" "))?;
+    }
+    Ok(())
+}
+
 /// An object's name without the parts that differ from run to run: identities, moments, and what is drawn.
 fn name_to_compare(object: &Object) -> String {
     let name = &*object.meta.key.name;
@@ -275,10 +304,13 @@ fn describe_one(text: &mut String, object: &Object) -> std::fmt::Result {
         let mut jobs: Vec<String> = jobs.collect();
         jobs.sort_unstable();
         write!(text, " {}: {}", flow.status.state.phase, jobs.join(", "))?;
+        describe_lists(text, &flow.status)?;
     } else if let Some(group) = object.as_podgroup() {
         write!(text, " {}", group.status.phase)?;
         if let Some(version) = object.meta.annotations.get(labels::JOB_VERSION) {
             write!(text, ", of version {version}")?;
+        } else if group.spec.min_member > 1 && controlling_keys(Kind::VcJob, object).is_empty() {
+            write!(text, ", of {}", group.spec.min_member)?;
         }
     } else if let Some(job) = object.as_job() {
         describe_batch_job(text, &job.status)?;

@@ -32,7 +32,7 @@ pub(super) static SCENARIO: Scenario = Scenario {
         pod flow-second-main-0 Succeeded
         job flow-third Completed, retried 0, version 0: 1 succeeded
         pod flow-third-main-0 Succeeded
-        jobflow flow Succeed: flow-first Completed, flow-second Completed, flow-third Completed
+        jobflow flow Succeed: flow-first Completed, flow-second Completed, flow-third Completed; completed: flow-first flow-second flow-third
         jobtemplate first:
         jobtemplate second: flow-second
         jobtemplate third: flow-third

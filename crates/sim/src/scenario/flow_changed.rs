@@ -37,7 +37,7 @@ pub(super) static SCENARIO: Scenario = Scenario {
         pod flow-added-main-0 Succeeded
         job flow-first Completed, retried 0, version 0: 1 succeeded
         pod flow-first-main-0 Succeeded
-        jobflow flow Succeed: flow-added Completed, flow-first Completed
+        jobflow flow Succeed: flow-added Completed, flow-first Completed; completed: flow-added flow-first
         jobtemplate added: flow-added
         jobtemplate dropped:
         jobtemplate first: flow-first

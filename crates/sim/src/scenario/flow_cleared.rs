@@ -25,7 +25,7 @@ pub(super) static SCENARIO: Scenario = Scenario {
     },
     pod: |_| Life::succeeds_after(5),
     end: "
-        jobflow cleared Succeed: cleared-one Completed, cleared-two Completed
+        jobflow cleared Succeed: cleared-one Completed, cleared-two Completed; completed: cleared-one cleared-two
         jobtemplate one:
         jobtemplate two:
     ",

@@ -26,7 +26,7 @@ pub(super) static SCENARIO: Scenario = Scenario {
     end: "
         job doomed-bad Failed, retried 0, version 0: 1 failed
         pod doomed-bad-main-0 Failed
-        jobflow doomed Failed: doomed-bad Failed
+        jobflow doomed Failed: doomed-bad Failed; failed: doomed-bad
         jobtemplate bad: doomed-bad
         jobtemplate good:
     ",

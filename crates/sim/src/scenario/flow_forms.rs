@@ -36,7 +36,7 @@ pub(super) static SCENARIO: Scenario = Scenario {
         pod flow-beside-main-1 Succeeded
         pod flow-empty-main-0 Succeeded
         pod flow-free-main-0 Running
-        jobflow flow Running: flow-beside Completed, flow-empty Completed, flow-free Running
+        jobflow flow Running: flow-beside Completed, flow-empty Completed, flow-free Running; running: flow-free; completed: flow-beside flow-empty
         jobtemplate beside: flow-beside
         jobtemplate empty: flow-empty
         jobtemplate free: flow-free

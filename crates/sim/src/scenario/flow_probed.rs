@@ -38,7 +38,7 @@ pub(super) static SCENARIO: Scenario = Scenario {
         pod flow-client-main-0 Succeeded
         pod flow-server-main-0 Running
         pod flow-server-main-1 Running
-        jobflow flow Running: flow-client Completed, flow-server Running
+        jobflow flow Running: flow-client Completed, flow-server Running; running: flow-server; completed: flow-client
         jobtemplate client: flow-client
         jobtemplate server: flow-server
     ",

@@ -34,7 +34,7 @@ pub(super) static SCENARIO: Scenario = Scenario {
         pod flow-first-main-1 Succeeded
         job flow-second Completed, retried 0, version 0: 1 succeeded
         pod flow-second-main-0 Succeeded
-        jobflow flow Succeed: flow-first Completed, flow-second Completed
+        jobflow flow Succeed: flow-first Completed, flow-second Completed; completed: flow-first flow-second
         jobtemplate first: flow-first
         jobtemplate second: flow-second
     ",

@@ -13,6 +13,7 @@ mod chain;
 mod claimed;
 mod collected;
 mod commanded;
+mod cron_deleted;
 mod cron_expired;
 mod cron_forbid;
 mod cron_history;
@@ -31,9 +32,12 @@ mod flow;
 mod flow_aborted;
 mod flow_changed;
 mod flow_cleared;
+mod flow_deleted;
 mod flow_failed;
+mod flow_foreign;
 mod flow_forms;
 mod flow_kept;
+mod flow_late;
 mod flow_probed;
 mod flow_restarted;
 mod forgiven;
@@ -45,11 +49,13 @@ mod led;
 mod minimum;
 mod outvoted;
 mod overdue;
+mod owned;
 mod pair;
 mod partial;
 mod partition;
 mod patient;
 mod prompt;
+mod queue_below;
 mod queue_closed;
 mod queue_crowd;
 mod queue_full;
@@ -116,17 +122,23 @@ pub static ALL: &[&Scenario] = &[
     &flow_aborted::SCENARIO,
     &flow_changed::SCENARIO,
     &flow_kept::SCENARIO,
+    &flow_late::SCENARIO,
+    &flow_deleted::SCENARIO,
+    &flow_foreign::SCENARIO,
     &cron_forbid::SCENARIO,
     &cron_replace::SCENARIO,
     &cron_history::SCENARIO,
     &cron_missed::SCENARIO,
     &cron_expired::SCENARIO,
+    &cron_deleted::SCENARIO,
     &queue_closed::SCENARIO,
     &queue_opened::SCENARIO,
     &queue_full::SCENARIO,
     &queue_left::SCENARIO,
     &queue_crowd::SCENARIO,
+    &queue_below::SCENARIO,
     &grouped::SCENARIO,
+    &owned::SCENARIO,
     &commanded::SCENARIO,
     &queued::SCENARIO,
     &spent::SCENARIO,
@@ -167,6 +179,7 @@ pub static ALL: &[&Scenario] = &[
     &alone::SCENARIO,
     &batch::plain::SCENARIO,
     &batch::parallel::SCENARIO,
+    &batch::gang::SCENARIO,
     &batch::work_queue::SCENARIO,
     &batch::indexed::SCENARIO,
     &batch::failed_indexes::SCENARIO,
@@ -239,10 +252,14 @@ pub enum When {
 pub enum Deed {
     /// Store a new object.
     Create(Kind, Value),
+    /// Store a new object that belongs to the one of this kind and name.
+    CreateFor(Kind, &'static str, Kind, Value),
     /// Change some fields of an object of this name.
     Patch(Kind, &'static str, Value),
     /// Remove an object of this name.
     Delete(Kind, &'static str),
+    /// Remove an object of this name once its children are gone.
+    DeleteInForeground(Kind, &'static str),
     /// Remove an object of this name and let its children live on.
     Orphan(Kind, &'static str),
     /// Remove a pod that belongs to an object of this name.

@@ -1,6 +1,6 @@
 //! Manifests and moments that read like a sentence.
 
-use krafla_api::Kind;
+use krafla_api::{Kind, labels};
 use serde_json::{Value, json};
 
 use crate::scenario::{Act, Deed, NAMESPACE, When};
@@ -10,6 +10,20 @@ pub(super) fn create_job(name: &str, fields: Value) -> Act {
     let job = json!({
         "apiVersion": "batch/v1", "kind": "Job",
         "metadata": { "name": name, "namespace": NAMESPACE }, "spec": spec(fields),
+    });
+    Act { when: When::Now, deed: Deed::Create(Kind::Job, job) }
+}
+
+/// A user stores a Job of so many pods that Volcano's scheduler is to start together.
+pub(super) fn create_gang(name: &str, size: u32) -> Act {
+    let mut spec = spec(json!({ "parallelism": size, "completions": size }));
+    if let Some(pod) = spec.pointer_mut("/template/spec") {
+        add(pod, json!({ "schedulerName": "volcano" }));
+    }
+    let annotations = json!({ labels::GROUP_MIN_MEMBER: size.to_string() });
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": { "name": name, "namespace": NAMESPACE, "annotations": annotations }, "spec": spec,
     });
     Act { when: When::Now, deed: Deed::Create(Kind::Job, job) }
 }

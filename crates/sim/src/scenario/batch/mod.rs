@@ -12,6 +12,7 @@ pub(super) mod elastic;
 pub(super) mod expired;
 pub(super) mod failed_indexes;
 pub(super) mod failure_policy;
+pub(super) mod gang;
 pub(super) mod indexed;
 pub(super) mod orphaned;
 pub(super) mod parallel;
