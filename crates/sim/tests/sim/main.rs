@@ -15,6 +15,7 @@ mod followed;
 mod hooked;
 mod late;
 mod mutants;
+mod others;
 mod permissions;
 mod properties;
 mod reclaim;
