@@ -111,7 +111,11 @@ impl History {
                 self.runs.see_cron_job(change, object);
                 Vec::new()
             }
-            Kind::Pod if !controlling_keys(Kind::VcJob, object).is_empty() => self.see_pod(change, object),
+            Kind::Pod => {
+                self.batch.let_go(&object.meta.uid);
+                let is_of_a_vcjob = !controlling_keys(Kind::VcJob, object).is_empty();
+                if is_of_a_vcjob { self.see_pod(change, object) } else { Vec::new() }
+            }
             Kind::PodGroup => {
                 self.see_podgroup(change, object);
                 Vec::new()

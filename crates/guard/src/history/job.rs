@@ -69,6 +69,11 @@ impl Jobs {
         broken
     }
 
+    /// A pod that no Job controls any more takes no place.
+    pub(super) fn let_go(&mut self, pod: &Uid) {
+        self.pods.remove(pod);
+    }
+
     /// The next revision of a pod that a Job controls, and what it breaks.
     pub(super) fn see_pod(&mut self, change: Change, object: &Object) -> Vec<Broken> {
         let (Some(pod), Some(owner)) = (object.as_pod(), object.meta.controller_uid()) else {
@@ -304,6 +309,16 @@ mod tests {
         assert_eq!(see(&mut history, Change::Created, &pod("two", 0, "Pending", &[])), Vec::<String>::new());
         let broken = see(&mut history, Change::Created, &pod("three", 0, "Pending", &[]));
         assert_eq!(broken, ["P1: n/three: created beside 2 active pods, of 2 that may run at once"]);
+    }
+
+    #[test]
+    fn p1_a_pod_that_was_let_go_has_a_successor() {
+        let mut history = begun("Indexed");
+        let (kind, mut free) = pod("one", 0, "Running", &[]);
+        free["metadata"]["ownerReferences"] = json!([]);
+        assert_eq!(see(&mut history, Change::Updated, &(kind, free)), Vec::<String>::new());
+        let broken = see(&mut history, Change::Created, &pod("two", 0, "Pending", &[]));
+        assert_eq!(broken, Vec::<String>::new());
     }
 
     #[test]

@@ -193,11 +193,17 @@ pub static ALL: &[&Scenario] = &[
     &batch::deleted::SCENARIO,
     &batch::orphaned::SCENARIO,
     &batch::expired::SCENARIO,
+    &batch::spent::SCENARIO,
+    &batch::resized::SCENARIO,
+    &batch::adopted::SCENARIO,
+    &batch::again::SCENARIO,
+    &batch::held::SCENARIO,
     &batch::cron_allow::SCENARIO,
     &batch::cron_forbid::SCENARIO,
     &batch::cron_replace::SCENARIO,
     &batch::cron_missed::SCENARIO,
     &batch::cron_history::SCENARIO,
+    &batch::cron_expired::SCENARIO,
 ];
 
 /// The scenario of a name.

@@ -33,7 +33,12 @@ pub(super) fn create_gang(name: &str, size: u32) -> Act {
 /// The pause, an outage and the back-off after it are together shorter than the time after which a world without news is
 /// taken to be at rest.
 pub(super) fn create_cron_job(name: &str, fields: Value) -> Act {
-    let job = spec(json!({ "backoffLimit": 0 }));
+    create_cron_job_of(name, fields, json!({ "backoffLimit": 0 }))
+}
+
+/// The same, with these fields of its Jobs.
+pub(super) fn create_cron_job_of(name: &str, fields: Value, job: Value) -> Act {
+    let job = spec(job);
     let mut spec = json!({ "schedule": "*/3 * * * *", "jobTemplate": { "spec": job } });
     add(&mut spec, fields);
     let cron_job = json!({
@@ -71,13 +76,18 @@ pub(super) fn has_run_again(cron_job: &Value) -> bool {
     last.is_some_and(|last| last > "2026-01-01T00:03:00Z")
 }
 
-fn spec(fields: Value) -> Value {
-    let mut spec = json!({ "template": { "spec": {
+/// The spec of a pod of one container.
+pub(super) fn pod_spec() -> Value {
+    json!({
         "containers": [{
             "name": "main", "image": "busybox", "command": ["work"], "resources": { "requests": { "cpu": "1" } },
         }],
         "restartPolicy": "Never",
-    } } });
+    })
+}
+
+fn spec(fields: Value) -> Value {
+    let mut spec = json!({ "template": { "spec": pod_spec() } });
     add(&mut spec, fields);
     spec
 }

@@ -1,7 +1,10 @@
 //! Scenarios of Kubernetes' own Jobs and CronJobs.
 
+pub(super) mod adopted;
+pub(super) mod again;
 mod build;
 pub(super) mod cron_allow;
+pub(super) mod cron_expired;
 pub(super) mod cron_forbid;
 pub(super) mod cron_history;
 pub(super) mod cron_missed;
@@ -13,11 +16,14 @@ pub(super) mod expired;
 pub(super) mod failed_indexes;
 pub(super) mod failure_policy;
 pub(super) mod gang;
+pub(super) mod held;
 pub(super) mod indexed;
 pub(super) mod orphaned;
 pub(super) mod parallel;
 pub(super) mod plain;
 pub(super) mod replaced;
+pub(super) mod resized;
+pub(super) mod spent;
 pub(super) mod success_policy;
 pub(super) mod suspended;
 pub(super) mod unschedulable;
