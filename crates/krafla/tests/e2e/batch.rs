@@ -64,21 +64,18 @@ fn a_cron_job_of_kubernetes_makes_jobs_and_remembers_the_last() {
     assert_eq!(up.kubectl_ok(&["get", "jobs.batch", "-o", "name"]), "", "what it made went with it");
 }
 
-#[test]
-fn a_run_that_is_due_while_another_runs_waits_for_it_or_takes_its_place() {
-    let up = Up::start();
-    // The last leap day is long past, and is the run that was missed. It ends when there is a file.
-    for policy in ["Forbid", "Replace"] {
-        let name = policy.to_lowercase();
-        up.apply(&format!(
-            r#"
+/// A CronJob that was due on the last leap day, which it has missed, and whose Jobs are labelled with its name; `spec` is further
+/// lines of its spec.
+fn create_overdue(up: &Up, name: &str, spec: &str, script: &str) {
+    up.apply(&format!(
+        r#"
 apiVersion: batch/v1
 kind: CronJob
 metadata: {{name: {name}}}
 spec:
   schedule: 0 0 29 2 *
   suspend: true
-  concurrencyPolicy: {policy}
+{spec}
   jobTemplate:
     metadata: {{labels: {{of: {name}}}}}
     spec:
@@ -86,33 +83,64 @@ spec:
         spec:
           restartPolicy: Never
           terminationGracePeriodSeconds: 1
-          containers: [{{name: main, image: any, command: [sh, -c, 'until test -e go; do sleep 0.1; done']}}]
+          containers: [{{name: main, image: any, command: [sh, -c, '{script}']}}]
 "#
-        ));
-        let cron_job = format!("cronjob/{name}");
-        let missed = r#"{"status":{"lastScheduleTime":"2024-01-01T00:00:00Z"}}"#;
-        up.kubectl_ok(&["patch", &cron_job, "--subresource=status", "--type=merge", "-p", missed]);
-        up.kubectl_ok(&["patch", &cron_job, "-p", r#"{"spec":{"suspend":false}}"#]);
-        wait_until("it runs", || up.field(&cron_job, "{.status.active[*].name}").starts_with(&name));
+    ));
+    let cron_job = format!("cronjob/{name}");
+    let missed = r#"{"status":{"lastScheduleTime":"2024-01-01T00:00:00Z"}}"#;
+    up.kubectl_ok(&["patch", &cron_job, "--subresource=status", "--type=merge", "-p", missed]);
+    up.kubectl_ok(&["patch", &cron_job, "-p", r#"{"spec":{"suspend":false}}"#]);
+}
+
+/// The names of the Jobs of a CronJob.
+fn runs(up: &Up, name: &str) -> Vec<String> {
+    let jobs = up.kubectl_ok(&["get", "jobs.batch", "-l", &format!("of={name}"), "-o", "name"]);
+    jobs.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_run_that_is_due_while_another_runs_waits_for_it_or_takes_its_place() {
+    let up = Up::start();
+    for policy in ["Forbid", "Replace"] {
+        let (name, spec) = (policy.to_lowercase(), format!("  concurrencyPolicy: {policy}"));
+        create_overdue(&up, &name, &spec, "until test -e go; do sleep 0.1; done");
+        let is_running = || !up.field(&format!("cronjob/{name}"), "{.status.active[*].name}").is_empty();
+        wait_until("it runs", is_running);
     }
-    let runs = |name: &str| {
-        let jobs = up.kubectl_ok(&["get", "jobs.batch", "-l", &format!("of={name}"), "-o", "name"]);
-        jobs.lines().map(str::to_owned).collect::<Vec<String>>()
-    };
-    let [waited_for, replaced] = ["forbid", "replace"].map(|name| runs(name).remove(0));
+    let [waited_for, replaced] = ["forbid", "replace"].map(|name| runs(&up, name).remove(0));
     for name in ["forbid", "replace"] {
         let due = r#"{"spec":{"schedule":"* * * * *"}}"#;
         up.kubectl_ok(&["patch", &format!("cronjob/{name}"), "-p", due]);
     }
     wait_until("it is replaced", || {
-        let runs = runs("replace");
+        let runs = runs(&up, "replace");
         runs.len() == 1 && !runs.contains(&replaced)
     });
     up.wait_for_event("CronJob", "forbid", "JobAlreadyActive");
-    assert_eq!(runs("forbid"), [waited_for.as_str()]);
+    assert_eq!(runs(&up, "forbid"), [waited_for.as_str()]);
 
     File::create(up.file("go")).unwrap();
-    wait_until("what had to wait runs", || runs("forbid").iter().any(|run| *run != waited_for));
+    wait_until("what had to wait runs", || runs(&up, "forbid").iter().any(|run| *run != waited_for));
+}
+
+#[test]
+fn a_run_is_made_by_the_clock_of_its_zone_kept_as_long_as_it_should_be_and_missed_when_it_is_gone() {
+    let up = Up::start();
+    create_overdue(&up, "tokyo", "  timeZone: Asia/Tokyo", "exec sleep 1000");
+    create_overdue(&up, "tidy", "  successfulJobsHistoryLimit: 0", "true");
+
+    wait_until("it runs", || !up.field("cronjob/tokyo", "{.status.active[*].name}").is_empty());
+    let run = runs(&up, "tokyo").remove(0);
+    let scheduled = r"{.metadata.annotations.batch\.kubernetes\.io/cronjob-scheduled-timestamp}";
+    assert!(up.field(&run, scheduled).ends_with("-02-29T00:00:00+09:00"), "{}", up.field(&run, scheduled));
+    up.kubectl_ok(&["delete", &run, "--timeout=60s"]);
+    let said = up.wait_for_event("CronJob", "tokyo", "MissingJob");
+    assert!(run.ends_with(said.trim_start_matches("Active job went missing: ")), "{run}: {said}");
+    wait_until("it is not active", || up.field("cronjob/tokyo", "{.status.active}").is_empty());
+
+    let succeeded = "--for=jsonpath={.status.lastSuccessfulTime}";
+    up.kubectl_ok(&["wait", "cronjob/tidy", succeeded, "--timeout=60s"]);
+    wait_until("its run is not kept", || runs(&up, "tidy").is_empty());
 }
 
 /// The words of a table or a description, with one space between them.

@@ -194,6 +194,37 @@ fn pods_have_what_a_suspended_job_was_changed_to_ask_for() {
 }
 
 #[test]
+fn a_job_and_its_status_are_changed_replaced_listed_and_removed() {
+    let up = Up::start();
+    up.apply(&job("worked-on", "  suspend: true\n  parallelism: 2", "exec sleep 1000"));
+    wait_for_condition(&up, "worked-on", "Suspended");
+    let patch = r#"{"metadata":{"annotations":{"patched":"yes"}},"spec":{"parallelism":9},"status":{"startTime":"2027-01-15T08:00:00Z"}}"#;
+    up.kubectl_ok(&["patch", "job/worked-on", "--subresource=status", "--type=merge", "-p", patch]);
+    let path = "jsonpath={.metadata.annotations.patched} {.spec.parallelism} {.status.startTime}";
+    let shown = up.kubectl_ok(&["get", "job/worked-on", "--subresource=status", "-o", path]);
+    assert_eq!(shown, "yes 2 2027-01-15T08:00:00Z", "what is not of the status is left alone");
+
+    let whole = up.kubectl_ok(&["get", "job/worked-on", "-o", "json"]);
+    let resumed = whole.replace(r#""suspend": true"#, r#""suspend": false"#);
+    let replaced = up.kubectl_with_input(&["replace", "-f", "-"], &resumed);
+    assert!(replaced.status.success(), "{replaced:?}");
+    up.wait_for("job/worked-on", "{.status.ready}", "2");
+    assert_ne!(
+        up.field("job/worked-on", "{.status.startTime}"),
+        "2027-01-15T08:00:00Z",
+        "it has started anew"
+    );
+    up.kubectl_ok(&["patch", "job/worked-on", "-p", r#"{"spec":{"suspend":true}}"#]);
+    up.wait_for("job/worked-on", "{.status.ready}", "0");
+
+    up.kubectl_ok(&["label", "job/worked-on", "kind=of-test"]);
+    let listed = ["get", "jobs.batch", "--all-namespaces", "-l", "kind=of-test", "-o", "name"];
+    assert_eq!(up.kubectl_ok(&listed), "job.batch/worked-on\n");
+    up.kubectl_ok(&["delete", "jobs.batch", "-l", "kind=of-test", "--timeout=60s"]);
+    assert_eq!(up.kubectl_ok(&listed), "");
+}
+
+#[test]
 fn a_job_of_another_manager_is_left_to_it() {
     let up = Up::start();
     up.apply(&job("foreign", "  managedBy: acme.io/jobs", "true"));
