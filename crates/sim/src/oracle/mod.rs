@@ -180,7 +180,7 @@ impl Oracle {
         {
             self.broken(violation);
         }
-        if let Some(message) = self.takes_what_is_in_use(root, step) {
+        if let Some(message) = self.takes_what_is_in_use(root, uid, step) {
             self.found("P12", message);
         }
         let Step::Delete { kind: Kind::Pod, uid: pod, .. } = step else { return };
@@ -196,10 +196,11 @@ impl Oracle {
 
     /// Whether a job is about to lose what its plugins made although its pods, or some of them, run on. That it would be made
     /// again is no comfort: another key is not the one that the pods have.
-    fn takes_what_is_in_use(&self, root: &Root, step: &Step) -> Option<String> {
+    fn takes_what_is_in_use(&self, root: &Root, uid: Option<&Uid>, step: &Step) -> Option<String> {
         let of_plugins = [Kind::Service, Kind::ConfigMap, Kind::Secret, Kind::NetworkPolicy];
         let Step::Delete { kind, .. } = step else { return None };
-        if root.kind != Kind::VcJob || !of_plugins.contains(kind) {
+        let is_it = uid.is_some_and(|uid| self.is_stored(root.kind, &root.key, uid));
+        if root.kind != Kind::VcJob || !of_plugins.contains(kind) || !is_it {
             return None;
         }
         let job = self.stored(Kind::VcJob, &root.key)?;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use krafla_api::volcano::JobPhase;
+use krafla_api::volcano::{JobPhase, PodGroupPhase};
 use krafla_api::{Kind, labels};
 use krafla_plan::object::PodPhase;
 use krafla_plan::{Object, Plan, Snapshot, Step};
@@ -19,6 +19,26 @@ fn reason(plan: &mut Plan) -> Option<String> {
 /// The Volcano Job that a plan is about.
 fn job<'a>(snapshot: &Snapshot<'a>) -> Option<&'a Object> {
     snapshot.root().map(AsRef::as_ref).filter(|root: &&Object| root.kind == Kind::VcJob)
+}
+
+#[test]
+fn volcano_b8_counters_that_go_stale_while_no_podgroup_is_admitted_are_found() {
+    let controllers = || {
+        tampered(|snapshot, mut plan| {
+            let is_waiting = |group: &Object| {
+                let phase = &group.as_podgroup().unwrap().status.phase;
+                matches!(phase, PodGroupPhase::Unset | PodGroupPhase::Pending)
+            };
+            let is_admitted = snapshot.children(Kind::PodGroup).any(|group| !is_waiting(group));
+            if let Some(Value::Object(status)) = status(&mut plan).filter(|_| !is_admitted) {
+                for counter in ["pending", "running", "terminating"] {
+                    status.remove(counter);
+                }
+            }
+            plan
+        })
+    };
+    assert_eq!(rule_broken_by("stopped", controllers), "P5");
 }
 
 #[test]
