@@ -244,7 +244,10 @@ impl Supervisor {
                 }
                 () = ended(&mut self.node) => {
                     self.node = None;
-                    self.containers.sweep_after_node();
+                    // Before it leaves, it looks at everybody. If nothing has to end first, that is now.
+                    if !(mode.ends_with_node() && self.containers.is_idle()) {
+                        self.containers.sweep_after_node();
+                    }
                     if mode.ends_with_node() {
                         return Leave::EndingAll;
                     }

@@ -5,7 +5,8 @@
 //! So are commands of `kubectl exec`, probes and hooks; but they are the node's children, and anybody's when it is killed.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -49,7 +50,7 @@ pub(super) fn kill_strays(pods: &Path, among: Among, is_stray: impl Fn(Pid, &Con
 
 /// The second field after the name, which is in parentheses and may contain anything.
 fn parent_of(pid: Pid) -> Option<Pid> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let stat = String::from_utf8(read(pid, "stat").ok()?).ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_whitespace().nth(1)?.parse().ok().and_then(Pid::from_raw)
 }
@@ -60,9 +61,16 @@ pub(super) fn is_descendant(pid: Pid) -> bool {
 }
 
 fn container_of(pods: &Path, pid: Pid) -> Option<ContainerId> {
-    let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
+    let environment = read(pid, "environ").ok()?;
     let variables = environment.split(|byte| *byte == 0);
     let mut values = variables
         .filter_map(|variable| variable.strip_prefix(CONTAINER_VARIABLE.as_bytes())?.strip_prefix(b"="));
     ContainerId::of_place(pods, Path::new(OsStr::from_bytes(values.next()?)))
+}
+
+/// What `/proc` says of a process. It does not say how long that is, and in a small buffer it would be read by the line.
+fn read(pid: Pid, file: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(8 << 10);
+    File::open(format!("/proc/{}/{file}", pid.as_raw_nonzero()))?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
