@@ -221,9 +221,9 @@ impl Manifests for HttpsClient {
         uid: &'a Uid,
         patch: &'a Value,
     ) -> BoxFuture<'a, Result<Written, ClientError>> {
-        Box::pin(
-            async move { answer::written(&self.shared.ask(&Request::amend(of, key, uid, patch)).await?, None) },
-        )
+        Box::pin(async move {
+            answer::written(&self.shared.ask(&Request::amend(of, key, uid, patch)).await?, None)
+        })
     }
 }
 

@@ -93,7 +93,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     };
     let view = View { object, queue, snapshot };
     if queue.spec.parent.is_empty() && !view.is_root() {
-        plan.steps.push(view.patch(json!({ "spec": { "parent": ROOT } })));
+        plan.steps.push(view.patch(None, json!({ "spec": { "parent": ROOT } })));
     }
     match oldest_command(object, snapshot) {
         Some((command, action)) => {
@@ -223,9 +223,9 @@ impl View<'_> {
         let value = is_so.to_string();
         if self.object.meta.annotations.get(labels::CLOSED_BY_PARENT) != Some(value.as_str()) {
             let annotations = json!({ labels::CLOSED_BY_PARENT: value });
-            let patch = json!({ "metadata": { "annotations": annotations } });
             // A mark that comes too late would open a queue with its parent that somebody has closed for good.
-            plan.steps.push(if is_so { self.write(true, false, patch) } else { self.patch(patch) });
+            let revision = is_so.then_some(self.object.meta.revision);
+            plan.steps.push(self.patch(revision, json!({ "metadata": { "annotations": annotations } })));
         }
     }
 
@@ -260,22 +260,12 @@ impl View<'_> {
     /// Only the state is written: the rest of the status is the scheduler's. It follows from what the queue was: a state that is
     /// written too late, by somebody who was replaced meanwhile, would undo a Command.
     fn state(&self, state: &QueueState) -> Step {
-        self.write(true, true, json!({ "status": { "state": state } }))
+        Step::patch_status(Kind::Queue, &self.object.meta, &json!({ "state": state }))
     }
 
-    fn patch(&self, patch: Value) -> Step {
-        self.write(false, false, patch)
-    }
-
-    fn write(&self, depends: bool, of_status: bool, patch: Value) -> Step {
-        Step::Patch {
-            kind: Kind::Queue,
-            key: self.object.meta.key.clone(),
-            uid: self.object.meta.uid.clone(),
-            revision: depends.then_some(self.object.meta.revision),
-            of_status,
-            patch,
-        }
+    fn patch(&self, revision: Option<u64>, patch: Value) -> Step {
+        let (key, uid) = (self.object.meta.key.clone(), self.object.meta.uid.clone());
+        Step::Patch { kind: Kind::Queue, key, uid, revision, of_status: false, patch }
     }
 }
 
