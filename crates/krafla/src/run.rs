@@ -231,7 +231,8 @@ impl Run<'_> {
     /// The kinds of what is followed, and of what that makes. A cluster need not serve the others.
     fn kinds(&self) -> BTreeSet<Kind> {
         let followed = self.followed.keys().map(|(kind, _)| *kind);
-        followed.flat_map(|kind| [Some(kind), progress::made_by(kind)]).flatten().collect()
+        let made_by = |kind| if kind == Kind::JobFlow { Some(Kind::VcJob) } else { progress::made_by(kind) };
+        followed.flat_map(|kind| [Some(kind), made_by(kind)]).flatten().collect()
     }
 
     /// Takes in what was said of pods before their jobs ended: Events may come late.
@@ -284,6 +285,12 @@ impl Run<'_> {
         }
     }
 
+    /// Whether a job was made by a flow that is followed. What it does its flow says, but not what it waits for.
+    fn is_step(&self, job: &Object) -> bool {
+        let mut flows = controlling_keys(Kind::JobFlow, job).into_iter();
+        job.kind == Kind::VcJob && flows.any(|flow| self.followed.contains_key(&(Kind::JobFlow, flow)))
+    }
+
     fn observe(&mut self, kind: Kind, event: &Event) -> Result<()> {
         self.has_contact = true;
         let is_deleted = event.event_type == EventType::Deleted;
@@ -296,6 +303,9 @@ impl Run<'_> {
         }
         let object = Object::decode(kind, &event.object);
         self.follow_first_run(&object);
+        if self.is_step(&object) && !is_deleted {
+            self.waits.observe_job(&object, tokio::time::Instant::now());
+        }
         let Some(followed) = self.followed.get_mut(&(kind, object.meta.key.clone())) else { return Ok(()) };
         // Another one of the same name may have been there before.
         if followed.uid != object.meta.uid {

@@ -461,12 +461,17 @@ fn processes_of_one_job_find_each_other_and_agree() {
     }
 }
 
+/// A flow `f` whose only step is this job, which is `a`.
+fn flow_of(job: &str) -> String {
+    let template =
+        job.replace("batch.volcano.sh", "flow.volcano.sh").replace("kind: Job", "kind: JobTemplate");
+    let flow = "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {name: f}\nspec: {flows: [{name: a}]}";
+    format!("{template}---\n{flow}\n")
+}
+
 #[test]
 fn a_flow_whose_job_fails_exits_with_1_and_shows_why() {
-    let template = job("a", 1, "echo no luck; exit 3", "").replace("batch.volcano.sh", "flow.volcano.sh");
-    let template = template.replace("kind: Job", "kind: JobTemplate");
-    let flow = "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {name: f}\nspec: {flows: [{name: a}]}";
-    let (code, stdout, stderr) = run_text(&format!("{template}---\n{flow}\n"));
+    let (code, stdout, stderr) = run_text(&flow_of(&job("a", 1, "echo no luck; exit 3", "")));
     assert_eq!(code, Some(1), "{stdout}{stderr}");
     assert!(stdout.contains("f: Failed, a Failed"), "{stdout}");
     assert!(stderr.contains("f-a-work-0") && stderr.contains("no luck"), "{stderr}");
@@ -570,17 +575,19 @@ fn a_job_that_is_refused_what_it_needs_says_so() {
         )
     };
     let groups = "count/podgroups.scheduling.volcano.sh";
-    for (of, job, who) in [
-        ("pods", job("a", 1, "true", ""), "pods \"a-work-0\" is forbidden"),
-        (groups, job("a", 1, "true", ""), "podgroups.scheduling.volcano.sh \"a-"),
+    for (of, job, name, who) in [
+        ("pods", job("a", 1, "true", ""), "a", "pods \"a-work-0\" is forbidden"),
+        (groups, job("a", 1, "true", ""), "a", "podgroups.scheduling.volcano.sh \"a-"),
         (
             groups,
             kubernetes_job("", "schedulerName: volcano,"),
+            "a",
             "podgroups.scheduling.volcano.sh \"podgroup-",
         ),
+        ("pods", flow_of(&job("a", 1, "true", "")), "f-a", "pods \"f-a-work-0\" is forbidden"),
     ] {
         let told = why_it_waits(&(quota(of) + &job));
-        assert!(told.starts_with("a: waiting: ") && told.contains(who), "{told}");
+        assert!(told.starts_with(&format!("{name}: waiting: ")) && told.contains(who), "{told}");
         assert!(told.contains("exceeded quota: none"), "{told}");
         assert!(told.ends_with("or raise the ResourceQuota of the namespace"), "{told}");
     }
