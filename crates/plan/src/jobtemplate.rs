@@ -140,5 +140,7 @@ mod tests {
         assert_eq!(keys("a"), []);
         assert_eq!(keys("b"), [Key::new("ns", "x.y")]);
         assert_eq!(keys("c"), []);
+        let template = objects.get(Kind::JobTemplate, &Key::new("ns", "x.y")).unwrap();
+        assert_eq!(JobTemplateController.keys(template, &objects), [Key::new("ns", "x.y")]);
     }
 }

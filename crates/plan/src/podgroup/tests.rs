@@ -174,6 +174,21 @@ fn pods_of_one_owner_share_a_podgroup() {
 }
 
 #[test]
+fn a_replication_controller_gets_a_podgroup_if_its_pods_ask_for_volcano() {
+    let text = |scheduler: &str| format!("pod c-1 owner=ReplicationController/c scheduler={scheduler}");
+    check(
+        "c",
+        &text("volcano"),
+        expect![[r#"
+        create podgroup podgroup-uid-c
+        patch pod c-1 {"metadata":{"annotations":{"scheduling.k8s.io/group-name":"podgroup-uid-c"}}}
+        {"minMember":1,"minResources":{"count/pods":"1","pods":"1"}} null null
+    "#]],
+    );
+    check("c", &text("default-scheduler"), expect![[""]]);
+}
+
+#[test]
 fn pods_of_other_schedulers_and_pods_with_a_podgroup_are_left_alone() {
     check("p", "pod p scheduler=default-scheduler", expect![[""]]);
     check("p", "pod p scheduling.k8s.io/group-name=mine", expect![[""]]);
@@ -307,6 +322,39 @@ fn a_workload_scaled_to_nothing_gives_its_podgroup_back() {
     "#]],
     );
     check("r", "group podgroup-uid-r owner=ReplicaSet/r going\n replicaset r replicas=0", expect![[""]]);
+}
+
+#[test]
+fn a_deployment_that_changes_has_one_podgroup_again_in_the_end() {
+    let during = "group podgroup-uid-old owner=ReplicaSet/old
+         replicaset old replicas=1
+         pod old-1 owner=ReplicaSet/old scheduling.k8s.io/group-name=podgroup-uid-old
+         replicaset new replicas=1
+         pod new-1 owner=ReplicaSet/new";
+    check("old", during, expect![[""]]);
+    check(
+        "new",
+        during,
+        expect![[r#"
+        create podgroup podgroup-uid-new
+        patch pod new-1 {"metadata":{"annotations":{"scheduling.k8s.io/group-name":"podgroup-uid-new"}}}
+        {"minMember":1,"minResources":{"count/pods":"1","pods":"1"}} null null
+    "#]],
+    );
+    let after = "group podgroup-uid-old owner=ReplicaSet/old
+         replicaset old replicas=0
+         group podgroup-uid-new owner=ReplicaSet/new
+         replicaset new replicas=2
+         pod new-1 owner=ReplicaSet/new scheduling.k8s.io/group-name=podgroup-uid-new
+         pod new-2 owner=ReplicaSet/new scheduling.k8s.io/group-name=podgroup-uid-new";
+    check(
+        "old",
+        after,
+        expect![[r#"
+        delete podgroup podgroup-uid-old
+    "#]],
+    );
+    check("new", after, expect![[""]]);
 }
 
 #[test]

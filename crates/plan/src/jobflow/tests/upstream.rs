@@ -118,6 +118,9 @@ fn a_job_concerns_the_flow_that_owns_it_and_the_flow_that_wants_its_name() {
     let mut keys = concerned("flow\n step x\n job f-x Running", "f-x");
     keys.dedup();
     assert_eq!(keys, [Key::new("ns", "f")]);
+    let (objects, _) = fixture::parse("flow\n step x");
+    let flow = objects.get(Kind::JobFlow, &Key::new("ns", "f")).unwrap();
+    assert_eq!(JobFlowController.keys(flow, &objects), [Key::new("ns", "f")], "and a flow concerns itself");
     // Its owner is told too, whoever that is.
     assert!(concerned("flow\n step x\n foreign f-x Running", "f-x").contains(&Key::new("ns", "f")));
     assert!(!concerned("flow\n step x\n foreign g-x Running", "g-x").contains(&Key::new("ns", "f")));

@@ -94,3 +94,25 @@ fn a_change_concerns_the_queues_that_it_can_change() {
     let keys = QueueController.keys(parent, &reopened);
     assert_eq!(keys, [Key::new("", "marked"), Key::new("", "p")], "and opening it those that closed with it");
 }
+
+#[test]
+fn what_is_gone_concerns_the_same_queues_as_before() {
+    let mut objects = parse(
+        "queue p Closed\n queue open Open parent=p\n queue going Closing\n group g queue=going Running",
+    );
+    let (group, parent) = (Key::new("ns", "g"), Key::new("", "p"));
+    let gone = objects.remove(Kind::PodGroup, &group).unwrap();
+    assert_eq!(QueueController.keys(&gone, &objects), [Key::new("", "going")]);
+    let gone = objects.remove(Kind::Queue, &parent).unwrap();
+    assert_eq!(QueueController.keys(&gone, &objects), [Key::new("", "open"), parent.clone()]);
+    let planned = plan(&Snapshot::new(Kind::Queue, &parent, Time::from_seconds(1_800_000_000), &objects));
+    assert!(planned.is_quiet(), "{planned}");
+}
+
+#[test]
+fn a_command_for_a_job_concerns_no_queue() {
+    let command = json!({ "metadata": { "namespace": "ns", "name": "c", "uid": "c" }, "action": "AbortJob",
+        "target": { "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "q", "uid": "j" } });
+    let command = Object::decode(Kind::Command, command.to_string().as_bytes());
+    assert_eq!(QueueController.keys(&command, &parse("queue q Open")), []);
+}
