@@ -113,6 +113,33 @@ fn a_gang_that_lost_all_its_pods_starts_anew() {
 }
 
 #[test]
+fn a_gang_that_ran_and_whose_new_pods_find_no_room_waits_again() {
+    check(
+        "node one cpu=2
+         podgroup g min=2 phase=Running scheduled running=2 needs:cpu=2
+         pod g-0 of=g
+         pod g-1 of=g
+         pod other on=one phase=Running",
+        &expect![[r#"
+            podgroup g: not Scheduled, Unschedulable(NotEnoughResources: not admitted: it needs 2 cpu, and not enough is left of the cluster's 2), phase=Pending, running=null
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_is_complete_whether_its_pods_succeeded_or_failed() {
+    for phase in ["Succeeded", "Failed"] {
+        let plan = plan(&objects(&format!(
+            "node one
+             podgroup g min=1 phase=Running scheduled running=1
+             pod g-0 of=g on=one phase={phase}"
+        )));
+        let written = plan.to_string();
+        assert!(written.contains(r#""phase":"Completed""#), "{phase}: {written}");
+    }
+}
+
+#[test]
 fn a_complete_gang_stays_complete_without_its_pods() {
     check(
         "node one

@@ -51,6 +51,36 @@ fn a_queue_says_how_its_gangs_are_doing() {
 }
 
 #[test]
+fn a_queue_follows_a_gang_that_loses_pods_from_running_to_pending_or_unknown() {
+    let queue = "node one cpu=2\n queue q running=1";
+    check_queues(
+        &format!(
+            "{queue}
+             podgroup g min=2 queue=q phase=Running scheduled running=2 needs:cpu=2
+             pod g-0 of=g
+             pod g-1 of=g
+             pod other on=one phase=Running"
+        ),
+        &expect![[r#"
+            patch queue status default {"status":{"allocated":{"cpu":"1","pods":"1"}}}
+            patch queue status q {"status":{"pending":1,"running":0}}
+        "#]],
+    );
+    check_queues(
+        &format!(
+            "{queue}
+             podgroup g min=3 queue=q phase=Running scheduled running=3
+             pod g-0 of=g on=one phase=Running
+             pod g-1 of=g on=one phase=Running
+             pod g-2 of=g"
+        ),
+        &expect![[r#"
+            patch queue status q {"status":{"allocated":{"cpu":"2","pods":"2"},"running":0,"unknown":1}}
+        "#]],
+    );
+}
+
+#[test]
 fn a_new_queue_shows_zeros_and_is_then_left_alone() {
     check_queues(
         "node one cpu=8\n queue fresh uncounted",
