@@ -449,6 +449,29 @@ mod tests {
     }
 
     #[test]
+    fn who_says_nothing_gets_what_volcano_means_by_that() {
+        let nothing = manager(&[]);
+        assert_eq!(nothing.controllers, ["*"], "the one that Volcano leaves out does not exist here");
+        assert_eq!((nothing.kubeconfig, nothing.master), (None, None), "it runs in the cluster");
+        assert!(nothing.inherit_owner_annotations);
+        assert_eq!(nothing.kube_api_burst, 100);
+        let told = &nothing.endpoints;
+        assert!(!told.enable_healthz && !told.enable_metrics);
+        assert_eq!((told.healthz_address.port(), told.listen_address.port()), (11251, 8081));
+        let files = [&told.tls.ca_cert_file, &told.tls.tls_cert_file, &told.tls.tls_private_key_file];
+        assert_eq!(files, [&None, &None, &None]);
+        let lease = &nothing.election;
+        assert!(lease.leader_elect);
+        let seconds = [
+            lease.leader_elect_lease_duration,
+            lease.leader_elect_renew_deadline,
+            lease.leader_elect_retry_period,
+        ];
+        assert_eq!(seconds.map(|it| it.as_secs()), [15, 10, 2]);
+        assert_eq!(lease.leader_elect_resource_name, "vc-controller-manager");
+    }
+
+    #[test]
     fn volcanos_flags_for_workers_add_up() {
         let workers = |flags: &[&str]| manager(flags).n_workers();
         assert_eq!(workers(&[]), 16);

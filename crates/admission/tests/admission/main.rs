@@ -10,4 +10,5 @@ mod places;
 mod recorded;
 mod records;
 mod rules;
+mod upstream;
 mod volcano;
