@@ -228,6 +228,7 @@ fn a_rule_that_does_not_fit_fails_nothing() {
         ("rule FailJob not-exit=1", "pod a Failed exit=0"),
         ("rule FailJob exit=42 container=other", "pod a Failed exit=42"),
         ("rule FailJob condition=DisruptionTarget", "pod a Failed condition=Other"),
+        ("rule FailJob exit=42", "pod a Running exit=42"),
         ("rule FailJob exit=42", "pod a Running going exit=42"),
         ("rule Explode exit=42", "pod a Failed exit=42"),
         ("rule Ignore exit=42\nrule FailJob exit=42", "pod a Failed exit=42"),
@@ -290,6 +291,17 @@ fn a_finished_job_is_left_alone() {
          pod a Running",
         &expect![""],
     );
+    check("job parallelism=1 completions=1\ncondition Failed\npod a Running", &expect![""]);
+    for end in ["Complete", "Failed"] {
+        // Only what holds is an end.
+        let job = format!("job parallelism=1 completions=1\nstatus active=1\ncondition {end} status=False");
+        check(&job, &expect!["create a-?\n"]);
+    }
+}
+
+#[test]
+fn nothing_is_done_for_a_job_that_is_gone() {
+    check("pod a Running\npod b Failed", &expect![""]);
 }
 
 #[test]

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Times are seconds ago; `now` is 100 seconds after the Job was created. A pod is named as given, runs on a node unless it
-//! is Pending, and carries the tracking finalizer unless it is `untracked`. `refused`: the server has refused to create a pod.
+//! is Pending, and carries the tracking finalizer unless it is `untracked`. With an exit code its container has ended, also in a
+//! pod that still runs. `refused`: the server has refused to create a pod.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -192,7 +193,10 @@ fn shown(plan: &Plan) -> String {
                 let metadata = &object["metadata"];
                 let failures = &metadata["annotations"]["batch.kubernetes.io/job-index-failure-count"];
                 let failures = failures.as_str().map(|n| format!(" after {n} failures")).unwrap_or_default();
-                writeln!(text, "create {}?{failures}", metadata["generateName"].as_str().unwrap()).unwrap();
+                let ignored = &metadata["annotations"]["batch.kubernetes.io/job-index-ignored-failure-count"];
+                let ignored = ignored.as_str().map(|n| format!(" and {n} ignored")).unwrap_or_default();
+                writeln!(text, "create {}?{failures}{ignored}", metadata["generateName"].as_str().unwrap())
+                    .unwrap();
             }
             Step::CreateGenerated { .. } | Step::Bind { .. } => panic!("not for a Job: {step}"),
         }
@@ -348,9 +352,10 @@ fn new_pod(words: &[&str]) -> Value {
     let owner = json!({
         "apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": value(words, "owner").unwrap_or("u"), "controller": true,
     });
-    let exit_code = number(words, "exit").unwrap_or(if phase == "Failed" { 1 } else { 0 });
+    let exit_code = number(words, "exit");
     let mut container = json!({ "name": "c", "restartCount": number(words, "restarts").unwrap_or(0) });
-    if ["Succeeded", "Failed"].contains(&phase) {
+    if ["Succeeded", "Failed"].contains(&phase) || exit_code.is_some() {
+        let exit_code = exit_code.unwrap_or(if phase == "Failed" { 1 } else { 0 });
         let ended = ago(number(words, "ended").unwrap_or(90));
         container["state"] = json!({ "terminated": { "exitCode": exit_code, "finishedAt": ended } });
     }

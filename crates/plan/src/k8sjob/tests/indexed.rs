@@ -300,10 +300,24 @@ fn a_rule_gives_an_index_up_at_once_or_forgives_it() {
         &expect![[r#"
             status {"active":2,"failedIndexes":"0","uncountedTerminatedPods":{"failed":["a"]}}
             let go of a
-            create a-1-? after 2 failures
+            create a-1-? after 2 failures and 1 ignored
             create a-2-? after 0 failures
         "#]],
     );
+}
+
+#[test]
+fn what_a_rule_forgives_is_counted_apart() {
+    let job = "job indexed parallelism=1 completions=1 per-index=3\nrule Ignore exit=7\nstatus active=1 failed-indexes=\n";
+    for (pod, expected) in [
+        ("failures=0 exit=1", expect!["create a-0-? after 1 failures\n"]),
+        ("failures=0 exit=7", expect!["create a-0-? after 0 failures and 1 ignored\n"]),
+        ("failures=1 ignored=1 exit=1 ended=1000", expect!["create a-0-? after 2 failures and 1 ignored\n"]),
+        ("failures=1 ignored=1 exit=7 ended=1000", expect!["create a-0-? after 1 failures and 2 ignored\n"]),
+        ("failures=3 ignored=x exit=7 ended=1000", expect!["create a-0-? after 3 failures and 1 ignored\n"]),
+    ] {
+        check(&format!("{job}pod a Failed index=0 {pod}"), &expected);
+    }
 }
 
 #[test]

@@ -79,6 +79,15 @@ fn restarts_in_place_are_summed_over_the_pods_that_run_or_wait() {
 fn a_suspended_job_fails_by_its_limit_as_well() {
     let job = "job suspend parallelism=1 completions=1 backoff=0\nstatus not-started failed=1";
     assert_eq!(decided(job), "FailureTarget BackoffLimitExceeded, Failed BackoffLimitExceeded");
+    let restarting =
+        |suspend: &str| format!("job {suspend} parallelism=1 completions=1 backoff=2 restart=OnFailure\n");
+    for (suspend, pods, expected) in [
+        ("suspend", "status active=1\npod a Running restarts=2", "FailureTarget BackoffLimitExceeded"),
+        ("suspend", "status active=1\npod a Running restarts=1", "Suspended JobSuspended"),
+        ("", "pod a Succeeded restarts=20", "SuccessCriteriaMet CompletionsReached"),
+    ] {
+        assert_eq!(decided(&(restarting(suspend) + pods)), expected, "{pods}");
+    }
 }
 
 #[test]

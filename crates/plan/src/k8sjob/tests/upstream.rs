@@ -1,5 +1,5 @@
 //! The cases by which Kubernetes tests one sync of a Job and the counting of its pods (`TestControllerSyncJob`,
-//! `TestTrackJobStatusAndRemoveFinalizers`), in one table. Each runs until nothing is left to do at once.
+//! `TestTrackJobStatusAndRemoveFinalizers`), and those of its other tests that look at a Job in the same way, in one table. Each runs until nothing is left to do at once.
 //!
 //! Writes of pods that fail stand in a table of their own, and the simulator plays them at every write; those of unmet
 //! expectations have no counterpart.
@@ -113,6 +113,13 @@ fn pods_come_and_go() {
                 "3*Running 2*Succeeded",
             ),
             ("status change", p2c5, "2*Running 2*Succeeded"),
+            ("WQ job: failures are replaced", "job parallelism=5", "3*Running 2*Failed"),
+            ("WQ job: none after the first success", "job parallelism=5", "3*Running Succeeded Failed"),
+            (
+                "deleted pods that were counted and others",
+                "job parallelism=1 completions=5",
+                "Running Running,going Pending,going Running,going,untracked Pending,going,untracked",
+            ),
             ("deleting job", "job going parallelism=2 completions=5", "Pending Running Succeeded"),
         ],
         &expect![[r#"
@@ -139,6 +146,9 @@ fn pods_come_and_go() {
             more active pods than parallelism: delete 8, let go of 8, active 2, terminating 8
             more active pods than remaining completions: delete 1, let go of 3, active 2, terminating 1, succeeded 2
             status change: let go of 2, active 2, succeeded 2
+            WQ job: failures are replaced: create 2, let go of 2, active 5, failed 2
+            WQ job: none after the first success: let go of 2, active 3, succeeded 1, failed 1
+            deleted pods that were counted and others: let go of 2, active 1, terminating 2, failed 2
             deleting job: let go of 3, active 2, succeeded 1
         "#]],
     );
@@ -165,6 +175,11 @@ fn jobs_end() {
                 "count ready pods when job fails",
                 "job parallelism=2 completions=3 backoff=0",
                 "2*Running,ready Failed",
+            ),
+            (
+                "one failure among successes",
+                "job parallelism=10 completions=10 backoff=0",
+                "9*Succeeded Failed",
             ),
             (
                 "one of a hundred pods beyond the limit",
@@ -199,6 +214,7 @@ fn jobs_end() {
             limit 6, sixth failure: create 1, let go of 1, active 1, failed 6
             limit 6, seventh failure: let go of 1, failed 7, FailureTarget=True BackoffLimitExceeded, Failed=True BackoffLimitExceeded
             count ready pods when job fails: delete 2, let go of 3, terminating 2, failed 3, FailureTarget=True BackoffLimitExceeded
+            one failure among successes: let go of 10, succeeded 9, failed 1, FailureTarget=True BackoffLimitExceeded, Failed=True BackoffLimitExceeded
             one of a hundred pods beyond the limit: delete 99, let go of 100, terminating 99, failed 100, FailureTarget=True BackoffLimitExceeded
             suspending a job: delete 2, let go of 2, terminating 2, Suspended=True JobSuspended, not started
             resuming a suspended job: create 2, active 2, Suspended=False JobResumed
@@ -282,6 +298,26 @@ fn indexes_are_kept() {
                 "Failed,index=0,failures=0 Running,index=0,failures=1",
             ),
             (
+                "success after one failure",
+                "job indexed parallelism=2 completions=2 per-index=1\nstatus failed-indexes=",
+                "Failed,index=0,failures=0 Succeeded,index=0,failures=1 Succeeded,index=1,failures=0",
+            ),
+            (
+                "more indexes than before",
+                "job indexed parallelism=4 completions=4\nstatus succeeded=2 completed=0,1",
+                "",
+            ),
+            (
+                "fewer indexes than before",
+                "job indexed parallelism=2 completions=2\nstatus succeeded=2 completed=1,2 failed=1",
+                "Running,index=0 Running,index=3",
+            ),
+            (
+                "no index any more",
+                "job indexed parallelism=0 completions=0\nstatus succeeded=1 completed=0 failed=1",
+                "Pending,index=1",
+            ),
+            (
                 "failed index",
                 "job indexed parallelism=1 completions=2 per-index=1\nstatus failed-indexes=",
                 "Failed,index=0,failures=1",
@@ -303,7 +339,73 @@ fn indexes_are_kept() {
             more finished than a plan lets go of: let go of 501, active 1, succeeded 599, indexes 0-598
             failed pod with delayed finalizer removal: failed indexes ""
             failed pod recreated: let go of 1, active 1, failed 1, failed indexes ""
+            success after one failure: let go of 3, succeeded 2, failed 1, indexes 0,1, failed indexes "", SuccessCriteriaMet=True CompletionsReached, Complete=True CompletionsReached
+            more indexes than before: create 2, active 2, succeeded 2, indexes 0,1
+            fewer indexes than before: delete 1, let go of 1, active 1, terminating 1, succeeded 1, failed 1, indexes 1
+            no index any more: delete 1, let go of 1, failed 1, SuccessCriteriaMet=True CompletionsReached, Complete=True CompletionsReached
             failed index: create 1, let go of 1, active 1, failed 1, failed indexes "0"
+        "#]],
+    );
+}
+
+#[test]
+fn a_failure_policy_is_asked() {
+    let with = |rules: &str| format!("job parallelism=2 completions=4 backoff=1\nrule {rules}");
+    let [by_code, by_condition] = ["exit=5", "condition=DisruptionTarget"];
+    let (code, condition) = ("Running Failed,exit=5", "Running Failed,condition=DisruptionTarget");
+    let jobs = [
+        ("another container is meant", format!("FailJob {by_code} container=other"), code),
+        ("this container is meant", format!("FailJob {by_code} container=c"), code),
+        ("the container of a pod that runs", format!("FailJob {by_code}"), "Running,exit=5 Running"),
+        ("the container of a pod that goes", format!("FailJob {by_code}"), "Running,exit=5,going Running"),
+        ("not in, and it is", "FailJob not-exit=5".to_owned(), code),
+        ("not in, and it is not", "FailJob not-exit=4".to_owned(), code),
+        ("one of two failures", format!("FailJob {by_code}"), "Failed,exit=4 Failed,exit=5"),
+        ("the first rule goes first", format!("Ignore {by_code}\nrule FailJob {by_code}"), code),
+        ("and the other after it", format!("FailJob {by_code}\nrule Ignore {by_code}"), code),
+        ("FailJob by condition", format!("FailJob {by_condition}"), condition),
+        ("Ignore by code", format!("Ignore {by_code}"), "Running 3*Failed,exit=5"),
+        ("Ignore by condition", format!("Ignore {by_condition}"), condition),
+        ("ignored just now", format!("Ignore {by_code}"), "Running Failed,exit=5,ended=5"),
+        ("Count by code", format!("Count {by_code}\nrule FailJob {by_code}"), code),
+        ("Count by condition", format!("Count {by_condition}\nrule Ignore {by_condition}"), condition),
+        ("Count beyond the limit", format!("Count {by_code}"), "Running 2*Failed,exit=5"),
+        ("no rule fits", format!("Ignore {by_condition}"), code),
+        (
+            "it was decided, and the pod is there",
+            format!("FailJob {by_code}\ncondition FailureTarget reason=PodFailurePolicy"),
+            "Running Failed,exit=5",
+        ),
+        (
+            "it was decided, and the pod is gone",
+            format!("FailJob {by_code}\ncondition FailureTarget reason=PodFailurePolicy\nstatus failed=1"),
+            "",
+        ),
+    ]
+    .map(|(name, rules, pods)| (name, with(&rules), pods));
+    let rows: Vec<_> = jobs.iter().map(|(name, job, pods)| (*name, job.as_str(), *pods)).collect();
+    check(
+        &rows,
+        &expect![[r#"
+            another container is meant: create 1, let go of 1, active 2, failed 1
+            this container is meant: delete 1, let go of 2, terminating 1, failed 2, FailureTarget=True PodFailurePolicy
+            the container of a pod that runs: active 2
+            the container of a pod that goes: active 1, terminating 1
+            not in, and it is: create 1, let go of 1, active 2, failed 1
+            not in, and it is not: delete 1, let go of 2, terminating 1, failed 2, FailureTarget=True PodFailurePolicy
+            one of two failures: let go of 2, failed 2, FailureTarget=True PodFailurePolicy, Failed=True PodFailurePolicy
+            the first rule goes first: create 1, let go of 1, active 2
+            and the other after it: delete 1, let go of 2, terminating 1, failed 2, FailureTarget=True PodFailurePolicy
+            FailJob by condition: delete 1, let go of 2, terminating 1, failed 2, FailureTarget=True PodFailurePolicy
+            Ignore by code: create 1, let go of 3, active 2
+            Ignore by condition: create 1, let go of 1, active 2
+            ignored just now: let go of 1, active 1
+            Count by code: create 1, let go of 1, active 2, failed 1
+            Count by condition: create 1, let go of 1, active 2, failed 1
+            Count beyond the limit: delete 1, let go of 3, terminating 1, failed 3, FailureTarget=True BackoffLimitExceeded
+            no rule fits: create 1, let go of 1, active 2, failed 1
+            it was decided, and the pod is there: delete 1, let go of 2, terminating 1, failed 2, FailureTarget=True PodFailurePolicy
+            it was decided, and the pod is gone: failed 1, FailureTarget=True PodFailurePolicy, Failed=True PodFailurePolicy
         "#]],
     );
 }
