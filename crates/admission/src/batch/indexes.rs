@@ -95,6 +95,18 @@ mod tests {
             ("2-1", "non-increasing order, previous: 2, current: 1"),
             ("1-1", "non-increasing order, previous: 1, current: 1"),
             ("0-9", "too large index: \"9\""),
+            ("5", "too large index: \"5\""),
+            ("-1", "cannot convert string to integer for index: \"\""),
+            ("1-", "cannot convert string to integer for index: \"\""),
+            (",1", "cannot convert string to integer for index: \"\""),
+            ("1,,3", "cannot convert string to integer for index: \"\""),
+            ("1, 3", "cannot convert string to integer for index: \" 3\""),
+            ("1,1", "non-increasing order, previous: 1, current: 1"),
+            ("0-2,1", "non-increasing order, previous: 2, current: 1"),
+            (
+                "1-2-3",
+                "the fragment \"1-2-3\" violates the requirement that an index interval can have at most two parts separated by '-'",
+            ),
         ] {
             assert_eq!(parse(text, 5), Err(why.to_owned()), "{text}");
         }

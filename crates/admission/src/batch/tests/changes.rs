@@ -54,11 +54,15 @@ fn some_fields_change_and_others_stay() {
         ttlSecondsAfterFinished of a Job that has ended: fine
         maxFailedIndexes: fine
         completions: spec.completions: field is immutable
+        completions go: spec.completions: field is immutable
+        completions come: spec.completions: field is immutable
         completionMode: spec.completionMode: field is immutable
         selector: spec.selector: field is immutable
         backoffLimitPerIndex: spec.backoffLimitPerIndex: field is immutable
+        backoffLimitPerIndex comes: spec.backoffLimitPerIndex: field is immutable
         backoffLimitPerIndex goes: spec.backoffLimitPerIndex: field is immutable
         podFailurePolicy comes: spec.podFailurePolicy: field is immutable
+        podFailurePolicy changes: spec.podFailurePolicy: field is immutable
         podFailurePolicy goes: spec.podFailurePolicy: field is immutable
         successPolicy comes: spec.successPolicy: field is immutable
         successPolicy changes: spec.successPolicy: field is immutable
@@ -84,11 +88,19 @@ fn some_fields_change_and_others_stay() {
         ),
         ("maxFailedIndexes", &indexed, &[("spec.maxFailedIndexes", json!(2))]),
         ("completions", &[], &[("spec.completions", json!(2)), ("spec.parallelism", json!(2))]),
+        ("completions go", &[], &[("spec.completions", Value::Null)]),
+        ("completions come", &[("spec.completions", Value::Null)], &[("spec.completions", json!(1))]),
         ("completionMode", &indexed[..2], &[("spec.completionMode", json!("NonIndexed"))]),
         ("selector", &[], &[("spec.selector.matchLabels.job-name", json!("j"))]),
         ("backoffLimitPerIndex", &indexed, &[("spec.backoffLimitPerIndex", json!(2))]),
+        ("backoffLimitPerIndex comes", &indexed[..2], &indexed[2..]),
         ("backoffLimitPerIndex goes", &indexed, &[("spec.backoffLimitPerIndex", Value::Null)]),
         ("podFailurePolicy comes", &policed[1..], &policed[..1]),
+        (
+            "podFailurePolicy changes",
+            &policed,
+            &[("spec.podFailurePolicy.rules", json!([{ "action": "Count", "onExitCodes": { "operator": "In", "values": [7] } }]))],
+        ),
         ("podFailurePolicy goes", &policed, &[("spec.podFailurePolicy", Value::Null)]),
         ("successPolicy comes", &indexed, &lucky[3..]),
         (
@@ -183,6 +195,13 @@ fn the_template_changes_only_where_pods_run_and_while_none_does() {
         while it runs: spec.template: field is immutable
         while some of it still runs: spec.template: field is immutable
         while it is about to be told: spec.template: field is immutable
+        resources of one that never started: fine
+        resources, and it goes on at once: fine
+        resources while it runs: spec.template: field is immutable
+        resources while some of it still runs: spec.template: field is immutable
+        resources while it is about to be told: spec.template: field is immutable
+        resources while it goes on: spec.template: field is immutable
+        one container fewer: spec.template.spec: field is immutable
         while it goes on: spec.template: field is immutable
     "#]]
     .assert_eq(&table(&[
@@ -226,6 +245,29 @@ fn the_template_changes_only_where_pods_run_and_while_none_does() {
             &suspended(json!({ "startTime": "2026-01-01T00:00:00Z" })),
             &elsewhere,
         ),
+        ("resources of one that never started", &new, &containers(json!([resources("c")]))),
+        (
+            "resources, and it goes on at once",
+            &idle,
+            &[containers(json!([resources("c")]))[0].clone(), ("spec.suspend", json!(false))],
+        ),
+        ("resources while it runs", &[], &containers(json!([resources("c")]))),
+        (
+            "resources while some of it still runs",
+            &suspended(json!({ "conditions": told, "active": 1 })),
+            &containers(json!([resources("c")])),
+        ),
+        (
+            "resources while it is about to be told",
+            &suspended(json!({ "startTime": "2026-01-01T00:00:00Z" })),
+            &containers(json!([resources("c")])),
+        ),
+        (
+            "resources while it goes on",
+            &[("status", json!({ "conditions": told }))],
+            &containers(json!([resources("c")])),
+        ),
+        ("one container fewer", &two, &containers(json!([resources("c")]))),
         ("while it goes on", &[("status", json!({ "conditions": told }))], &elsewhere),
     ]));
 }

@@ -77,8 +77,10 @@ fn decisions_and_ends() {
     ];
     let failed = |held: &[&str]| status(held, running.clone());
     let unannounced = with(complete(json!({})), &[("conditions", conditions(&["Complete"]))]);
+    let both = complete(json!({ "conditions": conditions(&["Complete", "FailureTarget", "Failed"]) }));
     expect![[r#"
         3, 4, 5 complete and failed: status.conditions: Invalid value: cannot set Complete=True and Failed=true conditions; status.conditions: Invalid value: cannot set Complete=True and FailureTarget=true conditions; status.conditions: Invalid value: cannot set SuccessCriteriaMet=True and Failed=true conditions; status.conditions: Invalid value: cannot set SuccessCriteriaMet=True and FailureTarget=true conditions
+        3, 4 that was wrong before: fine
         5 decided both ways: status.conditions: Invalid value: cannot set SuccessCriteriaMet=True and FailureTarget=true conditions
         6 failed out of the blue: status.conditions: Invalid value: cannot set Failed=True condition without the FailureTarget=true condition
         6 failed as was said: fine
@@ -95,8 +97,12 @@ fn decisions_and_ends() {
         9 that was wrong before: fine
         10 complete and not counted: status.uncountedTerminatedPods: Invalid value: {"Succeeded":null,"Failed":["a"]}: must be empty for finished job
         10 complete and counted: fine
+        10 that was wrong before: fine
         11 complete and going: status.terminating: Invalid value: 1: terminating>0 is invalid for finished job
         11 complete and gone: fine
+        11 that was wrong before: fine
+        17 to fail no more: status.conditions: Invalid value: cannot disable the terminal FailureTarget=True condition
+        17 to succeed no more: status.conditions: Invalid value: cannot disable the SuccessCriteriaMet=True condition
         17 complete no more: status.conditions: Invalid value: cannot disable the terminal Complete=True condition; status.conditions: Invalid value: cannot disable the SuccessCriteriaMet=True condition
         17 failed no more: status.conditions: Invalid value: cannot disable the terminal Failed=True condition; status.conditions: Invalid value: cannot disable the terminal FailureTarget=True condition
         18 decided after the end: status.conditions: Invalid value: cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions
@@ -104,6 +110,7 @@ fn decisions_and_ends() {
     "#]]
     .assert_eq(&table(&[
         ("3, 4, 5 complete and failed", &[], running.clone(), complete(json!({ "conditions": conditions(&["SuccessCriteriaMet", "Complete", "FailureTarget", "Failed"]) }))),
+        ("3, 4 that was wrong before", &[], both.clone(), with(both, &[("failed", json!(1))])),
         ("5 decided both ways", &[], running.clone(), status(&["SuccessCriteriaMet", "FailureTarget"], running.clone())),
         ("6 failed out of the blue", &[], running.clone(), failed(&["Failed"])),
         ("6 failed as was said", &[], failed(&["FailureTarget"]), failed(&["FailureTarget", "Failed"])),
@@ -120,8 +127,17 @@ fn decisions_and_ends() {
         ("9 that was wrong before", &[], complete(json!({ "startTime": null })), complete(json!({ "startTime": null, "failed": 1 }))),
         ("10 complete and not counted", &[], running.clone(), complete(json!({ "uncountedTerminatedPods": { "failed": ["a"] } }))),
         ("10 complete and counted", &[], running.clone(), complete(json!({ "uncountedTerminatedPods": {} }))),
+        (
+            "10 that was wrong before",
+            &[],
+            complete(json!({ "uncountedTerminatedPods": { "failed": ["a"] } })),
+            complete(json!({ "uncountedTerminatedPods": { "failed": ["a"] }, "failed": 1 })),
+        ),
         ("11 complete and going", &[], running.clone(), complete(json!({ "terminating": 1 }))),
         ("11 complete and gone", &[], running.clone(), complete(json!({ "terminating": 0 }))),
+        ("11 that was wrong before", &[], complete(json!({ "terminating": 1 })), complete(json!({ "terminating": 1, "failed": 1 }))),
+        ("17 to fail no more", &[], failed(&["FailureTarget"]), running.clone()),
+        ("17 to succeed no more", &[], status(&["SuccessCriteriaMet"], running.clone()), running.clone()),
         ("17 complete no more", &[], complete(json!({})), running.clone()),
         ("17 failed no more", &[], failed(&["FailureTarget", "Failed"]), running.clone()),
         ("18 decided after the end", &[], status(&["Complete"], json!({ "startTime": START, "completionTime": END })), complete(json!({}))),
@@ -138,6 +154,7 @@ fn times() {
         13 complete without an end: status.completionTime: Required value: completionTime is required for Complete jobs
         13 that was wrong before: fine
         14 an end before the start: status.completionTime: Invalid value: "2026-01-01T00:00:00Z": must be equal to or after `startTime`
+        14 that was wrong before: fine
         14 an end with the start: fine
         15 another end: status.completionTime: Invalid value: "2026-01-01T00:00:10Z": field is immutable
         16 another start: status.startTime: Invalid value: "2026-01-01T00:00:09Z": field is immutable for unsuspended job once set
@@ -165,6 +182,12 @@ fn times() {
             &[],
             json!({}),
             complete(json!({ "startTime": END, "completionTime": START })),
+        ),
+        (
+            "14 that was wrong before",
+            &[],
+            complete(json!({ "startTime": END, "completionTime": START })),
+            complete(json!({ "startTime": END, "completionTime": START, "failed": 1 })),
         ),
         ("14 an end with the start", &[], json!({}), complete(json!({ "completionTime": START }))),
         (

@@ -139,6 +139,12 @@ fn rules_of_policies_have_limits() {
         let pattern = json!({ "type": "DisruptionTarget", "status": "True" });
         json!({ "action": "Ignore", "onPodConditions": vec![pattern; n] })
     };
+    let condition = |pattern: Value| json!({ "action": "Ignore", "onPodConditions": [pattern] });
+    let named = |name: &str| with(codes("In", vec![1]), &[("onExitCodes.containerName", json!(name))]);
+    let preparing = [(
+        "spec.template.spec.initContainers",
+        json!([{ "name": "p", "image": "i", "imagePullPolicy": "Always", "terminationMessagePolicy": "File" }]),
+    )];
     let success = |rules: Vec<Value>| indexed(&[("spec.successPolicy", json!({ "rules": rules }))]);
     let count = json!({ "succeededCount": 1 });
     expect![[r#"
@@ -148,6 +154,13 @@ fn rules_of_policies_have_limits() {
         256 exit codes: spec.podFailurePolicy.rules[0].onExitCodes.values: Too many: 256: must have at most 255 items
         exit codes below nought: fine
         nought is not among them: fine
+        exit codes between: spec.podFailurePolicy.rules[0].onExitCodes.operator: Unsupported value: "Between": supported values: "In", "NotIn"
+        a container of the Job: fine
+        a container that prepares: fine
+        a container of nobody: spec.podFailurePolicy.rules[0].onExitCodes.containerName: Invalid value: "x": must be one of the container or initContainer names in the pod template
+        a condition that does not say: spec.podFailurePolicy.rules[0].onPodConditions[0].status: Required value: valid values: ["False" "True" "Unknown"]
+        a condition without a name: spec.podFailurePolicy.rules[0].onPodConditions[0].type: Invalid value: "": name part must be non-empty; spec.podFailurePolicy.rules[0].onPodConditions[0].type: Invalid value: "": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')
+        a condition with a prefix: fine
         20 conditions: fine
         21 conditions: spec.podFailurePolicy.rules[0].onPodConditions: Too many: 21: must have at most 20 items
         20 rules of success: fine
@@ -163,6 +176,13 @@ fn rules_of_policies_have_limits() {
         ("256 exit codes", &failure(vec![codes("In", (1..=256).collect())])),
         ("exit codes below nought", &failure(vec![codes("In", vec![-1_073_741_510, -1, 5])])),
         ("nought is not among them", &failure(vec![codes("NotIn", vec![0, 5])])),
+        ("exit codes between", &failure(vec![codes("Between", vec![1, 5])])),
+        ("a container of the Job", &failure(vec![named("c")])),
+        ("a container that prepares", &[&failure(vec![named("p")])[..], &preparing].concat()),
+        ("a container of nobody", &failure(vec![named("x")])),
+        ("a condition that does not say", &failure(vec![condition(json!({ "type": "DisruptionTarget" }))])),
+        ("a condition without a name", &failure(vec![condition(json!({ "type": "", "status": "True" }))])),
+        ("a condition with a prefix", &failure(vec![condition(json!({ "type": "a.io/Gone", "status": "Unknown" }))])),
         ("20 conditions", &failure(vec![conditions(20)])),
         ("21 conditions", &failure(vec![conditions(21)])),
         ("20 rules of success", &success(vec![count.clone(); 20])),
