@@ -49,7 +49,9 @@ pub(super) fn observe<'a>(
     group: &Group<'_>,
     departed: &'a [Departed],
 ) -> Vec<Trigger<'a>> {
-    let mut triggers: Vec<Trigger<'a>> = pods.current().filter_map(|pod| of_pod(job, pod)).collect();
+    // Volcano: a pod that does not say of which task it is was made by hand, and what becomes of it is nobody's business.
+    let of_tasks = pods.current().filter(|pod| !pod.task.is_empty());
+    let mut triggers: Vec<Trigger<'a>> = of_tasks.filter_map(|pod| of_pod(job, pod)).collect();
     triggers.extend(evictions(job, pods, departed));
     let kept = since::kept(job);
     triggers.extend(unseen_evictions(job, pods, &kept));

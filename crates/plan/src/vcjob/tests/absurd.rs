@@ -215,3 +215,28 @@ fn a_job_that_is_right_again_is_not_told_otherwise_and_one_that_was_right_is_not
     let (status, _) = told("job phase=Running min=3 \n task work replicas=2 \n group Running");
     assert!(!status.contains("InvalidSpec"), "{status}");
 }
+
+#[test]
+fn a_pod_that_does_not_say_which_it_is_stands_in_for_none_and_starts_nothing() {
+    let planned = |pod: &str| {
+        fixture::plan(&format!(
+            "job phase=Running min=1 policy=PodFailed:RestartTask policy=TaskCompleted:CompleteJob
+             task work replicas=1
+             group Running
+             pod work-0 Running
+             {pod}"
+        ))
+        .to_string()
+    };
+    for pod in [
+        "pod work-1 Failed unsaid",
+        "pod work-1 Succeeded unsaid",
+        "pod work-1 Running unsaid",
+        "pod work-1 Running index=one",
+        "pod work-1 Running index=-1",
+        // Names of tasks are told apart by case.
+        "pod Work-0 Succeeded",
+    ] {
+        assert_eq!(planned(pod), planned(""), "{pod}");
+    }
+}

@@ -7,12 +7,15 @@
 //! job since=TaskFailed/work:80
 //! task work replicas=2 min=1 after=lead policy=PodFailed+PodEvicted:RestartJob limit=cpu*2 class=high max-retry=3
 //! task work partitions=2x1 min-partitions=1 scheduler=mine numa=best-effort
+//! task work replicas=2 no-min
 //! group Inqueue says=1/2+tasks+unschedulable scheduled=70 needs=cpu name=a-u1 version=1
 //! pod work-0 Running unready
 //! pod work-0 Running restarts=3 restarted=80
 //! pod work-0 Failed no-end changed=80 started=70
 //! pod work-1 Failed exit=3 second=4 version=0 retry=0 partition=0 restarts=2 created=20 going marked
 //! pod work-1 Pending evicted=90
+//! pod work-2 Running index=two
+//! pod work-3 Running unsaid
 //! pod work-1 Succeeded going=95
 //! gone work-2 Running at=90
 //! command AbortJob name=do-it revision=9
@@ -321,11 +324,13 @@ fn new_task(words: &[&str]) -> Value {
     let mut task = json!({
         "name": words[0],
         "replicas": number(words, "replicas", 1),
-        "minAvailable": number(words, "min", number(words, "replicas", 1)),
         "maxRetry": number(words, "max-retry", 3),
         "policies": policies(words),
         "template": { "spec": { "containers": [{ "name": "main", "image": "img" }] } },
     });
+    if !words.contains(&"no-min") {
+        task["minAvailable"] = number(words, "min", number(words, "replicas", 1)).into();
+    }
     if let Some(class) = value(words, "class") {
         task["template"]["spec"]["priorityClassName"] = class.into();
     }
@@ -389,6 +394,12 @@ fn new_pod(words: &[&str]) -> Value {
         "volcano.sh/job-version": number(words, "version", 0).to_string(),
         "volcano.sh/job-retry-count": number(words, "retry", 0).to_string(),
     });
+    if let Some(index) = value(words, "index") {
+        metadata["annotations"]["volcano.sh/task-index"] = index.into();
+    }
+    if words.contains(&"unsaid") {
+        metadata["annotations"] = json!({});
+    }
     if value(words, "evicted").is_some() {
         let evicted_at = Time::from_seconds(1_800_000_000 + number(words, "evicted", 0));
         metadata["annotations"][krafla_api::labels::EVICTED_AT] = evicted_at.to_micro_string().into();
