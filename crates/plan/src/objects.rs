@@ -148,6 +148,25 @@ mod tests {
     }
 
     #[test]
+    fn an_object_is_there_once_until_it_is_removed() {
+        let pod = object(Kind::Pod, "a-work-0", Some("a"));
+        let mut going = pod.as_ref().clone();
+        going.meta.deleting_at = Some(krafla_api::Time::from_seconds(1));
+        let mut objects = Objects::default();
+        assert!(objects.insert(pod.clone()).is_none());
+        assert!(objects.insert(pod.clone()).is_some());
+        // What is on its way out is there until it is gone.
+        objects.insert(going.into());
+        let there = objects.get(Kind::Pod, &pod.meta.key).map(|pod| pod.meta.is_deleting());
+        assert_eq!((objects.len(Kind::Pod), there), (1, Some(true)));
+        let owner = pod.meta.controller_uid().expect("an owner");
+        assert_eq!(objects.n_children(owner, Kind::Pod), 1);
+        assert!(objects.remove(Kind::Pod, &pod.meta.key).is_some());
+        assert!(objects.remove(Kind::Pod, &pod.meta.key).is_none());
+        assert!(is_empty(&objects), "{objects:?}");
+    }
+
+    #[test]
     fn volcano_b20_pods_that_come_before_their_job_or_outlive_it_leave_nothing_behind() {
         let (job, pod) = (object(Kind::VcJob, "a", None), object(Kind::Pod, "a-work-0", Some("a")));
         let orders = [

@@ -74,6 +74,12 @@ fn rules_for_tasks() {
         ("a template without containers", |job| {
             job["spec"]["tasks"][1]["template"]["spec"]["containers"] = json!([]);
         }),
+        ("privileged containers, which are allowed", |job| {
+            let spec = &mut job["spec"]["tasks"][1]["template"]["spec"];
+            spec["containers"][0]["securityContext"] = json!({ "privileged": true });
+            spec["initContainers"] =
+                json!([{ "name": "first", "image": "i", "securityContext": { "privileged": true } }]);
+        }),
         ("part of a CPU in a NUMA cell", |job| {
             job["spec"]["tasks"][1]["topologyPolicy"] = "restricted".into();
             job["spec"]["tasks"][1]["template"]["spec"]["containers"][0]["resources"] =
@@ -101,6 +107,7 @@ fn rules_for_tasks() {
         two tasks of one name: spec.tasks[1].name: duplicated task name lead
         a name that pods can not have: spec.tasks[1].metadata.name: Invalid value: "Work!": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*') & spec.tasks[1].name: create pod with name j-Work!-1 validate failed [name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')]
         a template without containers: spec.tasks[1].template.spec.containers: Required value
+        privileged containers, which are allowed: 
         part of a CPU in a NUMA cell: spec.tasks[1].topologyPolicy: the cpu request isn't an integer in spec.task[1] container[0]
         no whole CPU in the limits either: spec.tasks[0].topologyPolicy: the cpu request isn't an integer in spec.task[0] container[0]
         a ring of tasks: spec.tasks: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)
@@ -193,6 +200,12 @@ fn rules_for_policies() {
         ("a task's policy is no exception", |job| {
             job["spec"]["tasks"][1]["policies"] = json!([{ "event": "Bogus", "action": "AbortJob" }]);
         }),
+        ("nor is any event of a task, and another", |job| {
+            job["spec"]["tasks"][1]["policies"] = json!([
+                { "event": "*", "action": "AbortJob" },
+                { "event": "PodEvicted", "action": "RestartTask" },
+            ]);
+        }),
         ("each list is for itself", |job| {
             job["spec"]["tasks"][1]["policies"] = json!([{ "event": "PodFailed", "action": "RestartTask" }]);
         }),
@@ -208,6 +221,7 @@ fn rules_for_policies() {
         one exit code twice: spec.policies[1].exitCode: duplicate exitCode 3
         any event, and another: spec.policies: if there's * here, no other policy should be here
         a task's policy is no exception: spec.tasks[1].policies[0].event: Invalid value: "Bogus": invalid policy event; use one of *, PodPending, PodFailed, PodEvicted, Unknown, TaskCompleted, TaskFailed, JobUpdated
+        nor is any event of a task, and another: spec.tasks[1].policies: if there's * here, no other policy should be here
         each list is for itself: 
     "#]].assert_eq(&new_jobs(rows));
 }

@@ -92,6 +92,21 @@ mod tests {
     }
 
     #[test]
+    fn without_masters_the_workers_ranks_begin_with_0() {
+        for masters in ["task master replicas=0", ""] {
+            check(
+                &format!("plugin hcclrank\n task worker replicas=2\n {masters}"),
+                expect![[r#"
+                    pod a-worker-0
+                      annotation hccl/rankIndex = "0"
+                    pod a-worker-1
+                      annotation hccl/rankIndex = "1"
+                "#]],
+            );
+        }
+    }
+
+    #[test]
     fn the_user_s_rank_goes_first() {
         check(
             "plugin hcclrank --worker=work
@@ -110,10 +125,12 @@ mod tests {
 
     #[test]
     fn of_several_ranks_the_first_counts_if_its_value_is_plain_to_see() {
-        let rank = |env: Value| rank_variable(&mut json!({ "spec": { "containers": [{}, { "env": env }] } }));
+        let of = |containers: Value| rank_variable(&mut json!({ "spec": { "containers": containers } }));
+        let rank = |env: Value| of(json!([{}, { "env": env }]));
         let (five, six) = (json!({ "name": "RANK", "value": "5" }), json!({ "name": "RANK", "value": "6" }));
         let hidden = json!({ "name": "RANK", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } });
         assert_eq!(rank(json!([five, six])).as_deref(), Some("5"));
+        assert_eq!(of(json!([{ "env": [six] }, { "env": [five] }])).as_deref(), Some("6"));
         assert_eq!(rank(json!([hidden, six])), None);
         assert_eq!(rank(json!([])), None);
     }

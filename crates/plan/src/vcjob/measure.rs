@@ -139,9 +139,18 @@ mod tests {
     fn an_end_is_counted_when_it_is_stored_and_only_then() {
         let completed = expect![[r#"volcano_job_completed_phase_count["n/a", "q"] Add(1.0)"#]];
         check(Some(job("Running")), Some(job("Completed")), true, completed);
+        let completed = expect![[r#"volcano_job_completed_phase_count["n/a", "q"] Add(1.0)"#]];
+        check(Some(job("Completing")), Some(job("Completed")), true, completed);
         let failed = expect![[r#"volcano_job_failed_phase_count["n/a", "q"] Add(1.0)"#]];
         check(Some(job("Restarting")), Some(job("Failed")), true, failed);
-        for (before, after) in [("Completed", "Completed"), ("Pending", "Running"), ("Aborting", "Aborted")] {
+        let failed = expect![[r#"volcano_job_failed_phase_count["n/a", "q"] Add(1.0)"#]];
+        check(Some(job("Running")), Some(job("Failed")), true, failed);
+        for (before, after) in [
+            ("Completed", "Completed"),
+            ("Pending", "Running"),
+            ("Aborting", "Aborted"),
+            ("Terminating", "Terminated"),
+        ] {
             check(Some(job(before)), Some(job(after)), true, expect![""]);
         }
         // It ended while nobody looked, and was counted by whoever wrote it.

@@ -247,6 +247,26 @@ fn a_podgroup_of_the_name_that_volcano_gave_before_1_5_is_kept_and_followed() {
 }
 
 #[test]
+fn a_podgroup_follows_its_job_in_all_but_its_place() {
+    let changes = |job: &str, task: &str| {
+        let world =
+            format!("job phase=Running min=2 {job}\n task work replicas=4 min=2 {task}\n group Running");
+        let plan = fixture::plan(&world);
+        let patch = plan.steps.iter().find_map(|step| match step {
+            Step::Patch { kind: Kind::PodGroup, patch, .. } => Some(patch["spec"].to_string()),
+            _ => None,
+        });
+        patch.expect("the PodGroup is changed")
+    };
+    expect![[r#"{"minMember":2,"minResources":{"count/pods":"2","pods":"2"},"minTaskMember":{"work":2}}"#]]
+        .assert_eq(&changes("", ""));
+    expect![[r#"{"minMember":2,"minResources":{"count/pods":"2","pods":"2"},"minTaskMember":{"work":2},"priorityClassName":"high","subGroupPolicy":[{"labelSelector":{"matchLabels":{"volcano.sh/task-spec":"work"}},"matchLabelKeys":["volcano.sh/partition-id"],"minSubGroups":0,"name":"work","subGroupSize":2}]}"#]].assert_eq(&changes("class=high", "partitions=2x2"));
+    // Which queue and which tier it was made for is for the scheduler to keep.
+    assert_eq!(changes("queue=other tier-name=rack", ""), changes("", ""));
+    assert_eq!(changes("tier=2", ""), changes("", ""));
+}
+
+#[test]
 fn only_the_scheduler_s_last_word_is_a_complaint() {
     let complaints = |words: &str| {
         let world = format!("job phase=Pending min=2\n task work replicas=2\n group Pending {words}");

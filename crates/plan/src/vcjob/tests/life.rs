@@ -4,6 +4,7 @@ use expect_test::expect;
 
 use super::check_without_podgroup as check;
 use super::fixture;
+use crate::Step;
 
 #[test]
 fn restart_task_charges_once_and_kills_only_its_task() {
@@ -41,6 +42,20 @@ fn a_task_restart_goes_on_after_a_crash_and_spares_the_new_pods() {
             delete pod a-work-0
         "#]],
     );
+}
+
+#[test]
+fn a_restart_of_a_part_that_the_job_does_not_have_stops_nothing() {
+    for part in ["task+nobody", "partition+work/7", "partition+nobody/0"] {
+        let plan = fixture::plan(&format!(
+            "job phase=Restarting retry=1 reason=RestartTask about={part} min=1
+             task work replicas=1
+             group Running
+             pod work-0 Running partition=0"
+        ));
+        let deleted = plan.steps.iter().filter(|step| matches!(step, Step::Delete { .. })).count();
+        assert_eq!(deleted, 0, "{part}: {plan}");
+    }
 }
 
 #[test]
@@ -701,6 +716,24 @@ fn what_plugins_want_is_made_before_the_podgroup() {
             create networkpolicy a
             create secret a-ssh
             create podgroup a-u1
+        "#]],
+    );
+}
+
+#[test]
+fn what_plugins_wrote_of_the_pods_follows_a_job_that_is_scaled() {
+    check(
+        "job phase=Running min=1 plugin=svc
+         task work replicas=2
+         group Running
+         child configmap a-svc
+         child service a
+         child networkpolicy a
+         pod work-0 Running",
+        expect![[r#"
+            patch job status a {"status":{"controlledResources":{"plugin-svc":"svc"},"running":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+            patch configmap a-svc {"data":{"VC_WORK_HOSTS":"a-work-0.a,a-work-1.a","VC_WORK_NUM":"2","work.host":"a-work-0.a\na-work-1.a"}}
+            create pod a-work-1
         "#]],
     );
 }

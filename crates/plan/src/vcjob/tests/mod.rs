@@ -274,16 +274,6 @@ fn a_policy_with_a_timeout_waits_from_the_end_of_the_pod() {
 }
 
 #[test]
-fn a_job_being_deleted_is_left_to_the_garbage_collector() {
-    check(
-        "job phase=Running min=1 going
-         task work replicas=1
-         pod work-0 Failed",
-        expect![[r#""#]],
-    );
-}
-
-#[test]
 fn volcano_b46_a_finished_job_is_counted_once_more_and_then_left_alone() {
     let world = "job phase=Completed min=1
                  task work replicas=1

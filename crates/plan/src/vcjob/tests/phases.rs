@@ -148,6 +148,64 @@ fn every_action_in_every_phase() {
     .assert_eq(&table);
 }
 
+/// The same while a pod of the job is on its way out: what goes already is not sent away again, and holds up the end.
+#[test]
+fn every_action_in_every_phase_while_a_pod_goes() {
+    let table = table(|phase, action| {
+        let stands = if phase == "Restarting" { "version=1 retry=1 reason=RestartJob" } else { "" };
+        format!(
+            "job {} min=2 {stands}
+             task work replicas=3
+             group Running
+             pod work-0 Running
+             pod work-1 Running going
+             pod work-2 Failed
+             command {action}",
+            in_phase(phase)
+        )
+    });
+    expect![[r#"
+        New: Pending
+        New + RestartJob: Restarting, retry 1, version 1, without a-u1, without a-work-0, without a-work-2
+        New + RestartTask: Restarting, retry 1
+        New + RestartPod: Restarting, retry 1
+        New + RestartPartition: Restarting, retry 1
+        New + AbortJob: Aborting, version 1, without a-u1, without a-work-0
+        New + CompleteJob: Completing, version 1, without a-u1, without a-work-0
+        New + TerminateJob: Terminating, version 1, without a-u1, without a-work-0
+        Pending: stays
+        Pending + RestartJob: Restarting, retry 1, version 1, without a-u1, without a-work-0, without a-work-2
+        Pending + RestartTask: Restarting, retry 1
+        Pending + RestartPod: Restarting, retry 1
+        Pending + RestartPartition: Restarting, retry 1
+        Pending + AbortJob: Aborting, version 1, without a-u1, without a-work-0
+        Pending + CompleteJob: Completing, version 1, without a-u1, without a-work-0
+        Pending + TerminateJob: Terminating, version 1, without a-u1, without a-work-0
+        Running: stays
+        Running + RestartJob: Restarting, retry 1, version 1, without a-u1, without a-work-0, without a-work-2
+        Running + RestartTask: Restarting, retry 1
+        Running + RestartPod: Restarting, retry 1
+        Running + RestartPartition: Restarting, retry 1
+        Running + AbortJob: Aborting, version 1, without a-u1, without a-work-0
+        Running + CompleteJob: Completing, version 1, without a-u1, without a-work-0
+        Running + TerminateJob: Terminating, version 1, without a-u1, without a-work-0
+        Restarting: stays, without a-u1, without a-work-0, without a-work-2
+        Restarting + AbortJob: Aborting, version 2, without a-u1, without a-work-0
+        Restarting + CompleteJob: Completing, version 2, without a-u1, without a-work-0
+        Restarting + TerminateJob: Terminating, version 2, without a-u1, without a-work-0
+        Aborting: stays, without a-u1, without a-work-0
+        Aborting + ResumeJob: Restarting, version 1, without a-u1, without a-work-0
+        Aborted: stays, without a-u1, without a-work-0
+        Aborted + ResumeJob: Restarting, version 1, without a-u1, without a-work-0
+        Completing: stays, without a-u1, without a-work-0
+        Completed: stays, without a-u1, without a-work-0
+        Terminating: stays, without a-u1, without a-work-0
+        Terminated: stays, without a-u1, without a-work-0
+        Failed: stays, without a-u1, without a-work-0
+    "#]]
+    .assert_eq(&table);
+}
+
 /// The same for what policies ask for when a pod fails. Only the part of the job that an action is about goes.
 #[test]
 fn every_action_of_a_policy_in_every_phase() {
@@ -277,29 +335,33 @@ fn by_itself(job: &str, task: &str, pods: &[&str]) -> String {
 
 #[test]
 fn a_pending_job_runs_once_its_minimum_has_started_however_that_went() {
-    let rows: [(&str, &[&str], &str); 5] = [
-        ("phase=Pending min=2", &["Running", "Pending"], "stays"),
-        ("phase=Pending min=2", &["Running", "Running"], "Running"),
-        ("phase=Pending min=2", &["Succeeded", "Running"], "Running"),
-        ("phase=Pending min=2", &["Failed", "Failed"], "Running"),
+    let rows: [(&str, &str, &[&str], &str); 6] = [
+        ("min=2", "replicas=2", &["Running", "Pending"], "stays"),
+        ("min=2", "replicas=2", &["Running", "Running"], "Running"),
+        ("min=2", "replicas=2", &["Succeeded", "Running"], "Running"),
+        ("min=2", "replicas=2", &["Failed", "Failed"], "Running"),
         // A minimum that is not said is all pods.
-        ("phase=Pending min=0", &["Running"], "stays"),
+        ("min=0", "replicas=2", &["Running"], "stays"),
+        ("min=0", "replicas=0", &[], "Running"),
     ];
-    for (job, pods, expected) in rows {
-        assert_eq!(by_itself(job, "replicas=2", pods), expected, "{job} {pods:?}");
+    for (job, task, pods, expected) in rows {
+        let job = format!("phase=Pending {job}");
+        assert_eq!(by_itself(&job, task, pods), expected, "{job} {task} {pods:?}");
     }
 }
 
 #[test]
 fn a_running_job_ends_when_all_its_pods_have() {
     const GONE: &str = ", without a-u1";
-    let rows: [(&str, &str, &[&str], &str); 13] = [
-        // Scaled to nothing, it stays.
+    let rows: [(&str, &str, &[&str], &str); 17] = [
+        // Scaled to nothing, it stays, whatever it had done before.
         ("min=0", "replicas=0", &[], "stays"),
+        ("min=0 min-success=1", "replicas=0", &["Succeeded"], "stays, without a-work-0"),
         // minSuccess goes before everything else, and takes the rest with it.
         ("min=2 min-success=1", "replicas=2", &["Succeeded", "Failed"], "Completed"),
         ("min=2 min-success=2", "replicas=2", &["Succeeded", "Running"], "stays"),
         ("min=2 min-success=2", "replicas=2", &["Succeeded", "Failed"], "Failed"),
+        ("min=1 min-success=2", "replicas=2 min=1", &["Succeeded", "Failed"], "Failed"),
         // All have finished: enough succeeded, or not.
         ("min=2", "replicas=2", &["Succeeded", "Succeeded"], "Completed"),
         ("min=1", "replicas=2 min=1", &["Succeeded", "Failed"], "Completed"),
@@ -309,6 +371,8 @@ fn a_running_job_ends_when_all_its_pods_have() {
         ("min=2", "replicas=3 min=2", &["Succeeded", "Failed", "Failed"], "Failed"),
         ("min=1", "replicas=3 min=2", &["Succeeded", "Failed", "Failed"], "Completed"),
         // Not all have finished: too many wait again, or it goes on.
+        ("min=1", "replicas=2 min=1", &["Pending", "Pending"], "Pending"),
+        ("min=2", "replicas=3 min=2", &["Running", "Pending", "Pending"], "Pending"),
         ("min=2", "replicas=2", &["Running", "Pending"], "Pending"),
         ("min=1", "replicas=2 min=1", &["Running", "Pending"], "stays"),
         ("min=1", "replicas=2 min=1", &["Running", "Failed"], "stays"),
@@ -367,8 +431,9 @@ fn a_task_s_own_minimum_decides_only_where_the_job_s_covers_all_of_them() {
 
 #[test]
 fn a_restarting_job_waits_again_once_enough_names_are_free() {
-    let rows: [(&str, &[&str], &str); 6] = [
+    let rows: [(&str, &[&str], &str); 8] = [
         ("retry=1 min=2", &[], "Pending"),
+        ("retry=2 min=2 max-retry=3", &[], "Pending"),
         // The minimum is that of the try which ends, whatever the user wants by now.
         ("retry=1 min=2 status-min=1", &["Running going"], "Pending"),
         ("retry=1 min=1 status-min=2", &["Running going"], "stays"),
@@ -376,10 +441,59 @@ fn a_restarting_job_waits_again_once_enough_names_are_free() {
         ("retry=1 min=1", &["Running going"], "Pending"),
         // The budget is spent: what is there no longer matters.
         ("retry=3 min=2 max-retry=3", &["Running going", "Running going"], "Failed, without a-u1"),
+        ("retry=4 min=2 max-retry=3", &[], "Failed, without a-u1"),
     ];
     for (job, pods, expected) in rows {
         let job = format!("phase=Restarting version=1 {job}");
         assert_eq!(by_itself(&job, "replicas=2", pods), expected, "{job} {pods:?}");
+    }
+}
+
+#[test]
+fn what_has_finished_is_kept_at_the_last_try_and_when_the_job_is_done() {
+    let rows = [
+        (
+            "phase=Running retry=1 max-retry=2 min-success=2 policy=PodFailed:RestartJob",
+            "pod lead-0 Failed",
+            "Restarting, retry 2, version 1, without a-u1, without a-work-0",
+        ),
+        (
+            "phase=Restarting retry=2 max-retry=2 min-success=2 version=1 reason=RestartJob",
+            "pod lead-0 Failed",
+            "Failed, without a-u1, without a-work-0",
+        ),
+        (
+            "phase=Running max-retry=1 policy=TaskCompleted:CompleteJob",
+            "pod lead-0 Succeeded",
+            "Completing, version 1, without a-u1, without a-work-0",
+        ),
+    ];
+    for (job, lead, expected) in rows {
+        let world = format!(
+            "job min=2 {job}
+             task lead replicas=1
+             task work replicas=1
+             group Running
+             {lead}
+             pod work-0 Running"
+        );
+        assert_eq!(outcome(&world), expected, "{world}");
+    }
+}
+
+#[test]
+fn a_job_that_is_being_deleted_is_left_to_the_garbage_collector_in_every_phase() {
+    for phase in PHASES {
+        let plan = fixture::plan(&format!(
+            "job {} min=2 going plugin=svc policy=PodFailed:RestartJob
+             task work replicas=3
+             group Running
+             pod work-0 Running
+             pod work-1 Failed
+             child service a",
+            in_phase(phase)
+        ));
+        assert_eq!(plan.to_string(), "", "{phase}");
     }
 }
 

@@ -185,6 +185,8 @@ fn a_time_out_ends_with_what_it_was_about() {
         ("policy=Unknown:AbortJob@1h", "", "group Unknown", "waits until 2027-01-15T09:01:40Z"),
         ("policy=Unknown:AbortJob@1h", "", "group Running", "nothing"),
         ("policy=PodPending:AbortJob@1h", "", "pod work-0 Running created=40", "nothing"),
+        // Whoever looks for the first time does not take a pod that runs for one that has just come.
+        ("policy=PodPending:AbortJob@30s", "", "pod work-0 Running created=10, first-look", "nothing"),
     ]);
 }
 

@@ -31,7 +31,14 @@ fn minimum(job_min: u32, [master, worker]: [&str; 2], classes: &str) -> String {
 fn the_minimum_of_the_job_is_filled_from_the_most_important_task() {
     let mut table = String::new();
     for job_min in [2, 3, 4] {
-        for minima in [["min=1", "min=1"], ["min=0", "min=0"], ["min=0", "min=1"], ["", ""]] {
+        let minima = [
+            ["min=1", "min=1"],
+            ["min=0", "min=0"],
+            ["min=0", "min=1"],
+            ["min=2", "min=2"],
+            ["no-min", "no-min"],
+        ];
+        for minima in minima {
             for (order, classes) in [
                 ("masters first", "class of-master value=10\nclass of-worker value=5"),
                 ("workers first", "class of-master value=5\nclass of-worker value=10"),
@@ -48,24 +55,30 @@ fn the_minimum_of_the_job_is_filled_from_the_most_important_task() {
         2 of ["min=0", "min=0"], workers first: 200m for 2 pods
         2 of ["min=0", "min=1"], masters first: 150m for 2 pods
         2 of ["min=0", "min=1"], workers first: 200m for 2 pods
-        2 of ["", ""], masters first: 100m for 2 pods
-        2 of ["", ""], workers first: 200m for 2 pods
+        2 of ["min=2", "min=2"], masters first: 100m for 2 pods
+        2 of ["min=2", "min=2"], workers first: 200m for 2 pods
+        2 of ["no-min", "no-min"], masters first: 100m for 2 pods
+        2 of ["no-min", "no-min"], workers first: 200m for 2 pods
         3 of ["min=1", "min=1"], masters first: 200m for 3 pods
         3 of ["min=1", "min=1"], workers first: 250m for 3 pods
         3 of ["min=0", "min=0"], masters first: 200m for 3 pods
         3 of ["min=0", "min=0"], workers first: 250m for 3 pods
         3 of ["min=0", "min=1"], masters first: 200m for 3 pods
         3 of ["min=0", "min=1"], workers first: 250m for 3 pods
-        3 of ["", ""], masters first: 200m for 3 pods
-        3 of ["", ""], workers first: 250m for 3 pods
+        3 of ["min=2", "min=2"], masters first: 200m for 3 pods
+        3 of ["min=2", "min=2"], workers first: 250m for 3 pods
+        3 of ["no-min", "no-min"], masters first: 200m for 3 pods
+        3 of ["no-min", "no-min"], workers first: 250m for 3 pods
         4 of ["min=1", "min=1"], masters first: 300m for 4 pods
         4 of ["min=1", "min=1"], workers first: 300m for 4 pods
         4 of ["min=0", "min=0"], masters first: 300m for 4 pods
         4 of ["min=0", "min=0"], workers first: 300m for 4 pods
         4 of ["min=0", "min=1"], masters first: 300m for 4 pods
         4 of ["min=0", "min=1"], workers first: 300m for 4 pods
-        4 of ["", ""], masters first: 300m for 4 pods
-        4 of ["", ""], workers first: 300m for 4 pods
+        4 of ["min=2", "min=2"], masters first: 300m for 4 pods
+        4 of ["min=2", "min=2"], workers first: 300m for 4 pods
+        4 of ["no-min", "no-min"], masters first: 300m for 4 pods
+        4 of ["no-min", "no-min"], workers first: 300m for 4 pods
     "#]]
     .assert_eq(&table);
 }
