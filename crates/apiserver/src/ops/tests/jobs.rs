@@ -157,3 +157,33 @@ fn what_the_author_of_a_job_should_know_is_said_whenever_its_spec_is_new() {
         assert_eq!(patched.warnings.list(), expected);
     }
 }
+
+#[test]
+fn jobs_are_chosen_by_how_many_of_their_pods_have_succeeded() {
+    let cluster = Cluster::new();
+    for name in ["a", "b"] {
+        let spec = json!({"completions": 3, "template": forgiving()["template"]});
+        cluster.create(Kind::Job, json!({"metadata": {"name": name}, "spec": spec})).unwrap();
+    }
+    let succeeded = json!({"status": {"succeeded": 2}});
+    cluster.patch(Kind::Job, "b", Part::Status, succeeded).unwrap();
+    let resource = cluster.resource(Kind::Job);
+    let found = |selector: &str| {
+        let filter = Filter { fields: FieldSelector::parse(selector, &resource)?, ..Filter::default() };
+        let listing = cluster.0.list(&resource, &ListOptions { filter, ..ListOptions::default() })?;
+        Ok::<usize, Status>(listing.items.len())
+    };
+    for (selector, n_found) in [
+        ("status.successful=0", 1),
+        ("status.successful=2", 1),
+        ("status.successful!=2", 1),
+        ("status.successful=3", 0),
+        ("metadata.name=a,metadata.namespace=default", 1),
+    ] {
+        assert_eq!(found(selector), Ok(n_found), "{selector}");
+    }
+    says(
+        &found("status.succeeded=2").unwrap_err(),
+        expect![[r#"400 BadRequest: field label "status.succeeded" not supported for Job"#]],
+    );
+}
