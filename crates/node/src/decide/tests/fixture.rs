@@ -91,10 +91,11 @@ impl World {
             ["container", name] => spec.containers.push(named(name)),
             ["container", name, "policy", own, rules @ ..] => {
                 let restart_policy_rules = match rules {
-                    ["restarts-on", code] => {
+                    [rule @ ("restarts-on" | "restarts-all-on"), code] => {
                         let exit_codes =
                             ExitCodes { operator: "In".to_owned(), values: vec![number(code) as i32] };
-                        vec![RestartRule { action: "Restart".to_owned(), exit_codes }]
+                        let action = if *rule == "restarts-on" { "Restart" } else { "RestartAllContainers" };
+                        vec![RestartRule { action: action.to_owned(), exit_codes }]
                     }
                     _ => Vec::new(),
                 };

@@ -159,6 +159,27 @@ fn a_container_has_a_policy_of_its_own_and_exit_codes_that_go_before_it() {
 }
 
 #[test]
+fn a_rule_that_would_restart_all_containers_is_not_heeded() {
+    check(
+        "policy Never, container main policy Never restarts-all-on 42, container b, now 5, main/0 1..4 exit 42, b/0 1..4 exit 0",
+        expect![[r#"
+            Failed
+            main: Error 42
+            b: Completed 0
+        "#]],
+    );
+    check(
+        "policy Never, container main policy OnFailure restarts-all-on 42, container b, now 5, main/0 1..4 exit 42, b/0 1..",
+        expect![[r#"
+            start main #1 backoff 10
+            Running
+            main: Error 42
+            b: running, ready
+        "#]],
+    );
+}
+
+#[test]
 fn a_pod_is_not_finished_before_its_last_container() {
     check(
         "policy Never, container a, container b, now 5, a/0 1..4 exit 1, b/0 1..",
