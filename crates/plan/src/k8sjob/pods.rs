@@ -245,9 +245,22 @@ mod tests {
         let not_ready =
             json!([{ "type": "Ready", "status": "False", "lastTransitionTime": "2027-01-15T08:00:07Z" }]);
         assert_eq!(ended(&status(json!({ "containerStatuses": one_runs, "conditions": not_ready }))), 7);
+        let untold = json!([{ "name": "a", "state": { "terminated": { "exitCode": 1 } } }]);
+        assert_eq!(ended(&status(json!({ "containerStatuses": untold, "conditions": not_ready }))), 7);
+        assert_eq!(
+            ended(&status(json!({ "conditions": not_ready }))),
+            7,
+            "nothing is known of its containers"
+        );
+        let ready =
+            json!([{ "type": "Ready", "status": "True", "lastTransitionTime": "2027-01-15T08:00:07Z" }]);
+        assert_eq!(ended(&status(json!({ "conditions": ready }))), 1, "it was still ready");
         assert_eq!(ended(&status(json!({ "containerStatuses": one_runs }))), 1, "when it was created");
         let asked = json!({ "metadata": { "deletionTimestamp": "2027-01-15T08:00:40Z", "deletionGracePeriodSeconds": 30 } });
         assert_eq!(ended(&asked), 10, "when it was asked to go");
+        let mut both = asked.clone();
+        both["status"] = json!({ "conditions": not_ready });
+        assert_eq!(ended(&both), 7, "it was not ready any more before it was asked");
         let with_sidecar = json!({
             "spec": { "initContainers": [
                 { "name": "setup" }, { "name": "sidecar", "restartPolicy": "Always" },

@@ -85,3 +85,36 @@ fn a_pod_is_kept_while_somebody_will_count_it() {
     assert!(!is_let_go(Some(("batch/v1", "CronJob", "u")), None), "its owner is no Job");
     assert!(!is_let_go(Some(("acme.io/v1", "Job", "u")), None), "its owner is another's Job");
 }
+
+#[test]
+fn a_job_that_has_ended_or_is_gone_concerns_the_pods_that_it_holds() {
+    let job = |uid: &str, status: Value| {
+        let job = json!({ "metadata": { "namespace": "ns", "name": "a", "uid": uid }, "status": status });
+        Arc::new(Object::decode(Kind::Job, job.to_string().as_bytes()))
+    };
+    let concerned = |changed: &Object, stored: Option<&Arc<Object>>| {
+        let mut objects = Objects::default();
+        stored.into_iter().for_each(|job| drop(objects.insert(job.clone())));
+        for (name, uid, finalizers) in [
+            ("held", "u", json!(["batch.kubernetes.io/job-tracking"])),
+            ("counted", "u", json!([])),
+            ("other", "v", json!(["batch.kubernetes.io/job-tracking"])),
+        ] {
+            let owner = json!({ "apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": uid, "controller": true });
+            let metadata = json!({
+                "namespace": "ns", "name": name, "uid": name, "ownerReferences": [owner], "finalizers": finalizers,
+            });
+            let pod = json!({ "metadata": metadata });
+            objects.insert(Arc::new(Object::decode(Kind::Pod, pod.to_string().as_bytes())));
+        }
+        let keys = ReleaseController::default().keys(changed, &objects);
+        keys.iter().map(|key| key.name.to_string()).collect::<Vec<_>>()
+    };
+    let running = job("u", json!({}));
+    let ended = job("u", json!({ "conditions": [{ "type": "Complete", "status": "True" }] }));
+    let successor = job("w", json!({}));
+    assert!(concerned(&running, Some(&running)).is_empty(), "it lets go of its pods itself");
+    assert_eq!(concerned(&ended, Some(&ended)), ["held"]);
+    assert_eq!(concerned(&running, None), ["held"], "it is gone");
+    assert_eq!(concerned(&running, Some(&successor)), ["held"], "another has its name");
+}
