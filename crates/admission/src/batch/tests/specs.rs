@@ -262,6 +262,7 @@ fn a_cron_job_is_checked_field_by_field() {
         no schedule: spec.schedule: Required value
         Sunday is 0: spec.schedule: Invalid value: "0 0 * * 7": end of range (7) above maximum (6): 7
         a zone that is nought: spec.schedule: Invalid value: "TZ=0": no schedule after the time zone; spec.schedule: Invalid value: "TZ=0": cannot use TZ or CRON_TZ in schedule, use timeZone field instead
+        a zone in the schedule: spec.schedule: Invalid value: "CRON_TZ=UTC @daily": cannot use TZ or CRON_TZ in schedule, use timeZone field instead
         a zone: fine
         an empty zone: spec.timeZone: Invalid value: "": timeZone must be nil or non-empty string
         here: spec.timeZone: Invalid value: "LOCAL": timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones
@@ -278,6 +279,7 @@ fn a_cron_job_is_checked_field_by_field() {
             row("no schedule", &one("spec.schedule", json!(""))),
             row("Sunday is 0", &one("spec.schedule", json!("0 0 * * 7"))),
             row("a zone that is nought", &one("spec.schedule", json!("TZ=0"))),
+            row("a zone in the schedule", &one("spec.schedule", json!("CRON_TZ=UTC @daily"))),
             row("a zone", &one("spec.timeZone", json!("Europe/Berlin"))),
             row("an empty zone", &one("spec.timeZone", json!(""))),
             row("here", &one("spec.timeZone", json!("LOCAL"))),
