@@ -59,6 +59,11 @@ pub trait Controller: Send + Sync {
     /// The kinds it reads besides the root.
     fn watches(&self) -> &'static [Kind];
 
+    /// The kinds of children of which the root's status keeps a record: at a first look, those that are missing are missed.
+    fn recorded(&self) -> &'static [Kind] {
+        &[]
+    }
+
     /// Which roots a changed object concerns. Called with the object as it was last seen, also when it is gone.
     fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key>;
 

@@ -49,7 +49,7 @@ pub struct Work {
     pub plan: Plan,
     /// When it was decided.
     pub decided_at: Time,
-    /// Whether all that the root depends on had been observed up to the root's own revision.
+    /// Whether the children that the root has on record had been observed up to the root's own revision.
     pub has_caught_up: bool,
 }
 
@@ -374,12 +374,13 @@ impl Engine {
         }
     }
 
-    /// Whether all that a root depends on has been observed at least up to the root's own revision.
+    /// Whether the children that a root's status has on record have been observed at least up to the root's own revision: one that
+    /// is not seen then is not there. What else it depends on may be older, and a kind of which nothing changes stays so.
     fn has_caught_up(&self, root: &Root) -> bool {
         let Some(controller) = self.controllers.get(root.controller) else { return false };
         let object = self.cache.objects().get(controller.root(), &root.key);
         let revision = object.map_or(0, |object| object.meta.revision);
-        controller.watches().iter().all(|kind| self.cache.revision(*kind) >= revision)
+        controller.recorded().iter().all(|kind| self.cache.revision(*kind) >= revision)
     }
 
     fn snapshot<'a>(&'a self, root: &'a Root, controller: &dyn Controller, now: Time) -> Snapshot<'a> {

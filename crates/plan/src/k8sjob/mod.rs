@@ -161,7 +161,7 @@ pub fn plan(managed: &Managed, snapshot: &Snapshot<'_>) -> Plan {
         None => suspend_or_resume(&job, &mut status, &mut plan),
     }
     remove(&change, &account.untracked, &mut plan);
-    create(&job, &change, &retained, Names::new(&job, snapshot.objects, pods.len()), &mut plan);
+    create(&job, &change, &retained, Names::new(&job, snapshot.objects, &pods), &mut plan);
     write_status(&job, &status, account.untracked.is_empty(), &mut plan);
     plan
 }

@@ -110,7 +110,7 @@ impl<'a> Uncounted<'a> {
     }
 
     /// Once on record as failed, a pod stays failed, whatever it says later.
-    fn is_listed(&self, pod: &JobPod<'_>) -> bool {
+    pub(super) fn is_listed(&self, pod: &JobPod<'_>) -> bool {
         self.succeeded.contains(&pod.meta().uid) || self.failed.contains(&pod.meta().uid)
     }
 

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::Job;
 use super::failure_policy::Verdict;
 use super::pods::JobPod;
+use super::tally::Uncounted;
 use crate::{Objects, Step};
 
 /// How long the part of a generated name before its last five characters may be.
@@ -124,8 +125,8 @@ fn first(name: &str, length: usize) -> &str {
 pub(super) struct Names<'a> {
     objects: &'a Objects,
     job: &'a Job<'a>,
-    /// How many pods the Job has.
-    n_pods: usize,
+    /// How many pods were made for the Job, as far as anybody knows.
+    n_made: usize,
     /// The next attempt for each index, and for pods without one.
     next: BTreeMap<Option<u32>, u32>,
     /// The names that were drawn. Of thousands, some come twice.
@@ -133,16 +134,17 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn new(job: &'a Job<'a>, objects: &'a Objects, n_pods: usize) -> Names<'a> {
-        Names { objects, job, n_pods, next: BTreeMap::new(), drawn: BTreeSet::new() }
+    pub(super) fn new(job: &'a Job<'a>, objects: &'a Objects, pods: &[JobPod<'_>]) -> Names<'a> {
+        Names { objects, job, n_made: n_made(job, pods), next: BTreeMap::new(), drawn: BTreeSet::new() }
     }
 
     pub(super) fn draw(&mut self, index: Option<u32>) -> String {
         let prefix = name_prefix(self.job, index);
         let prefix = first(&prefix, PREFIX_LENGTH_MAX);
-        // Pods without an index were named one after the other: so many names are most likely taken, and trying them all again
-        // for each new pod would cost a queue of work the square of its length.
-        let untried = if index.is_none() { u32::try_from(self.n_pods).unwrap_or(u32::MAX) } else { 0 };
+        // Pods without an index were named one after the other: so many names were given. To try them all again for each new pod
+        // would cost a queue of work the square of its length, and one that is free again would make a second pod where the
+        // creation of the last was not confirmed.
+        let untried = if index.is_none() { u32::try_from(self.n_made).unwrap_or(u32::MAX) } else { 0 };
         let attempt = self.next.entry(index).or_insert(untried);
         loop {
             let name = format!("{prefix}{}", suffix(&self.job.meta.uid.0, index, *attempt));
@@ -153,6 +155,14 @@ impl<'a> Names<'a> {
             }
         }
     }
+}
+
+/// The pods that are counted, those that are about to be, and the others. It does not fall when one of them goes.
+fn n_made(job: &Job<'_>, pods: &[JobPod<'_>]) -> usize {
+    let uncounted = Uncounted::of(job);
+    let counted = [job.status.succeeded, job.status.failed].map(|n| usize::try_from(n).unwrap_or(0));
+    let n_others = pods.iter().filter(|pod| pod.is_tracked && !uncounted.is_listed(pod)).count();
+    counted.iter().sum::<usize>() + uncounted.succeeded.len() + uncounted.failed.len() + n_others
 }
 
 /// Five letters that look random and are not.
@@ -175,8 +185,8 @@ fn suffix(uid: &str, index: Option<u32>, attempt: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use krafla_api::Time;
-    use krafla_api::batch::{JobSpec, JobStatus};
+    use krafla_api::batch::{JobSpec, JobStatus, UncountedTerminatedPods};
+    use krafla_api::{Time, Uid};
 
     use super::*;
     use crate::object::Meta;
@@ -198,11 +208,16 @@ mod tests {
     }
 
     fn draw(name: &str, n: usize) -> Vec<String> {
+        draw_for(name, JobStatus::default(), n)
+    }
+
+    /// The names of a Job of which no pod is there.
+    fn draw_for(name: &str, status: JobStatus, n: usize) -> Vec<String> {
         let meta = Meta { key: Key::new("ns", name), ..Meta::default() };
-        let (spec, status) = (JobSpec::default(), JobStatus::default());
+        let spec = JobSpec::default();
         let job = Job { meta: &meta, spec: &spec, status: &status, now: Time::from_seconds(0) };
         let objects = Objects::default();
-        let mut names = Names::new(&job, &objects, 0);
+        let mut names = Names::new(&job, &objects, &[]);
         (0..n).map(|_| names.draw(None)).collect()
     }
 
@@ -218,6 +233,16 @@ mod tests {
             assert_eq!(drawn.get(..drawn.len() - 5), Some(kept.as_str()));
             assert_eq!(krafla_admission::names::dns_subdomain(&drawn), Vec::<String>::new(), "{drawn}");
         }
+    }
+
+    #[test]
+    fn the_name_of_a_pod_that_has_gone_is_not_given_again() {
+        let second = draw("a", 2).remove(1);
+        let counted = JobStatus { failed: 1, ..JobStatus::default() };
+        assert_eq!(draw_for("a", counted, 1), [second.as_str()]);
+        let uncounted = UncountedTerminatedPods { succeeded: vec![Uid::from("p")], ..Default::default() };
+        let about_to_be = JobStatus { uncounted_terminated_pods: Some(uncounted), ..JobStatus::default() };
+        assert_eq!(draw_for("a", about_to_be, 1), [second]);
     }
 
     #[test]

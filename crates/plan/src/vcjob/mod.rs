@@ -87,6 +87,10 @@ impl Controller for JobController {
         ]
     }
 
+    fn recorded(&self) -> &'static [Kind] {
+        &[Kind::Pod]
+    }
+
     fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
         let in_same_namespace = |name: &str| Key::new(&changed.meta.key.namespace, name);
         let waiting = |is_concerned: &dyn Fn(&Object, &VcJob) -> bool| {
