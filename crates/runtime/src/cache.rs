@@ -136,6 +136,19 @@ mod tests {
     }
 
     #[test]
+    fn a_change_replaces_and_a_removal_removes_also_what_was_never_seen() {
+        let mut cache = Cache::default();
+        let mut after = |event_type, name, revision| {
+            let change = cache.observe(Kind::Pod, &event(event_type, name, revision)).unwrap();
+            (change.before.map(|before| before.meta.revision), change.is_gone, cache.objects().len(Kind::Pod))
+        };
+        assert_eq!(after(EventType::Added, "a", 1), (None, false, 1));
+        assert_eq!(after(EventType::Modified, "a", 2), (Some(1), false, 1));
+        assert_eq!(after(EventType::Deleted, "b", 3), (None, true, 1));
+        assert_eq!(after(EventType::Deleted, "a", 4), (Some(2), true, 0));
+    }
+
+    #[test]
     fn a_relist_concerns_only_what_differs() {
         let mut cache = Cache::default();
         for (name, revision) in [("a", 1), ("b", 2), ("c", 3)] {
