@@ -374,13 +374,14 @@ impl Engine {
         }
     }
 
-    /// Whether the children that a root's status has on record have been observed at least up to the root's own revision: one that
-    /// is not seen then is not there. What else it depends on may be older, and a kind of which nothing changes stays so.
+    /// Whether the children that a root's status has on record have been observed up to when that was written: one that is not
+    /// seen then is not there. What is on record was stored before the record. Kinds that are not on record may be older, and one
+    /// of which nothing changes stays so.
     fn has_caught_up(&self, root: &Root) -> bool {
         let Some(controller) = self.controllers.get(root.controller) else { return false };
         let object = self.cache.objects().get(controller.root(), &root.key);
         let revision = object.map_or(0, |object| object.meta.revision);
-        controller.recorded().iter().all(|kind| self.cache.revision(*kind) >= revision)
+        controller.recorded().iter().all(|kind| self.cache.revision(*kind).saturating_add(1) >= revision)
     }
 
     fn snapshot<'a>(&'a self, root: &'a Root, controller: &dyn Controller, now: Time) -> Snapshot<'a> {
