@@ -2,13 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether nothing waits for itself, directly or through others. A name that nobody has is waited for in vain; that is
-/// the caller's finding, and it is no ring.
-pub(crate) fn is_acyclic<N: Ord + Copy>(waits_for: &BTreeMap<N, Vec<N>>) -> bool {
-    stuck(waits_for).is_empty()
-}
-
-/// The names that are in a ring, or wait for one that is, in order. Takes time in proportion to names and edges.
+/// The names that are in a ring, or wait for one that is, in order. A name that nobody has is waited for in vain; that is
+/// the caller's finding, and it is no ring. Takes time in proportion to names and edges.
 fn stuck<N: Ord + Copy>(waits_for: &BTreeMap<N, Vec<N>>) -> Vec<N> {
     // Whatever waits for nothing (any more) may start; if something is never reached, it is in or behind a ring.
     let mut n_missing: BTreeMap<N, usize> = BTreeMap::new();
@@ -78,7 +73,7 @@ mod tests {
     use super::*;
 
     fn acyclic(edges: &[(&'static str, &[&'static str])]) -> bool {
-        is_acyclic(&edges.iter().map(|(name, targets)| (*name, targets.to_vec())).collect())
+        ring(&edges.iter().map(|(name, targets)| (*name, targets.to_vec())).collect()).is_empty()
     }
 
     #[test]

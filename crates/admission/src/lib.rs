@@ -50,6 +50,10 @@ pub use read::locate;
 
 use read::read;
 
+/// The most pods that one job may have at a time: as many as Kubernetes allows an Indexed Job. Every pod that waits takes
+/// memory of the server, so that without a limit one manifest could bring down the machine on which it runs.
+pub(crate) const PODS_MAX: i64 = 100_000;
+
 /// What is asked of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {

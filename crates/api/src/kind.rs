@@ -104,6 +104,11 @@ impl Served {
         format!("{}{separator}{}", self.group, self.version)
     }
 
+    /// Whether a patch can merge the elements of its lists by their names: only servers know how, and only of kinds of Kubernetes.
+    pub fn has_strategic_patches(&self) -> bool {
+        self.known().is_some_and(|kind| !Kind::VOLCANO.contains(&kind))
+    }
+
     /// The name that this program has for it.
     pub fn known(&self) -> Option<Kind> {
         Kind::of_manifest(&self.api_version(), &self.kind)

@@ -26,6 +26,7 @@ pub mod object;
 pub mod objects;
 pub mod placement;
 pub mod plugin;
+pub mod podgc;
 pub mod podgroup;
 pub mod probe;
 pub mod queue;
@@ -69,6 +70,12 @@ pub trait Controller: Send + Sync {
 
     /// What should be done for one root now.
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan;
+
+    /// How many objects a decision for a root reads, about. After it the root rests in proportion to that.
+    fn n_read(&self, root: &Key, objects: &Objects) -> usize {
+        let Some(root) = objects.get(self.root(), root) else { return 0 };
+        self.watches().iter().map(|kind| objects.n_children(&root.meta.uid, *kind)).sum()
+    }
 
     /// What a stored change of the root's kind or of a kind that it watches does to the numbers at /metrics.
     fn measure(&self, _stored: &Stored<'_>) -> Vec<Measure> {

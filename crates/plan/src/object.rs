@@ -14,12 +14,12 @@ use krafla_api::volcano::{
     CommandFields, JobSpec, JobStatus, PodGroupSpec, PodGroupStatus, QueueSpec, QueueStatus, ResourceList,
 };
 use krafla_api::{Key, Kind, OwnerReference, Pairs, Time, Uid};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::cronjob::VcCronJob;
 use crate::jobflow::{JobFlow, JobTemplate};
-use crate::placement::{Affinity, SchedulingGate, Taint, Toleration};
+use crate::placement::{Affinity, SchedulingGate, Taint, Toleration, TopologySpreadConstraint};
 
 /// One observed resource.
 #[derive(Clone, Debug, PartialEq)]
@@ -287,11 +287,19 @@ pub struct PodSpec {
     pub tolerations: Vec<Toleration>,
     /// What it demands of its node and its neighbours.
     pub affinity: Option<Box<Affinity>>,
+    /// How evenly it must be spread with others. What it only would like is left out.
+    #[serde(rename = "topologySpreadConstraints", deserialize_with = "musts")]
+    pub spread_constraints: Box<[TopologySpreadConstraint]>,
     /// Locks that keep it from being placed.
     pub scheduling_gates: Vec<SchedulingGate>,
     /// The claims that its volumes are made of.
     #[serde(rename = "volumes", deserialize_with = "claim_names")]
     pub claims: Vec<String>,
+}
+
+fn musts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[TopologySpreadConstraint]>, D::Error> {
+    let all: Vec<TopologySpreadConstraint> = null_as_default(deserializer)?;
+    Ok(all.into_iter().filter(|it| it.when_unsatisfiable == "DoNotSchedule").collect())
 }
 
 fn claim_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
@@ -320,6 +328,35 @@ pub struct Container {
     pub restart_policy: String,
     /// Requests and limits.
     pub resources: Resources,
+    /// Its ports that are ports of its node too. Most containers have none, and then this takes no room.
+    #[serde(rename = "ports", deserialize_with = "host_ports")]
+    pub host_ports: Box<[HostPort]>,
+}
+
+/// A port of the node that a container wants for itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(default)]
+pub struct HostPort {
+    /// Its number; zero if the port is the pod's own.
+    #[serde(rename = "hostPort")]
+    pub port: i32,
+    /// `TCP`, also when empty, `UDP` or `SCTP`.
+    pub protocol: String,
+    /// The address of the node; empty means all of them.
+    #[serde(rename = "hostIP")]
+    pub address: String,
+}
+
+impl HostPort {
+    /// Its protocol.
+    pub fn protocol(&self) -> &str {
+        if self.protocol.is_empty() { "TCP" } else { &self.protocol }
+    }
+}
+
+fn host_ports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[HostPort]>, D::Error> {
+    let ports: Vec<HostPort> = null_as_default(deserializer)?;
+    Ok(ports.into_iter().filter(|port| port.port != 0).collect())
 }
 
 /// Requests and limits of a container or a pod.
@@ -366,6 +403,8 @@ pub struct PodConditions {
     pub scheduled: Option<Box<PodCondition>>,
     /// All others by their type: `True`, `False` or `Unknown`.
     pub statuses: Pairs,
+    /// All others with their words, of a pod that has no node yet: whoever says why it has none writes them all again.
+    pub others: Box<[PodCondition]>,
     /// When `Ready` last changed.
     pub ready_changed_at: Option<Time>,
     /// When any of them last changed.
@@ -378,21 +417,22 @@ impl<'de> Deserialize<'de> for PodConditions {
         let changed_at = all.iter().filter_map(|condition| condition.last_transition_time).max();
         let (scheduled, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|condition| condition.condition_type == "PodScheduled");
+        let scheduled = scheduled.into_iter().next().map(Box::new);
         let ready = others.iter().find(|condition| condition.condition_type == "Ready");
+        let has_node = scheduled.as_ref().is_some_and(|condition| condition.status == "True");
+        let statuses = others.iter().map(|other| (&*other.condition_type, &*other.status));
         Ok(PodConditions {
-            scheduled: scheduled.into_iter().next().map(Box::new),
             ready_changed_at: ready.and_then(|ready| ready.last_transition_time),
             changed_at,
-            statuses: others
-                .into_iter()
-                .map(|condition| (condition.condition_type, condition.status))
-                .collect(),
+            statuses: statuses.collect(),
+            others: if has_node { Box::default() } else { others.into() },
+            scheduled,
         })
     }
 }
 
 /// A pod's condition.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodCondition {
     /// What it is about.
@@ -400,11 +440,20 @@ pub struct PodCondition {
     pub condition_type: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
+    /// When it was last looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_probe_time: Option<Time>,
     /// When that last changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Time>,
+    /// Which generation of the pod it was said of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
     /// Why, in one word.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Why, for people.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 

@@ -1,6 +1,6 @@
 //! Where a pod may go: the parts of pods and nodes that only the scheduler reads.
 //!
-//! Preferences (`preferredDuringScheduling...`) are not here: they never decide whether a pod fits.
+//! Of preferences only those about nodes are here. They never decide whether a pod fits.
 
 use krafla_api::Pairs;
 use krafla_api::meta::{LabelSelector, LabelSelectorRequirement};
@@ -51,6 +51,19 @@ pub struct NodeAffinity {
     /// A must.
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     pub required: Option<NodeSelector>,
+    /// A wish.
+    #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
+    pub preferred: Vec<PreferredNodes>,
+}
+
+/// Nodes that are liked better than others.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct PreferredNodes {
+    /// How much better.
+    pub weight: i32,
+    /// Which nodes.
+    pub preference: NodeSelectorTerm,
 }
 
 /// Nodes for which at least one term holds.
@@ -92,6 +105,28 @@ pub struct PodAffinityTerm {
     pub namespace_selector: Option<LabelSelector>,
     /// Nodes with equal values of this label are near each other.
     pub topology_key: String,
+}
+
+/// How evenly pods must be spread.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TopologySpreadConstraint {
+    /// By how many pods domains may differ.
+    pub max_skew: i32,
+    /// Nodes with equal values of this label are one domain.
+    pub topology_key: String,
+    /// `DoNotSchedule` or `ScheduleAnyway`.
+    pub when_unsatisfiable: String,
+    /// Which pods; none at all without it.
+    pub label_selector: Option<LabelSelector>,
+    /// Labels of which pods must have the same value as the pod itself.
+    pub match_label_keys: Vec<String>,
+    /// As long as there are fewer domains, one without pods is taken to exist.
+    pub min_domains: i32,
+    /// Whether only nodes count that the pod's selectors allow: `Honor`, also when empty, or `Ignore`.
+    pub node_affinity_policy: String,
+    /// Whether only nodes count whose taints the pod tolerates: `Honor`, or `Ignore`, also when empty.
+    pub node_taints_policy: String,
 }
 
 /// A lock on a pod: it is not placed before all are gone.

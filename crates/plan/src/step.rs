@@ -20,9 +20,10 @@ pub struct Plan {
     pub status_may_wait: bool,
     /// The writes, in order. The first that fails ends the plan; the next plan starts from what is then true.
     pub steps: Vec<Step>,
-    /// Removals of what is of no more use. Nothing depends on them, and they on nothing: they are made last, whatever became of
-    /// the steps. One that is refused keeps nothing from being made, and what is refused for want of room gets it by them.
-    pub cleanup: Vec<Step>,
+    /// Writes that nothing depends on, and that depend on nothing, as removals of what is of no more use: they are made last,
+    /// whatever became of the steps. One that is refused keeps nothing from being made, and what is refused for want of room
+    /// gets it by removals.
+    pub aside: Vec<Step>,
     /// Whether the objects that it creates are all alike. A server that refuses one of them would refuse the others too, so
     /// it is asked for few at first, and for no more once it has refused one.
     pub creates_alike: bool,
@@ -50,7 +51,7 @@ impl Plan {
 
     /// All writes in the order in which they are made.
     pub fn writes(&self) -> impl Iterator<Item = &Step> {
-        self.status.iter().chain(&self.steps).chain(&self.cleanup)
+        self.status.iter().chain(&self.steps).chain(&self.aside)
     }
 
     /// Whether the plan writes nothing.
@@ -219,22 +220,29 @@ pub struct Note {
     /// The write that it tells of: it is said once that is made, whatever becomes of the rest of the plan. Without one it tells
     /// how things are, and every plan says it for as long as they are so.
     pub tells_of: Option<Write>,
+    /// Whether it is the object of that write that it is about, and not the root.
+    pub is_about_written: bool,
 }
 
 impl Note {
     /// How things are, and all is well.
     pub fn normal(reason: &'static str, message: String) -> Note {
-        Note { severity: Severity::Normal, reason, message, tells_of: None }
+        Note { severity: Severity::Normal, reason, message, tells_of: None, is_about_written: false }
     }
 
     /// How things are, and somebody should look.
     pub fn warning(reason: &'static str, message: String) -> Note {
-        Note { severity: Severity::Warning, reason, message, tells_of: None }
+        Note { severity: Severity::Warning, reason, message, tells_of: None, is_about_written: false }
     }
 
     /// The same, of what the plan does to an object.
     pub fn of(self, verb: Verb, kind: Kind, key: &Key) -> Note {
         Note { tells_of: Some(Write { verb, kind, key: key.clone() }), ..self }
+    }
+
+    /// The same, about the object of one of the plan's writes, once that is made.
+    pub fn about(self, write: &Step) -> Note {
+        Note { tells_of: Some(write.write()), is_about_written: true, ..self }
     }
 }
 

@@ -54,7 +54,7 @@ pub struct Premise {
 
 /// Makes the writes of a plan: the status first, then the steps in order. Neighbouring steps of one sort and kind do not
 /// depend on each other and are made side by side, in one wave or in several that grow ([`waves`]). The first failure ends
-/// the plan after its wave, but for its cleanup.
+/// the plan after its wave, but for what stands [aside](Plan::aside).
 ///
 /// A plan with a premise is carried out if the server says that it holds.
 pub async fn apply(client: &dyn Client, premise: Option<&Premise>, plan: &Plan) -> Applied {
@@ -76,7 +76,7 @@ pub async fn apply(client: &dyn Client, premise: Option<&Premise>, plan: &Plan) 
         }
         make(client, wave, &mut applied).await;
     }
-    make(client, &plan.cleanup, &mut applied).await;
+    make(client, &plan.aside, &mut applied).await;
     applied
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time, Uid};
 use krafla_plan::{
-    Answer, Attempt, Controller, Departed, Note, Object, Objects, Plan, Severity, Snapshot, Step, Write,
+    Answer, Attempt, Controller, Departed, Note, Object, Plan, Severity, Snapshot, Step, Write,
 };
 
 use crate::apply::{Applied, Failure, Premise};
@@ -311,8 +311,8 @@ impl Engine {
             return None;
         }
         self.counts.plans += 1;
-        let n_children = n_children(controller.as_ref(), root, self.cache.objects());
-        self.rests.decided(root, n_children, now);
+        let n_read = controller.n_read(&root.key, self.cache.objects());
+        self.rests.decided(root, n_read, now);
         let snapshot = self.snapshot(root, controller.as_ref(), now);
         let decided = catch_unwind(AssertUnwindSafe(|| {
             let plan = controller.plan(&snapshot);
@@ -322,14 +322,14 @@ impl Engine {
         let retry = match decided {
             Ok((plan, Ok(()))) => {
                 self.inquiries.rely_on(root, &plan.probes, now);
-                let plan = self.counters.hold_back(root, plan, n_children, now);
+                let plan = self.counters.hold_back(root, plan, n_read, now);
                 if !plan.is_quiet() {
                     self.counts.plans_with_writes += 1;
                     return Some(plan);
                 }
                 self.count(root, Reconciled::Quiet);
                 self.count_decision(root, &plan, true);
-                self.settle(root, &plan, &plan.notes, self.has_caught_up(root), now);
+                self.settle(root, &plan, plan.notes.clone(), self.has_caught_up(root), now);
                 plan.wake_at
             }
             Ok((plan, Err(violation))) => {
@@ -401,7 +401,7 @@ impl Engine {
     /// A decision stands: what it made use of is no longer evidence, what of its notes is true is said, and the next failure is
     /// again the first, unless all that it says is to come back later: what failed before may only be put off. One that was
     /// taken while something had not been seen yet was no look at all that happened before.
-    fn settle(&mut self, root: &Root, plan: &Plan, notes: &[Note], has_caught_up: bool, now: Time) {
+    fn settle(&mut self, root: &Root, plan: &Plan, notes: Vec<Note>, has_caught_up: bool, now: Time) {
         if !plan.is_quiet() || plan.wake_at.is_none() {
             self.queue.forget(root);
         }
@@ -424,16 +424,25 @@ impl Engine {
         }
     }
 
-    /// Says what is new of what is to be said for a root: what holds on beside other news is not said again with them.
-    fn say(&mut self, root: &Root, about: &Arc<Object>, notes: &[Note], now: Time) {
+    /// Says what is new of what is to be said for a root: what holds on beside other news is not said again with them. What is
+    /// said about other objects tells of writes, and is new each time.
+    fn say(&mut self, root: &Root, about: &Arc<Object>, notes: Vec<Note>, now: Time) {
         let Some(controller) = self.controllers.get(root.controller) else { return };
+        let (of_others, notes): (Vec<Note>, Vec<Note>) =
+            notes.into_iter().partition(|note| note.is_about_written);
+        self.remarks.extend(of_others.into_iter().filter_map(|note| {
+            let Write { kind, key, .. } = note.tells_of.as_ref()?;
+            let about = self.cache.objects().get(*kind, key)?.clone();
+            Some(Remark { about, by: controller.name(), note, at: now })
+        }));
         let last = self.last_notes.get(root).map_or(&[][..], Vec::as_slice);
         if last != notes {
             let new: Vec<Note> = notes.iter().filter(|note| !last.contains(note)).cloned().collect();
             log_notes(controller.name(), &root.key, &new);
-            let remarks = new.into_iter().map(|note| Remark { about: about.clone(), note, at: now });
+            let by = controller.name();
+            let remarks = new.into_iter().map(|note| Remark { about: about.clone(), by, note, at: now });
             self.remarks.extend(remarks);
-            self.last_notes.insert(root.clone(), notes.to_vec());
+            self.last_notes.insert(root.clone(), notes);
         }
     }
 
@@ -455,7 +464,7 @@ impl Engine {
         // In a namespace that goes, an Event would be refused as well.
         let can_be_said = !failure.error.is_of_a_namespace_that_goes();
         if let Some(about) = self.spoken_about(root, plan).filter(|_| can_be_said) {
-            self.say(root, &about, &notes, now);
+            self.say(root, &about, notes, now);
         }
     }
 
@@ -492,7 +501,7 @@ impl Engine {
                 match applied.failure {
                     None => {
                         self.bereaved.remove(&root);
-                        self.settle(&root, &plan, &notes, has_caught_up, now);
+                        self.settle(&root, &plan, notes, has_caught_up, now);
                         plan.wake_at
                     }
                     Some(failure) => {
@@ -565,12 +574,6 @@ impl Engine {
     pub fn counts(&self) -> Counts {
         self.counts
     }
-}
-
-/// How many objects a root controls, of those that its controller reads.
-fn n_children(controller: &dyn Controller, root: &Root, objects: &Objects) -> usize {
-    let Some(object) = objects.get(controller.root(), &root.key) else { return 0 };
-    controller.watches().iter().map(|kind| objects.n_children(&object.meta.uid, *kind)).sum()
 }
 
 /// The notes of a plan without those that tell of what was not written.

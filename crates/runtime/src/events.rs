@@ -8,10 +8,11 @@ use krafla_plan::{Note, Object, Severity, Step};
 use serde_json::json;
 
 /// Who speaks. Dashboards and scripts look for Volcano's and Kubernetes' own names.
-fn component(about: Kind) -> &'static str {
-    match about {
-        Kind::Job => "job-controller",
-        Kind::CronJob => "cronjob-controller",
+fn component(remark: &Remark) -> &'static str {
+    match (remark.by, remark.about.kind) {
+        ("scheduler", _) => "volcano",
+        (_, Kind::Job) => "job-controller",
+        (_, Kind::CronJob) => "cronjob-controller",
         _ => "vc-controller-manager",
     }
 }
@@ -35,6 +36,8 @@ const REMEMBERED_MAX: usize = 4096;
 pub struct Remark {
     /// The object.
     pub about: Arc<Object>,
+    /// The controller that made it.
+    pub by: &'static str,
     /// The note.
     pub note: Note,
     /// When it was made.
@@ -137,8 +140,8 @@ fn manifest(remark: &Remark, key: &Key) -> serde_json::Value {
         "type": severity,
         "reason": remark.note.reason,
         "message": remark.note.message,
-        "source": { "component": component(remark.about.kind) },
-        "reportingComponent": component(remark.about.kind),
+        "source": { "component": component(remark) },
+        "reportingComponent": component(remark),
         "reportingInstance": "",
         "firstTimestamp": remark.at,
         "lastTimestamp": remark.at,
@@ -154,6 +157,7 @@ mod tests {
         let job = r#"{"metadata":{"namespace":"ns","name":"a","uid":"u1","resourceVersion":"7"}}"#;
         Remark {
             about: Arc::new(Object::decode(Kind::VcJob, job.as_bytes())),
+            by: "job-controller",
             note: Note::warning("QueueNotFound", message.to_owned()),
             at: Time::from_seconds(1_800_000_000),
         }

@@ -48,7 +48,7 @@ impl Controller for Busy {
         Plan {
             status: Some(Step::patch_status(Kind::Namespace, &root.meta, &json!({}))),
             steps: vec![mark, create("one"), create("two")],
-            cleanup: vec![Step::delete(old)],
+            aside: vec![Step::delete(old)],
             notes: vec![
                 Note::normal("Set", "right".to_owned()).of(Verb::Report, Kind::Namespace, snapshot.key),
                 created("one"),

@@ -176,7 +176,7 @@ async fn what_is_of_no_more_use_is_removed_also_when_the_server_is_full() {
     let pod = json!({ "metadata": { "namespace": "n", "name": "b", "uid": "b" } });
     let plan = Plan {
         steps: vec![Step::Create { kind: Kind::Pod, object: pod }],
-        cleanup: vec![Step::delete(&Object::decode(Kind::Job, &job(1, &Value::Null)))],
+        aside: vec![Step::delete(&Object::decode(Kind::Job, &job(1, &Value::Null)))],
         ..Plan::nothing()
     };
     let applied = apply(&Server::with_room_for(0), None, &plan).await;

@@ -15,7 +15,9 @@ const NAME_LENGTH_MAX: usize = 52;
 /// Says everything that is wrong with a new CronJob, apart from its metadata. `has_time_zone` says which zones there are.
 pub fn validate_cron_job(cron_job: &Value, has_time_zone: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     findings(cron_job, |cron_job, verdict| {
-        validate_spec(&cron_job.get("spec"), &Value::Null, has_time_zone, verdict);
+        let spec = cron_job.get("spec");
+        validate_spec(&spec, &Value::Null, has_time_zone, verdict);
+        job::validate_size(&spec.get("jobTemplate").get("spec"), None, verdict);
         let name = cron_job.get("metadata").get("name");
         if name.text().len() > NAME_LENGTH_MAX {
             let rule = format!("must be no more than {NAME_LENGTH_MAX} characters");

@@ -2,12 +2,12 @@
 
 use crate::json::At;
 use crate::pod::{Dialect, template};
-use crate::{Verdict, names};
+use crate::{PODS_MAX, Verdict, names};
 
 use super::{failure_policy, success_policy};
 
 /// The most pods that an Indexed Job runs at once, and the most of its indexes that may fail.
-const INDEXED_MAX: i64 = 100_000;
+const INDEXED_MAX: i64 = PODS_MAX;
 /// The same for Jobs of more than [`INDEXED_MAX`] completions that count failures per index.
 const LARGE_INDEXED_MAX: i64 = 10_000;
 /// The longest name of a controller.
@@ -58,6 +58,22 @@ pub(super) fn not_negative(at: &At<'_>, verdict: &mut Verdict) {
     if let Some(count) = at.int().filter(|count| *count < 0) {
         verdict.invalid(at.path(), count, "must be greater than or equal to 0");
     }
+}
+
+/// Refuses a Job that would have, or grows to, more pods at a time than one may have. Kubernetes limits those with indexes
+/// alone, which [`validate`] does; here the server that is asked runs the pods as well.
+pub(super) fn validate_size(spec: &At<'_>, old: Option<&At<'_>>, verdict: &mut Verdict) {
+    let n_pods = n_pods_at_once(spec);
+    if !is_indexed(spec) && n_pods > PODS_MAX.max(old.map_or(0, n_pods_at_once)) {
+        let rule = format!("a Job may have at most {PODS_MAX} pods at a time");
+        let parallelism = spec.get("parallelism");
+        verdict.invalid(parallelism.path(), parallelism.value(), rule);
+    }
+}
+
+fn n_pods_at_once(spec: &At<'_>) -> i64 {
+    let [parallelism, completions] = ["parallelism", "completions"].map(|field| spec.get(field).int());
+    parallelism.unwrap_or(1).min(completions.unwrap_or(i64::MAX))
 }
 
 /// The pods of an Indexed Job are named after it; their names must be good host names.

@@ -32,7 +32,10 @@ pub use update::validate_job_update;
 
 /// Says everything that is wrong with a Job, apart from its metadata.
 pub fn validate_job(job: &Value) -> Vec<Finding> {
-    findings(job, |job, verdict| validate_whole(job, None, verdict))
+    findings(job, |job, verdict| {
+        validate_whole(job, None, verdict);
+        job::validate_size(&job.get("spec"), None, verdict);
+    })
 }
 
 /// Says what the author of a new Job should know, though it is allowed.

@@ -131,6 +131,25 @@ fn a_large_indexed_job_bounds_its_failures() {
 }
 
 #[test]
+fn a_job_without_indexes_has_no_more_pods_at_a_time_than_one_with_them() {
+    let at_once = |n: i64| ("spec.parallelism", json!(n));
+    check(
+        &[at_once(2_000_000_000), ("spec.completions", json!(null))],
+        &expect![[r#"
+            spec.parallelism: Invalid value: 2000000000: a Job may have at most 100000 pods at a time
+        "#]],
+    );
+    check(&[at_once(100_000), ("spec.completions", json!(null))], &expect![""]);
+    // However many may run at once, there are never more than are left to complete.
+    check(&[at_once(2_000_000_000), ("spec.completions", json!(5))], &expect![""]);
+    // One that somebody else has stored can still be changed.
+    let large = with(job(), &[at_once(300_000), ("spec.completions", json!(null))]);
+    let grown = |n: i64| shown(&validate_job_update(&with(large.clone(), &[at_once(n)]), &large));
+    assert_eq!(grown(200_000), "");
+    assert!(grown(300_001).contains("at most 100000 pods"), "{}", grown(300_001));
+}
+
+#[test]
 fn a_failure_policy_says_one_thing_per_rule() {
     let rules = json!([
         {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [0, 3, 2, 2]}},

@@ -21,6 +21,7 @@ fn validate_change(job: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
     validate_whole(job, Some(old), verdict);
     // Upstream checks the spec once as that of an object, and once as that of an update: each finding comes twice.
     validate_spec(&spec, verdict);
+    job::validate_size(&spec, Some(&old_spec), verdict);
     validate_completions(&spec, &old_spec, verdict);
     stays(&spec, &old_spec, "selector", verdict);
     validate_template(&spec, old, verdict);

@@ -222,16 +222,36 @@ fn validate_dependencies(tasks: &[TaskSpec], path: &Path, verdict: &mut Verdict)
     let waits_for: Vec<(&str, Vec<String>)> =
         tasks.iter().map(|task| (task.name.as_str(), targets(task))).collect();
     let known: BTreeSet<&str> = waits_for.iter().map(|(name, _)| *name).collect();
-    let is_sound = |targets: &[String]| {
-        let distinct: BTreeSet<&str> = targets.iter().map(String::as_str).collect();
-        distinct.len() == targets.len() && distinct.is_subset(&known)
-    };
+    let mut wrong: Vec<(Path, String)> = Vec::new();
+    for (index, (name, targets)) in waits_for.iter().enumerate() {
+        let mut seen = BTreeSet::new();
+        for target in targets {
+            let why = if !known.contains(target.as_str()) {
+                format!("task {name} waits for {target}, which is no task of the job")
+            } else if !seen.insert(target) {
+                format!("task {name} waits for {target} twice")
+            } else {
+                continue;
+            };
+            wrong.push((path.index(index).field("dependsOn.name"), why));
+        }
+    }
     let graph: BTreeMap<&str, Vec<&str>> = waits_for
         .iter()
         .map(|(name, targets)| (*name, targets.iter().map(String::as_str).collect()))
         .collect();
-    if !graph::is_acyclic(&graph) || !waits_for.iter().all(|(_, targets)| is_sound(targets)) {
-        let message = "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)";
+    let ring = graph::ring(&graph);
+    if !ring.is_empty() {
+        wrong
+            .push((path.clone(), format!("tasks wait for each other in a ring: {}", graph::describe(&ring))));
+    }
+    // Volcano says the same of all of them, once.
+    if let Some((path, _)) = wrong.first() {
+        let explained: Vec<&str> = wrong.iter().map(|(_, why)| why.as_str()).collect();
+        let message = format!(
+            "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG): {}",
+            explained.join(", ")
+        );
         verdict.refuse(path, Reason::Invalid, message);
     }
 }

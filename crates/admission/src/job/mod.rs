@@ -1,12 +1,13 @@
 //! Volcano Jobs: what they leave out, and what is wrong with them.
 //!
-//! `default` completes a job, `create` and `update` check one; `policy` and `volume` are parts of both. The pod template
+//! `default` completes a job, `create`, `update` and `size` check one; `policy` and `volume` are parts of them. The pod template
 //! of a task is checked as a pod is ([`crate::pod::template`]).
 
 mod create;
 mod default;
 mod policy;
 mod same;
+mod size;
 mod update;
 mod volume;
 
@@ -27,10 +28,12 @@ pub fn validate(request: Request<'_>, cluster: &dyn Cluster) -> Verdict {
             let Job { metadata, spec, .. } = &job;
             let candidate = Candidate { namespace: &metadata.namespace, name: &metadata.name, spec };
             create::validate(candidate, Some(cluster), &mut verdict);
+            size::validate(&job.spec.tasks, &[], &mut verdict);
         }
         Operation::Update => {
             if let Some(old) = read::<Job>(request.old, &mut verdict) {
                 update::validate(&job, &old, &mut verdict);
+                size::validate(&job.spec.tasks, &old.spec.tasks, &mut verdict);
             }
         }
         Operation::Delete => {}

@@ -125,7 +125,7 @@ fn everything_is_said_at_once() {
             refused: spec.volumes[0]: either VolumeClaim or VolumeClaimName must be specified
             refused: spec.volumes[1].mountPath: duplicated mountPath: /a
             refused: spec.queue: unable to find job queue: queue.scheduling.volcano.sh "nobody" not found
-            refused: spec.tasks: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)
+            refused: spec.tasks: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG): tasks wait for each other in a ring: w -> w
         "#]],
     );
 }

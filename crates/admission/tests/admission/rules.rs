@@ -110,10 +110,32 @@ fn rules_for_tasks() {
         privileged containers, which are allowed: 
         part of a CPU in a NUMA cell: spec.tasks[1].topologyPolicy: the cpu request isn't an integer in spec.task[1] container[0]
         no whole CPU in the limits either: spec.tasks[0].topologyPolicy: the cpu request isn't an integer in spec.task[0] container[0]
-        a ring of tasks: spec.tasks: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)
-        a task that waits for nobody: spec.tasks: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)
-        a task that waits for one twice: spec.tasks: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)
+        a ring of tasks: spec.tasks: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG): tasks wait for each other in a ring: lead -> work -> lead
+        a task that waits for nobody: spec.tasks[1].dependsOn.name: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG): task work waits for nobody, which is no task of the job
+        a task that waits for one twice: spec.tasks[1].dependsOn.name: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG): task work waits for lead twice
     "#]].assert_eq(&new_jobs(rows));
+}
+
+#[test]
+fn a_job_has_at_most_a_hundred_thousand_pods() {
+    let sized = |first: i64, second: i64| {
+        let mut job = sound();
+        job["spec"]["tasks"][0]["replicas"] = first.into();
+        job["spec"]["tasks"][1]["replicas"] = second.into();
+        job
+    };
+    let refusal = |task: usize, n_pods: i64| {
+        format!(
+            "spec.tasks[{task}].replicas: the replicas of all tasks of a job must be at most 100000 together, \
+             and are {n_pods}: divide it into several jobs"
+        )
+    };
+    assert_eq!(said(&sized(99_998, 2), None), "");
+    assert_eq!(said(&sized(99_999, 2), None), refusal(1, 100_001));
+    assert_eq!(said(&sized(2_000_000_000, 2_000_000_000), None), refusal(0, 4_000_000_000));
+    assert_eq!(said(&sized(2, 100_000), Some(&sound())), refusal(1, 100_002));
+    // One that somebody else has stored can still be changed.
+    assert_eq!(said(&sized(2, 200_000), Some(&sized(2, 300_000))), "");
 }
 
 #[test]

@@ -49,6 +49,7 @@ use tokio::sync::Semaphore;
 
 pub use certificates::gather_noise;
 pub use exec::{ExecOptions, Output, Session};
+pub use plain::{SIMULATED_SUFFIX, VERSION_SUFFIX};
 pub use pods::{LogOptions, PodAccess};
 pub use server::{RunningServer, ServeError, ServerConfig, serve, write_private};
 

@@ -11,6 +11,10 @@ use crate::tokens::ISSUER;
 
 /// The version of Kubernetes whose API is served.
 pub(super) const KUBERNETES: [&str; 3] = ["1", "36", "1"];
+/// How the version ends that this server tells.
+pub const VERSION_SUFFIX: &str = "+krafla";
+/// The same where pods are only simulated: whoever hands out work wants to know whether it will be done.
+pub const SIMULATED_SUFFIX: &str = "+krafla.simulated";
 
 /// Answers a path that is not about resources.
 pub(super) fn answer(
@@ -22,7 +26,7 @@ pub(super) fn answer(
 ) -> Reply {
     let words: Vec<&str> = parts.iter().map(String::as_str).collect();
     let reply = match words.as_slice() {
-        ["version"] => body::value(200, &version(), super::accept::Encoding::Json),
+        ["version"] => body::value(200, &version(context), super::accept::Encoding::Json),
         [check @ ("healthz" | "livez" | "readyz")] => health(check, query),
         ["healthz" | "livez" | "readyz", "ping"] => body::text(200, "ok"),
         ["metrics"] => body::full(200, "text/plain; version=0.0.4; charset=utf-8", metrics(context)),
@@ -64,13 +68,15 @@ fn metrics(context: &Context) -> String {
     context.metrics.page() + &of_controllers.unwrap_or_default()
 }
 
-fn version() -> Value {
+fn version(context: &Context) -> Value {
     let [major, minor, patch] = KUBERNETES;
+    let is_simulated = context.pod_access.as_ref().is_some_and(|access| access.is_simulated());
+    let suffix = if is_simulated { SIMULATED_SUFFIX } else { VERSION_SUFFIX };
     json!({
         "major": major, "minor": minor,
         "emulationMajor": major, "emulationMinor": minor,
         "minCompatibilityMajor": major, "minCompatibilityMinor": "35",
-        "gitVersion": format!("v{major}.{minor}.{patch}+krafla"),
+        "gitVersion": format!("v{major}.{minor}.{patch}{suffix}"),
         "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "", "compiler": "rustc",
         "platform": format!("{}/{}", std::env::consts::OS, go_architecture()),

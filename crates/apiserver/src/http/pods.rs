@@ -32,6 +32,11 @@ pub trait PodAccess: Send + Sync {
         container: &'a str,
         options: ExecOptions,
     ) -> BoxFuture<'a, Result<Session, Status>>;
+
+    /// Whether pods only seem to run. The server's version says so, too.
+    fn is_simulated(&self) -> bool {
+        false
+    }
 }
 
 /// Which part of a log, and how.

@@ -88,7 +88,7 @@ pub async fn serve(
     let identity = Identity::load_or_make(config.data_dir.as_deref(), config.listen.ip())?;
     let acceptor = TlsAcceptor::from(Arc::new(identity.tls()?));
     let cannot_listen = |source| ServeError::Listen { address: config.listen, source };
-    let listener = TcpListener::bind(config.listen).await.map_err(cannot_listen)?;
+    let listener = bind(config.listen, config.data_dir.as_deref()).await.map_err(cannot_listen)?;
     let address = listener.local_addr().map_err(cannot_listen)?;
     let (stop, stopping) = watch::channel(false);
     let context = Arc::new(Context {
@@ -180,6 +180,25 @@ pub(super) fn write_unfinished(path: &Path, content: &str) -> io::Result<PathBuf
     file.write_all(content.as_bytes())?;
     file.sync_all()?;
     Ok(unfinished.into())
+}
+
+/// The file with the port on which the server last listened.
+const PORT: &str = "port";
+
+/// Port 0 takes the same one as the last time, so that pods and copies of the kubeconfig find the server again after a restart;
+/// if that is not free, any other.
+async fn bind(listen: SocketAddr, data_dir: Option<&Path>) -> io::Result<TcpListener> {
+    let file = data_dir.filter(|_| listen.port() == 0).map(|dir| dir.join(PORT));
+    let Some(file) = file else { return TcpListener::bind(listen).await };
+    let last = std::fs::read_to_string(&file).ok().and_then(|port| port.trim().parse::<u16>().ok());
+    if let Some(port) = last
+        && let Ok(listener) = TcpListener::bind((listen.ip(), port)).await
+    {
+        return Ok(listener);
+    }
+    let listener = TcpListener::bind(listen).await?;
+    write_private(&file, &listener.local_addr()?.port().to_string())?;
+    Ok(listener)
 }
 
 async fn listen(listener: TcpListener, acceptor: TlsAcceptor, context: Arc<Context>) {

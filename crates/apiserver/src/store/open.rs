@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -70,7 +71,9 @@ pub(super) fn open(dir: &Path) -> Result<(DirectoryLock, Disk, Contents), OpenEr
 /// one.
 fn make_file(dir: &Path, path: &Path) -> Result<(Disk, Contents), OpenError> {
     let unfinished = path.with_extension("redb.new");
-    let make = File::options().read(true).write(true).create(true).truncate(true).open(&unfinished);
+    // Secrets are in it.
+    let make =
+        File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(&unfinished);
     let file = Arc::new(PlainFile::unfinished(make.map_err(at(&unfinished))?));
     let opened = open_file(Arc::clone(&file), &unfinished)?;
     file.finish().map_err(at(&unfinished))?;

@@ -188,7 +188,7 @@ fn remove_old_jobs(cronjob: &View<'_>, plan: &mut Plan) {
         let n_surplus = finished.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
         for job in finished.into_iter().take(n_surplus).filter(|job| !job.meta.is_deleting()) {
             let (step, note) = removed(job, "; enough newer ones are kept");
-            plan.cleanup.push(step);
+            plan.aside.push(step);
             plan.notes.push(note);
         }
     }

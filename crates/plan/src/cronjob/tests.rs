@@ -397,7 +397,7 @@ fn the_oldest_finished_jobs_go() {
 fn the_run_that_is_due_does_not_depend_on_what_is_cleaned_up() {
     let plan = plan_at(5, "cron last=0 keep=0,0\n job c-1 Completed due=0");
     let created: Vec<String> = plan.steps.iter().map(Step::to_string).collect();
-    let cleaned: Vec<String> = plan.cleanup.iter().map(Step::to_string).collect();
+    let cleaned: Vec<String> = plan.aside.iter().map(Step::to_string).collect();
     assert_eq!(
         (created, cleaned),
         (vec!["create job c-29028125".to_owned()], vec!["delete job c-1".to_owned()])

@@ -122,7 +122,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     let jobs = Jobs::observe(&flow, snapshot);
     let phase = decide(&flow, &jobs);
     // No step runs twice, also when a controller that was replaced makes its job once more.
-    plan.cleanup.extend(jobs.late().filter(|job| !job.meta.is_deleting()).map(|job| Step::delete(job)));
+    plan.aside.extend(jobs.late().filter(|job| !job.meta.is_deleting()).map(|job| Step::delete(job)));
     let mut hindrances = Hindrances::new();
     match &phase {
         JobFlowPhase::Unset | JobFlowPhase::Pending | JobFlowPhase::Running => {

@@ -31,7 +31,7 @@ pub(super) fn remove(cron_job: &CronJob<'_>, jobs: &[&Arc<Object>], plan: &mut P
         });
         let surplus = ended.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
         for job in ended.into_iter().take(surplus) {
-            plan.cleanup.push(delete(job));
+            plan.aside.push(delete(job));
             plan.notes.push(deleted(job));
         }
     }

@@ -75,6 +75,16 @@ pub fn waits_for(state: &JobState) -> Option<&str> {
     (is_hold && (is_waiting || Hold::is_refusal(&state.reason))).then_some(&state.message)
 }
 
+/// Whether a job's state says that the server refused what it needs. It is asked again from time to time.
+pub fn is_refused(state: &JobState) -> bool {
+    Hold::is_refusal(&state.reason)
+}
+
+/// Whether a job's state says that the scheduler has no room for its gang.
+pub fn has_no_room(state: &JobState) -> bool {
+    state.reason == Hold::PODGROUP_PENDING
+}
+
 /// What keeps a plan from having its full effect, as reason and message of the job's state: that a pod's name is taken, or
 /// that the server refused the writes of the last one. Until those have been made, that stands, whoever tries meanwhile.
 pub(super) fn remark(plan: &Plan, state: &JobState, snapshot: &Snapshot<'_>) -> Option<(String, String)> {

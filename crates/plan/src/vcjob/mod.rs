@@ -34,7 +34,7 @@ mod status;
 mod trigger;
 mod volumes;
 
-pub use self::hold::waits_for;
+pub use self::hold::{has_no_room, is_refused, waits_for};
 pub use self::resources::pod_requests;
 pub(crate) use self::resources::pod_usage;
 

@@ -216,7 +216,7 @@ fn volcano_38_a_failed_run_that_is_never_removed_is_found() {
                 let job = snapshot.objects.get(Kind::VcJob, &step.key()).and_then(|job| job.as_vcjob());
                 job.is_some_and(|job| job.status.state.phase != JobPhase::Completed)
             };
-            plan.cleanup.retain(|step| !has_failed(step));
+            plan.aside.retain(|step| !has_failed(step));
             plan
         })
     };

@@ -224,6 +224,11 @@ impl Structural {
         self.items.as_deref()
     }
 
+    /// Which numbers or texts of their type are meant.
+    pub(crate) fn format(&self) -> Option<&str> {
+        self.format.as_deref()
+    }
+
     /// The JSON types that a value may have; empty: any.
     pub(crate) fn types(&self) -> &[JsonType] {
         &self.types

@@ -9,7 +9,7 @@ use super::*;
 /// record, when the next look is, and what is said.
 fn row(minutes: i64, text: &str) -> String {
     let plan = plan_at(minutes, text);
-    let steps: Vec<String> = plan.steps.iter().chain(&plan.cleanup).map(ToString::to_string).collect();
+    let steps: Vec<String> = plan.steps.iter().chain(&plan.aside).map(ToString::to_string).collect();
     let status = plan.status.as_ref().map(|status| match status {
         Step::Patch { patch, .. } => {
             let status = &patch["status"];

@@ -176,7 +176,7 @@ fn a_job_that_is_made_for_a_step_that_was_done_before_goes_again() {
         };
         let (without, late) = (with(""), with("job f-x Running from=08:00:30"));
         assert_eq!(
-            late.cleanup.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            late.aside.iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["delete job f-x"],
             "{phase}"
         );
@@ -185,12 +185,8 @@ fn a_job_that_is_made_for_a_step_that_was_done_before_goes_again() {
             (&without.status, &without.steps),
             "{phase}: nothing else comes of it"
         );
-        assert_eq!(with("job f-x Running from=08:00:30 going").cleanup, [], "{phase}");
-        assert_eq!(
-            with("job f-x Completed from=08:00:00").cleanup,
-            [],
-            "{phase}: this is the one that did it"
-        );
+        assert_eq!(with("job f-x Running from=08:00:30 going").aside, [], "{phase}");
+        assert_eq!(with("job f-x Completed from=08:00:00").aside, [], "{phase}: this is the one that did it");
     }
 }
 

@@ -98,7 +98,7 @@ fn jobs_without_a_start_go_last_and_the_older_name_first() {
     let jobs = [waiting("c-4"), waiting("c-3"), job("c-2", 2, Some("Failed")), job("c-1", 1, Some("Failed"))];
     let status = json!({ "lastScheduleTime": "2026-07-09T10:00:00Z" });
     let deleted: Vec<String> = plan(&json!({ "failedJobsHistoryLimit": 1 }), &status, &jobs, &[])
-        .cleanup
+        .aside
         .iter()
         .map(ToString::to_string)
         .collect();
@@ -113,7 +113,7 @@ fn a_success_is_on_record_however_few_jobs_are_kept() {
         let plan = plan(&json!({ "successfulJobsHistoryLimit": limit }), &status, &jobs, &[]);
         let Some(Step::Patch { patch, .. }) = &plan.status else { panic!("no status: {plan}") };
         assert_eq!(patch["status"]["lastSuccessfulTime"], "2026-07-09T10:00:07Z", "{limit}");
-        assert_eq!(plan.cleanup.len(), n_deleted, "{limit}");
+        assert_eq!(plan.aside.len(), n_deleted, "{limit}");
     }
 }
 
@@ -136,5 +136,5 @@ fn surplus_jobs_go_whatever_becomes_of_the_run() {
     let plan = plan(&json!({}), &json!({ "lastScheduleTime": "2026-07-09T09:00:00Z" }), &jobs, &[]);
     let printed = |steps: &[Step]| steps.iter().map(ToString::to_string).collect::<Vec<String>>();
     assert_eq!(printed(&plan.steps), ["create job c-29726520"]);
-    assert_eq!(printed(&plan.cleanup), ["delete job c-1"]);
+    assert_eq!(printed(&plan.aside), ["delete job c-1"]);
 }

@@ -18,7 +18,7 @@ fn an_unknown_plugin_holds_the_job_and_the_others_are_still_asked() {
 #[test]
 fn a_finding_becomes_a_warning_with_volcano_s_reason() {
     let note = world("plugin nosuch\n task work").plugins(|plugins| plugins.findings()[0].note());
-    expect![[r#"Note { severity: Warning, reason: "PluginError", message: "plugin nosuch: there is no such plugin; spec.plugins may name env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow", tells_of: None }"#]].assert_eq(&format!("{note:?}"));
+    expect![[r#"Note { severity: Warning, reason: "PluginError", message: "plugin nosuch: there is no such plugin; spec.plugins may name env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow", tells_of: None, is_about_written: false }"#]].assert_eq(&format!("{note:?}"));
 }
 
 #[test]

@@ -134,11 +134,13 @@ fn tasks_that_contradict_each_other_are_said_and_nothing_is_made() {
         ("task a \n task a", "spec.tasks[1].name: duplicated task name a"),
         (
             "task a after=b \n task b after=a",
-            "spec.tasks: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)",
+            "spec.tasks: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG): \
+             tasks wait for each other in a ring: a -> b -> a",
         ),
         (
             "task a after=nobody",
-            "spec.tasks: job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)",
+            "spec.tasks[0].dependsOn.name: job has dependencies between tasks, but doesn't form a directed acyclic \
+             graph(DAG): task a waits for nobody, which is no task of the job",
         ),
     ] {
         let world = format!("job min=1 \n {tasks}");
