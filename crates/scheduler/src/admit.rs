@@ -1,14 +1,16 @@
 //! Letting gangs in: a PodGroup becomes Inqueue when what it needs at least is there, and only then does the Job
 //! controller make its pods. Volcano: the enqueue action and the overcommit plugin.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use krafla_api::Time;
 use krafla_api::volcano::PodGroupPhase;
 use krafla_plan::Object;
 
+use crate::allocate::waits_behind;
 use crate::cluster::Cluster;
-use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, WhyNot};
+use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, QUEUE_NOT_FOUND, WhyNot};
 use crate::queue::QueueId;
 use crate::resources::Amounts;
 
@@ -19,19 +21,28 @@ const OVERCOMMIT_PERCENT: i64 = 120;
 /// How long after its last pod, or after its own making, a gang's next pod may take before that is worth a word.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The words for a gang whose queue does not take it.
-const QUEUE_NOT_FOUND: &str = "QueueNotFound";
+/// The word for a gang whose queue does not take it.
 const QUEUE_CLOSED: &str = "QueueClosed";
 
-/// Lets in all gangs for which there is room, the first in line first.
+/// Lets in all gangs for which there is room, the first in line first. Behind one that has to wait in a queue that is first
+/// in, first out, all others of that queue wait too.
 pub(crate) fn admit(cluster: &mut Cluster<'_>) {
     let mut left = room_left(cluster);
     let mut line: Vec<usize> = (0..cluster.gangs.len()).collect();
     line.retain(|index| cluster.gangs.get(*index).is_some_and(|gang| !gang.is_admitted()));
     line.sort_by_cached_key(|index| cluster.gangs.get(*index).map(|gang| place_in_line(cluster, gang)));
+    let mut held: BTreeMap<QueueId, usize> = BTreeMap::new();
     for index in line {
         let Some(gang) = cluster.gangs.get(index) else { continue };
-        let answer = may_enter(cluster, gang, &left);
+        let before = gang.queue.and_then(|queue| held.get(&queue));
+        let answer = match before {
+            Some(before) => Err(no(NOT_ENOUGH_RESOURCES, &waits_behind(cluster, *before))),
+            None => may_enter(cluster, gang, &left),
+        };
+        let finds_no_room = answer.as_ref().is_err_and(|why_not| why_not.reason == NOT_ENOUGH_RESOURCES);
+        if let Some(queue) = gang.queue.filter(|queue| finds_no_room && is_fifo(cluster, *queue)) {
+            held.entry(queue).or_insert(index);
+        }
         let promised = gang.promised();
         let Cluster { queues, gangs, .. } = cluster;
         let Some(gang) = gangs.get_mut(index) else { continue };
@@ -46,6 +57,14 @@ pub(crate) fn admit(cluster: &mut Cluster<'_>) {
     }
 }
 
+fn is_fifo(cluster: &Cluster<'_>, queue: QueueId) -> bool {
+    cluster.queues.get(queue).is_some_and(|queue| queue.is_fifo)
+}
+
+fn no(reason: &'static str, because: &str) -> WhyNot {
+    WhyNot { reason, message: format!("not admitted: {because}") }
+}
+
 /// Queues by priority; within a queue the highest priority, among equals the oldest.
 fn place_in_line<'a>(cluster: &Cluster<'a>, gang: &Gang<'a>) -> impl Ord + use<'a> {
     let queue = gang.queue.and_then(|id| cluster.queues.get(id));
@@ -56,27 +75,42 @@ fn place_in_line<'a>(cluster: &Cluster<'a>, gang: &Gang<'a>) -> impl Ord + use<'
 /// every waiting gang would be written each time.
 fn may_enter(cluster: &Cluster<'_>, gang: &Gang<'_>, left: &Amounts) -> Result<QueueId, WhyNot> {
     let Cluster { names, queues, board, .. } = cluster;
-    let no = |reason, because: String| WhyNot { reason, message: format!("not admitted: {because}") };
     let Some((id, queue)) = gang.queue.and_then(|id| Some((id, queues.get(id)?))) else {
-        let wanted = gang.podgroup.map_or("", |(_, podgroup)| podgroup.spec.queue.as_str());
-        return Err(no(QUEUE_NOT_FOUND, format!("there is no queue {wanted}")));
+        return Err(no(QUEUE_NOT_FOUND, &format!("there is no queue {}", gang.wanted_queue())));
     };
     if !queue.is_open {
-        return Err(no(QUEUE_CLOSED, format!("queue {} is closed", queue.name)));
+        return Err(no(QUEUE_CLOSED, &format!("queue {} is closed", queue.name)));
     }
     let needs = gang.promised();
-    let too_little = |place: usize, whose: &str, units: i64| {
-        let (name, wanted, had) =
-            (names.name(place), names.amount(place, needs.get(place)), names.amount(place, units));
-        no(NOT_ENOUGH_RESOURCES, format!("it needs {wanted} {name}, and not enough is left of {whose} {had}"))
+    let amount = |place: usize, units: i64| format!("{} {}", names.amount(place, units), names.name(place));
+    let never = |place: usize, because: &str| {
+        let needed = amount(place, needs.get(place));
+        Err(no(NOT_ENOUGH_RESOURCES, &format!("it needs {needed} and can never fit, because {because}")))
+    };
+    let not_now = |place: usize, whose: &str, units: i64| {
+        let (needed, had) = (amount(place, needs.get(place)), names.amount(place, units));
+        Err(no(NOT_ENOUGH_RESOURCES, &format!("it needs {needed}, and not enough is left of {whose} {had}")))
     };
     if let Some(full) = queues.full_for_gang(id, &needs) {
-        let whose = format!("queue {}'s", queues.name(full.queue));
-        return Err(too_little(full.place, &whose, queues.limit(full)));
+        let (name, limit) = (queues.name(full.queue), queues.limit(full));
+        if needs.get(full.place) > limit {
+            let limit = names.amount(full.place, limit);
+            return never(
+                full.place,
+                &format!("queue {name} may use {limit}: ask for less, or let it use more"),
+            );
+        }
+        return not_now(full.place, &format!("queue {name}'s"), limit);
+    }
+    let total = board.hosts.total();
+    // Before there is any node, nobody knows what will fit.
+    if let Some(place) = needs.shortages(&total).next().filter(|_| board.hosts.open().next().is_some()) {
+        let had = names.amount(place, total.get(place));
+        return never(place, &format!("all nodes that take pods have {had}: ask for less, or add nodes"));
     }
     // A queue below its fair share gets its gangs in even when others have filled the cluster: those will have to wait.
     match needs.shortages(left).next().filter(|_| !queues.is_entitled(id, &needs)) {
-        Some(place) => Err(too_little(place, "the cluster's", board.hosts.total().get(place))),
+        Some(place) => not_now(place, "the cluster's", total.get(place)),
         None => Ok(id),
     }
 }

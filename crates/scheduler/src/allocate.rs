@@ -8,6 +8,8 @@
 //!           or, if it has started, grows by one pod
 //! ```
 //!
+//! What then is free and of no use to queues below their shares goes to the others (`leftover.rs`).
+//!
 //! A gang that finds no room does not hold back the others, unless its queue is first in, first out. Volcano: the
 //! allocate action.
 //!
@@ -19,57 +21,122 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use krafla_api::{Key, Time};
 
-use crate::board::{Board, NoNode, ShapeId};
-use crate::cluster::Cluster;
-use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, State, WhyNot};
-use crate::queue::{Full, QueueId, Queues};
+use crate::board::{NoNode, Search, ShapeId};
+use crate::cluster::{Cluster, Pick};
+use crate::gang::{Gang, Member, NOT_ENOUGH_RESOURCES, QUEUE_NOT_FOUND, State, Wait, WhyNot};
+use crate::leftover;
+use crate::place::{Placement, Share, place, put};
+use crate::queue::{Full, QueueId};
+use crate::resources::Amounts;
 
 /// Gives nodes to all gangs that can have them.
 pub(crate) fn allocate(cluster: &mut Cluster<'_>) {
-    let mut half_placed: Vec<Turn> = Vec::new();
-    let mut lines: BTreeMap<Option<QueueId>, BinaryHeap<Turn>> = BTreeMap::new();
+    let mut half_placed: Vec<(Turn, QueueId)> = Vec::new();
+    let mut queueless: Vec<Turn> = Vec::new();
+    let mut lines = Lines::new();
     for (index, gang) in cluster.gangs.iter().enumerate() {
-        match Turn::of(index, gang) {
-            Some(turn) if turn.is_half_placed => half_placed.push(turn),
-            Some(turn) => lines.entry(gang.queue).or_default().push(turn),
-            None => {}
+        match (Turn::of(index, gang), gang.queue) {
+            (Some(turn), None) => queueless.push(turn),
+            (Some(turn), Some(queue)) if turn.is_half_placed => half_placed.push((turn, queue)),
+            (Some(turn), Some(queue)) => lines.entry(queue).or_default().push(turn),
+            (None, _) => {}
         }
     }
+    for turn in queueless {
+        hold(cluster, &turn, Stuck::NoQueue(turn.gang));
+    }
     half_placed.sort_unstable_by(|one, other| other.cmp(one));
-    for mut turn in half_placed {
-        let queue = cluster.gangs.get(turn.gang).and_then(|gang| gang.queue);
+    for (mut turn, queue) in half_placed {
         if start(cluster, &mut turn, Share::Ignored) && !turn.waiting.is_empty() {
             lines.entry(queue).or_default().push(turn);
         }
     }
+    serve_all(cluster, lines, &mut Round { share: Share::Kept, left: None });
+    leftover::hand_out(cluster);
+    say_who_is_stuck(cluster);
+}
+
+/// Serves the gangs that wait because their queues have their shares, from what is free on the board and no more than is
+/// left in all.
+pub(crate) fn serve_leftovers(cluster: &mut Cluster<'_>, left: Amounts) {
+    let mut lines = Lines::new();
+    for (index, gang) in cluster.gangs.iter().enumerate() {
+        let turn = Turn::of(index, gang).filter(|_| gang.wait == Some(Wait::ForShare));
+        if let (Some(turn), Some(queue)) = (turn, gang.queue) {
+            lines.entry(queue).or_default().push(turn);
+        }
+    }
+    serve_all(cluster, lines, &mut Round { share: Share::Ignored, left: Some(left) });
+}
+
+/// The gangs of each queue that wait for nodes.
+type Lines = BTreeMap<QueueId, BinaryHeap<Turn>>;
+
+/// How gangs are served.
+#[derive(Debug)]
+struct Round {
+    share: Share,
+    /// What may be given away in all; without it, whatever is free.
+    left: Option<Amounts>,
+}
+
+impl Round {
+    fn has_left(&self, needs: &Amounts) -> bool {
+        self.left.as_ref().is_none_or(|left| needs.fits_in(left))
+    }
+
+    fn take(&mut self, needs: &Amounts) {
+        if let Some(left) = &mut self.left {
+            left.sub(needs);
+        }
+    }
+}
+
+/// Serves one gang after the other until all have what they can have.
+fn serve_all(cluster: &mut Cluster<'_>, mut lines: Lines, round: &mut Round) {
     while let Some(queue) = lines.keys().min_by_key(|queue| cluster.queues.turn(**queue)).copied() {
         let Some(line) = lines.get_mut(&queue) else { break };
-        serve(cluster, queue, line);
+        serve(cluster, queue, line, round);
         if line.is_empty() {
             lines.remove(&queue);
         }
     }
-    say_who_is_stuck(cluster);
 }
 
 /// Serves the first gang of a queue.
-fn serve(cluster: &mut Cluster<'_>, queue: Option<QueueId>, line: &mut BinaryHeap<Turn>) {
+fn serve(cluster: &mut Cluster<'_>, queue: QueueId, line: &mut BinaryHeap<Turn>, round: &mut Round) {
     let Some(mut turn) = line.pop() else { return };
     if !turn.must_start {
-        if grow(cluster, &mut turn) {
+        if grow(cluster, &mut turn, round) {
             line.push(turn);
         }
         return;
     }
-    let has_started = start(cluster, &mut turn, Share::Kept);
-    let is_fifo = queue.and_then(|id| cluster.queues.get(id)).is_some_and(|queue| queue.is_fifo);
+    let has_started = start_in(cluster, &mut turn, round);
+    let is_fifo = cluster.queues.get(queue).is_some_and(|queue| queue.is_fifo);
     if has_started && !turn.waiting.is_empty() {
         line.push(turn);
     } else if !has_started && is_fifo {
         for behind in line.drain() {
-            hold_behind(cluster, &behind, turn.gang);
+            hold(cluster, &behind, Stuck::Behind(turn.gang));
         }
     }
+}
+
+/// Starts a gang within what may be given away. Says whether it starts.
+fn start_in(cluster: &mut Cluster<'_>, turn: &mut Turn, round: &mut Round) -> bool {
+    if round.left.is_none() {
+        return start(cluster, turn, round.share);
+    }
+    let Some(needs) = cluster.needs_to_start(turn.gang, Pick::Largest).filter(|needs| round.has_left(needs))
+    else {
+        return false;
+    };
+    let has_started = start(cluster, turn, round.share);
+    if has_started {
+        round.take(&needs);
+    }
+    has_started
 }
 
 /// A gang's place in its queue's line; the greatest comes first.
@@ -103,13 +170,11 @@ impl Turn {
             waiting: waiting.into_iter().rev().collect(),
         })
     }
-}
 
-/// Whether a queue must leave to others what is beyond its fair share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Share {
-    Kept,
-    Ignored,
+    /// Its pods that want a node, most urgent first.
+    fn in_order(&self) -> Vec<usize> {
+        self.waiting.iter().rev().copied().collect()
+    }
 }
 
 /// What keeps a pod from getting a node.
@@ -123,11 +188,13 @@ pub(crate) enum Stuck {
     Nodes(ShapeId),
     /// The queue is first in, first out, and this gang of it comes before.
     Behind(usize),
+    /// The queue of this gang, which is its own, does not exist.
+    NoQueue(usize),
 }
 
 /// Gives nodes to as many pods as the gang needs to start, or to none. Says whether it starts.
 fn start(cluster: &mut Cluster<'_>, turn: &mut Turn, share: Share) -> bool {
-    let placements = place(cluster, turn.gang, turn.waiting.iter().rev(), share);
+    let placements = place(cluster, turn.gang, &turn.in_order(), share);
     let Some(gang) = cluster.gangs.get_mut(turn.gang) else { return false };
     match placements {
         Ok(placements) => {
@@ -139,90 +206,68 @@ fn start(cluster: &mut Cluster<'_>, turn: &mut Turn, share: Share) -> bool {
             turn.waiting.retain(|index| gang.is_waiting(*index));
             turn.must_start = false;
             turn.is_half_placed = false;
+            gang.why_not = None;
+            gang.wait = None;
             true
         }
         Err(obstacle) => {
-            gang.why_not = Some(obstacle.why_not(gang));
+            // The first answer stands: what is tried later is tried on less.
+            if gang.why_not.is_none() {
+                gang.why_not = Some(obstacle.why_not(gang));
+                gang.wait = obstacle.wait;
+            }
             false
         }
     }
 }
 
-/// A pod of a gang, and the node found for it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Placement {
-    member: usize,
-    shape: ShapeId,
-    pub(crate) host: usize,
-}
-
-/// Finds nodes for as many of the waiting pods as the gang needs to start, and takes the room there. If that cannot be, it
-/// takes none and says why.
-pub(crate) fn place<'w>(
-    cluster: &mut Cluster<'_>,
-    gang: usize,
-    waiting: impl Iterator<Item = &'w usize> + Clone,
-    share: Share,
-) -> Result<Vec<Placement>, Obstacle> {
-    let Cluster { board, queues, gangs, .. } = &mut *cluster;
-    let Some(gang) = gangs.get(gang) else { return Err(Obstacle::default()) };
-    // What could never start cannot take anything from others; let it find out why.
-    let mut share = if gang.is_possible { share } else { Share::Ignored };
-    let mut shortfall = gang.shortfall();
-    let mut is_placed = vec![false; gang.members.len()];
-    let mut placements: Vec<Placement> = Vec::new();
-    let mut stuck: BTreeMap<usize, Stuck> = BTreeMap::new();
-    board.begin();
-    // First the pods without which a task has too few, then any others.
-    for only_missing_tasks in [true, false] {
-        for index in waiting.clone() {
-            let (Some(member), Some(is_placed)) = (gang.members.get(*index), is_placed.get_mut(*index))
-            else {
-                continue;
-            };
-            let State::Waiting(shape) = member.state else { continue };
-            if !shortfall.needs(member.task, only_missing_tasks) || *is_placed {
-                continue;
-            }
-            match put(queues, board, gang.queue, shape, share) {
-                Ok(host) => {
-                    *is_placed = true;
-                    stuck.remove(index);
-                    shortfall.fill(member.task);
-                    placements.push(Placement { member: *index, shape, host });
-                    // A gang is never stopped half-way by its queue's share: it may reach beyond it once.
-                    share = Share::Ignored;
-                }
-                Err(reason) => drop(stuck.insert(*index, reason)),
-            }
+/// Finds nodes for a gang that waits: for as many pods as it needs to start, or for all that it may grow by. The room
+/// there is taken; the gang is not told.
+pub(crate) fn place_or_grow(cluster: &mut Cluster<'_>, index: usize, share: Share) -> Vec<Placement> {
+    let Some(turn) = cluster.gangs.get(index).and_then(|gang| Turn::of(index, gang)) else {
+        return Vec::new();
+    };
+    if turn.must_start {
+        return place(cluster, index, &turn.in_order(), share).unwrap_or_default();
+    }
+    let Cluster { board, queues, gangs, .. } = cluster;
+    let Some(gang) = gangs.get(index) else { return Vec::new() };
+    let waiting = turn.waiting.iter().rev().filter_map(|index| Some((*index, gang.members.get(*index)?)));
+    let mut placements = Vec::new();
+    for (member, Member { state, .. }) in waiting {
+        let State::Waiting(shape) = *state else { continue };
+        board.begin();
+        match put(queues, board, gang.queue, shape, share, Search::default()) {
+            Ok(host) => placements.push(Placement { member, shape, host }),
+            Err(Stuck::Nodes(_)) => {}
+            Err(Stuck::Limit(_) | Stuck::Share(_) | Stuck::Behind(_) | Stuck::NoQueue(_)) => break,
         }
     }
-    if shortfall.is_nothing() {
-        return Ok(placements);
-    }
-    let queue = gang.queue;
-    let obstacle = Obstacle::of(stuck.values(), cluster);
-    let Cluster { board, queues, .. } = cluster;
-    board.undo();
-    for Placement { shape, .. } in placements {
-        if let (Some(queue), Some(needs)) = (queue, board.needs(shape)) {
-            queues.give_back(queue, needs);
-        }
-    }
-    Err(obstacle)
+    placements
 }
 
 /// Places one more pod of a gang that has started. Says whether to go on with it.
-fn grow(cluster: &mut Cluster<'_>, turn: &mut Turn) -> bool {
+fn grow(cluster: &mut Cluster<'_>, turn: &mut Turn, round: &mut Round) -> bool {
     let Cluster { board, queues, gangs, .. } = cluster;
     let Some(gang) = gangs.get_mut(turn.gang) else { return false };
     let Some(index) = turn.waiting.pop() else { return false };
     let Some(member) = gang.members.get_mut(index) else { return false };
     if let State::Waiting(shape) = member.state {
         board.begin();
-        match put(queues, board, gang.queue, shape, Share::Kept) {
-            Ok(host) => member.state = State::Placed(host),
-            Err(stuck) => drop(gang.stuck.insert(shape, (index, stuck))),
+        let Some(needs) = board.needs(shape).filter(|needs| round.has_left(needs)).cloned() else {
+            return !turn.waiting.is_empty();
+        };
+        match put(queues, board, gang.queue, shape, round.share, Search::default()) {
+            Ok(host) => {
+                member.state = State::Placed(host);
+                round.take(&needs);
+            }
+            // The first answer stands here too.
+            Err(_) if round.share == Share::Ignored => {}
+            Err(stuck) => {
+                gang.wait = gang.wait.max(stuck.wait());
+                gang.stuck.insert(shape, (index, stuck));
+            }
         }
     }
     !turn.waiting.is_empty()
@@ -244,32 +289,17 @@ fn say_who_is_stuck(cluster: &mut Cluster<'_>) {
     }
 }
 
-/// Puts one pod on a node, within what its queue may use.
-fn put(
-    queues: &mut Queues<'_>,
-    board: &mut Board<'_>,
-    queue: Option<QueueId>,
-    shape: ShapeId,
-    share: Share,
-) -> Result<usize, Stuck> {
-    let nowhere = Stuck::Nodes(shape);
-    let needs = board.needs(shape).ok_or(nowhere)?.clone();
-    if let Some(full) = queue.and_then(|queue| queues.full(queue, &needs)) {
-        return Err(Stuck::Limit(full));
-    }
-    let host = board.find(shape).ok_or(nowhere)?;
-    if let Some(queue) = queue {
-        if let Some(full) = queues.over_share(queue, &needs).filter(|_| share == Share::Kept) {
-            return Err(Stuck::Share(full));
-        }
-        queues.allocate(queue, &needs);
-    }
-    board.put(shape, host);
-    Ok(host)
-}
-
 impl Stuck {
-    fn explain(self, cluster: &Cluster<'_>) -> NoNode {
+    /// What the pod waits for, unless it waits for its own queue.
+    fn wait(self) -> Option<Wait> {
+        match self {
+            Stuck::Share(_) => Some(Wait::ForShare),
+            Stuck::Nodes(_) => Some(Wait::ForRoom),
+            Stuck::Limit(_) | Stuck::Behind(_) | Stuck::NoQueue(_) => None,
+        }
+    }
+
+    fn explain(self, cluster: &mut Cluster<'_>) -> NoNode {
         let Cluster { names, board, queues, .. } = cluster;
         let (lacks, sentence) = match self {
             Stuck::Limit(Full { queue, place }) => {
@@ -283,6 +313,10 @@ impl Stuck {
             }
             Stuck::Nodes(shape) => return board.why_not(shape, names),
             Stuck::Behind(before) => ("its turn".to_owned(), waits_behind(cluster, before)),
+            Stuck::NoQueue(gang) => {
+                let wanted = cluster.gangs.get(gang).map_or("", Gang::wanted_queue);
+                ("a queue".to_owned(), format!("there is no queue {wanted}"))
+            }
         };
         NoNode { lacks, sentence }
     }
@@ -298,11 +332,12 @@ pub(crate) struct Obstacle {
     lacks: BTreeMap<String, usize>,
     /// One sentence about the first of them, or about all.
     because: String,
+    wait: Option<Wait>,
 }
 
 impl Obstacle {
     /// What these pods ran into.
-    fn of<'s>(stuck: impl Iterator<Item = &'s Stuck>, cluster: &Cluster<'_>) -> Obstacle {
+    pub(crate) fn of<'s>(stuck: impl Iterator<Item = &'s Stuck>, cluster: &mut Cluster<'_>) -> Obstacle {
         let mut answers: Vec<(Stuck, usize)> = Vec::new();
         for answer in stuck {
             let n_answers = answers.len();
@@ -314,6 +349,7 @@ impl Obstacle {
         }
         let mut obstacle = Obstacle::default();
         for (answer, n_pods) in answers {
+            obstacle.wait = obstacle.wait.max(answer.wait());
             let NoNode { lacks, sentence } = answer.explain(cluster);
             *obstacle.lacks.entry(lacks).or_default() += n_pods;
             if obstacle.because.is_empty() {
@@ -325,12 +361,12 @@ impl Obstacle {
 
     /// What concerns the gang as a whole.
     pub(crate) fn whole(because: &str) -> Obstacle {
-        Obstacle { lacks: BTreeMap::new(), because: because.to_owned() }
+        Obstacle { because: because.to_owned(), ..Obstacle::default() }
     }
 
     /// Volcano's sentence, which ends in what pods lack and in one reason in full.
     pub(crate) fn why_not(&self, gang: &Gang<'_>) -> WhyNot {
-        let Obstacle { lacks, because } = self;
+        let Obstacle { lacks, because, .. } = self;
         if gang.podgroup.is_none() {
             return WhyNot { reason: NOT_ENOUGH_RESOURCES, message: because.clone() };
         }
@@ -347,22 +383,29 @@ impl Obstacle {
     }
 }
 
-/// In a queue that is first in, first out, a gang waits for the one before it: to start, or to grow.
-fn hold_behind(cluster: &mut Cluster<'_>, turn: &Turn, before: usize) {
-    let because = waits_behind(cluster, before);
+/// Lets a gang wait without a try: to start, or to grow. One that waits behind another waits for whatever that one does.
+fn hold(cluster: &mut Cluster<'_>, turn: &Turn, stuck: Stuck) {
+    let because = stuck.explain(cluster).sentence;
+    let (reason, wait) = match stuck {
+        Stuck::Behind(before) => (NOT_ENOUGH_RESOURCES, cluster.gangs.get(before).and_then(|gang| gang.wait)),
+        Stuck::NoQueue(_) => (QUEUE_NOT_FOUND, None),
+        Stuck::Limit(_) | Stuck::Share(_) | Stuck::Nodes(_) => (NOT_ENOUGH_RESOURCES, stuck.wait()),
+    };
     let Some(gang) = cluster.gangs.get_mut(turn.gang) else { return };
+    gang.wait = wait.filter(|wait| *wait == Wait::ForShare);
     if turn.must_start {
-        gang.why_not = Some(Obstacle::whole(&because).why_not(gang));
+        gang.why_not = Some(WhyNot { reason, ..Obstacle::whole(&because).why_not(gang) });
         return;
     }
     for index in turn.waiting.iter().rev() {
         if let Some(State::Waiting(shape)) = gang.members.get(*index).map(|member| member.state) {
-            gang.stuck.insert(shape, (*index, Stuck::Behind(before)));
+            gang.stuck.insert(shape, (*index, stuck));
         }
     }
 }
 
-fn waits_behind(cluster: &Cluster<'_>, before: usize) -> String {
+/// What is said of a gang that waits for the one before it.
+pub(crate) fn waits_behind(cluster: &Cluster<'_>, before: usize) -> String {
     let before = cluster.gangs.get(before).and_then(Gang::object).map(|object| object.meta.key.clone());
     format!("waits behind {} in its first in, first out queue", before.unwrap_or_default())
 }

@@ -12,12 +12,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_plan::Object;
-use krafla_plan::object::PodSpec;
+use krafla_plan::object::{HostPort, PodSpec};
 
 use crate::demand::{DemandId, Demands};
 use crate::fit;
-use crate::neighbours::{Neighbours, Ties};
+use crate::neighbours::{Neighbours, TermId, Ties};
 use crate::node::{Host, Hosts};
+use crate::ports::{self, Ports};
 use crate::resources::{Amounts, Names};
 
 /// Everything that matters about a pod when a node is sought for it.
@@ -26,10 +27,14 @@ struct Shape<'a> {
     needs: Amounts,
     demand: DemandId,
     ties: Ties,
+    /// The ports that it wants of its node.
+    ports: Vec<&'a HostPort>,
     /// A claim that its pods name and that does not exist: until it does, no node will do.
     missing_claim: Option<&'a str>,
     /// The first pod of this shape speaks for all.
     spec: &'a PodSpec,
+    /// The largest part of the cluster that it asks for, of any resource.
+    size: u64,
     /// Whether there is a node that would do if it were empty. Found out when first asked for.
     is_possible: Option<bool>,
     /// No node has room, and none will have before this decision ends.
@@ -47,32 +52,69 @@ impl<'a> Shape<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ShapeId(usize);
 
+/// What makes two pods alike.
+type Key<'a> = (Amounts, DemandId, Ties, Vec<&'a HostPort>, Option<&'a str>);
+
+/// How a node is sought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Search<'a> {
+    pub(crate) order: Order,
+    /// Where those must go that demand what this term picks near them, if that is not left to the first of them.
+    pub(crate) domain: Option<(TermId, &'a str)>,
+}
+
+/// Which of the nodes that will do is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The one of which the largest part is free: load spreads.
+    #[default]
+    Emptiest,
+    /// The one with least room: large pieces stay whole.
+    Tightest,
+}
+
 /// Nodes, shapes, and the moves tried so far.
 #[derive(Debug)]
 pub(crate) struct Board<'a> {
     pub(crate) hosts: Hosts<'a>,
     neighbours: Neighbours<'a>,
+    ports: Ports<'a>,
     /// Nodes by how much of them is free, emptiest first: load spreads, and most searches end at the first node. Made when
     /// first asked for: most decisions have no pod to place.
     emptiest: Option<BTreeSet<(Reverse<u32>, usize)>>,
+    /// Nodes by how much room they have, least first. Made when first asked for: few gangs need it.
+    tightest: Option<BTreeSet<(u32, usize)>>,
+    /// What all nodes have together, and what the largest has of each resource.
+    total: Amounts,
+    largest: Amounts,
     demands: Demands<'a>,
     shapes: Vec<Shape<'a>>,
-    known: BTreeMap<(Amounts, DemandId, Ties, Option<&'a str>), ShapeId>,
+    known: BTreeMap<Key<'a>, ShapeId>,
     /// The moves since `begin`, and the shapes that lost hope meanwhile.
     moves: Vec<(ShapeId, usize)>,
+    /// The last answer to why no node will do, which holds until something changes: a line of equal gangs in a full cluster
+    /// asks the same again and again.
+    told: Option<(ShapeId, NoNode)>,
     lost_hope: Vec<ShapeId>,
 }
 
 impl<'a> Board<'a> {
     pub(crate) fn new(hosts: Hosts<'a>, neighbours: Neighbours<'a>) -> Board<'a> {
+        let mut largest = Amounts::default();
+        hosts.iter().for_each(|host| largest.raise_to(&host.total));
         Board {
             emptiest: None,
+            tightest: None,
+            total: hosts.total(),
+            largest,
             hosts,
             neighbours,
+            ports: Ports::default(),
             demands: Demands::default(),
             shapes: Vec::new(),
             known: BTreeMap::new(),
             moves: Vec::new(),
+            told: None,
             lost_hope: Vec::new(),
         }
     }
@@ -85,13 +127,16 @@ impl<'a> Board<'a> {
         needs: Amounts,
         missing_claim: Option<&'a str>,
     ) -> ShapeId {
-        let (demand, ties) = (self.demands.of(spec), self.neighbours.ties(object));
+        let (demand, ties, ports) =
+            (self.demands.of(spec), self.neighbours.ties(object), ports::wanted(spec));
         let next = ShapeId(self.shapes.len());
-        let key = (needs.clone(), demand, ties.clone(), missing_claim);
+        let key = (needs.clone(), demand, ties.clone(), ports.clone(), missing_claim);
         let id = *self.known.entry(key).or_insert(next);
         if id == next {
             let (is_possible, is_hopeless) = (missing_claim.map(|_| false), false);
-            let shape = Shape { needs, demand, ties, missing_claim, spec, is_possible, is_hopeless };
+            let size = needs.largest_part_of(&self.total);
+            let shape =
+                Shape { needs, demand, ties, ports, missing_claim, spec, size, is_possible, is_hopeless };
             self.shapes.push(shape);
         }
         id
@@ -104,16 +149,48 @@ impl<'a> Board<'a> {
             let ties = self.neighbours.ties(object);
             self.neighbours.arrive(&ties, host);
         }
+        if let Some(pod) = object.as_pod() {
+            self.ports.take(index, &ports::wanted(&pod.spec));
+        }
     }
 
-    /// A pod that is on a node goes. Room that comes back brings hope back.
+    /// A pod that is on a node goes. When all are gone that go, there is hope again.
     pub(crate) fn vacate(&mut self, object: &'a Object, index: usize, needs: &Amounts) {
         self.change(index, |hosts| hosts.give_back(index, needs));
         if let Some(host) = self.hosts.get(index) {
             let ties = self.neighbours.ties(object);
             self.neighbours.leave(&ties, host);
         }
+        if let Some(pod) = object.as_pod() {
+            self.ports.give_back(index, &ports::wanted(&pod.spec));
+        }
+    }
+
+    /// Room has come back: what found none may find some.
+    pub(crate) fn renew_hope(&mut self) {
         self.shapes.iter_mut().for_each(|shape| shape.is_hopeless = false);
+    }
+
+    /// Many pods come or go at once: nodes are put in order again when that is over.
+    pub(crate) fn lose_order(&mut self) {
+        self.emptiest = None;
+        self.tightest = None;
+    }
+
+    /// A pod that was put on a node is no neighbour to others there. Its room stays taken.
+    pub(crate) fn fade(&mut self, id: ShapeId, index: usize) {
+        self.told = None;
+        if let (Some(shape), Some(host)) = (self.shapes.get(id.0), self.hosts.get(index)) {
+            self.neighbours.leave(&shape.ties, host);
+        }
+    }
+
+    /// The room of a pod that has faded is free again.
+    pub(crate) fn give_room_back(&mut self, id: ShapeId, index: usize) {
+        let Some(Shape { needs, ports, .. }) = self.shapes.get(id.0) else { return };
+        self.ports.give_back(index, ports);
+        let needs = needs.clone();
+        self.change(index, |hosts| hosts.give_back(index, &needs));
     }
 
     /// What a pod of this shape asks for.
@@ -121,12 +198,17 @@ impl<'a> Board<'a> {
         self.shapes.get(shape.0).map(|shape| &shape.needs)
     }
 
+    /// How large a pod of this shape is.
+    pub(crate) fn size(&self, shape: ShapeId) -> u64 {
+        self.shapes.get(shape.0).map_or(0, |shape| shape.size)
+    }
+
     /// Whether a pod of this shape could ever run here, were it alone.
     pub(crate) fn is_possible(&mut self, id: ShapeId) -> bool {
         let Board { hosts, demands, shapes, .. } = self;
         let Some(Shape { needs, demand, is_possible, .. }) = shapes.get_mut(id.0) else { return false };
         *is_possible.get_or_insert_with(|| {
-            let suitable = demands.suitable(*demand, hosts);
+            let suitable = demands.nodes(*demand, hosts).into_iter().flat_map(|nodes| &nodes.suitable);
             hosts.iter().zip(suitable).any(|(host, is_suitable)| *is_suitable && needs.fits_in(&host.total))
         })
     }
@@ -137,19 +219,33 @@ impl<'a> Board<'a> {
         self.lost_hope.clear();
     }
 
-    /// The emptiest node that will do for a pod, if there is one.
-    pub(crate) fn find(&mut self, id: ShapeId) -> Option<usize> {
-        let Board { hosts, neighbours, emptiest, demands, shapes, .. } = self;
+    /// The first node that will do for a pod, if there is one.
+    pub(crate) fn find(&mut self, id: ShapeId, search: Search<'_>) -> Option<usize> {
+        let Board { hosts, neighbours, ports, emptiest, tightest, largest, demands, shapes, .. } = self;
         let may_find = |shape: &&mut Shape<'_>| !shape.is_hopeless && shape.missing_claim.is_none();
         let shape = shapes.get_mut(id.0).filter(may_find)?;
-        let suitable = demands.suitable(shape.demand, hosts);
+        let nodes = demands.nodes(shape.demand, hosts)?;
+        let domain = search.domain.filter(|(term, _)| shape.ties.joins(*term));
+        let is_there = |host: &Host<'a>| domain.is_none_or(|(term, it)| neighbours.is_in(term, it, host));
         let will_do = |index: &usize| {
-            suitable.get(*index) == Some(&true)
-                && hosts.get(*index).is_some_and(|host| shape.has_room(host, neighbours))
+            nodes.suitable.get(*index) == Some(&true)
+                && ports.are_free(*index, &shape.ports)
+                && hosts.get(*index).is_some_and(|host| is_there(host) && shape.has_room(host, neighbours))
         };
-        let emptiest = emptiest
-            .get_or_insert_with(|| hosts.iter().map(|host| Reverse(host.emptiness())).zip(0..).collect());
-        let found = emptiest.iter().map(|(_, index)| *index).find(will_do);
+        let found = match search.order {
+            Order::Emptiest => {
+                let all = hosts.iter().map(|host| Reverse(host.emptiness())).zip(0..);
+                let emptiest = emptiest.get_or_insert_with(|| all.collect());
+                nodes.best(emptiest.iter().map(|(_, index)| *index).filter(will_do))
+            }
+            Order::Tightest => {
+                let all = hosts.iter().map(|host| host.free.share_of(largest)).zip(0..);
+                let tightest = tightest.get_or_insert_with(|| all.collect());
+                // Who has to be packed can not choose. Nodes with less room than the pod asks for need not be looked at.
+                let least = (shape.needs.share_of(largest), 0);
+                tightest.range(least..).map(|(_, index)| *index).find(will_do)
+            }
+        };
         if found.is_none() && !shape.ties.wants_company() {
             shape.is_hopeless = true;
             self.lost_hope.push(id);
@@ -157,9 +253,33 @@ impl<'a> Board<'a> {
         found
     }
 
+    /// A term by which a pod demands its own kind near it while there is none anywhere: the first decides for all.
+    pub(crate) fn founds(&self, id: ShapeId) -> Option<TermId> {
+        self.shapes.get(id.0).and_then(|shape| self.neighbours.founds(&shape.ties))
+    }
+
+    /// Whether a pod demands what the term picks near it.
+    pub(crate) fn joins(&self, id: ShapeId, term: TermId) -> bool {
+        self.shapes.get(id.0).is_some_and(|shape| shape.ties.joins(term))
+    }
+
+    /// The domains of a term with so much room in all, the one with most room first.
+    pub(crate) fn roomiest_domains(&self, term: TermId, needs: &Amounts) -> Vec<&'a str> {
+        let mut rooms: BTreeMap<&'a str, Amounts> = BTreeMap::new();
+        for host in self.hosts.open() {
+            if let Some(domain) = self.neighbours.domain(term, host) {
+                rooms.entry(domain).or_default().add_what_is_there(&host.free);
+            }
+        }
+        rooms.retain(|_, room| needs.fits_in(room));
+        let mut domains: Vec<(&'a str, Amounts)> = rooms.into_iter().collect();
+        domains.sort_by_key(|(_, room)| Reverse(room.share_of(&self.total)));
+        domains.into_iter().map(|(domain, _)| domain).collect()
+    }
+
     /// Puts a pod on a node.
     pub(crate) fn put(&mut self, id: ShapeId, host: usize) {
-        self.carry_out(id, host, Hosts::take, Neighbours::arrive);
+        self.carry_out(id, host, Hosts::take, Neighbours::arrive, Ports::take);
         self.moves.push((id, host));
     }
 
@@ -174,7 +294,7 @@ impl<'a> Board<'a> {
             }
         }
         for (id, host) in moves {
-            self.carry_out(id, host, Hosts::give_back, Neighbours::leave);
+            self.carry_out(id, host, Hosts::give_back, Neighbours::leave, Ports::give_back);
         }
     }
 
@@ -184,8 +304,10 @@ impl<'a> Board<'a> {
         index: usize,
         room: fn(&mut Hosts<'a>, usize, &Amounts),
         company: fn(&mut Neighbours<'a>, &Ties, &Host<'a>),
+        occupation: fn(&mut Ports<'a>, usize, &[&'a HostPort]),
     ) {
-        let Some(Shape { needs, ties, .. }) = self.shapes.get(id.0) else { return };
+        let Some(Shape { needs, ties, ports, .. }) = self.shapes.get(id.0) else { return };
+        occupation(&mut self.ports, index, ports);
         if let Some(host) = self.hosts.get(index) {
             company(&mut self.neighbours, ties, host);
         }
@@ -194,23 +316,44 @@ impl<'a> Board<'a> {
     }
 
     fn change(&mut self, index: usize, change: impl FnOnce(&mut Hosts<'a>)) {
-        let Board { hosts, emptiest, .. } = self;
-        let Some(emptiest) = emptiest else { return change(hosts) };
-        let place = |hosts: &Hosts<'a>| (Reverse(hosts.get(index).map_or(0, Host::emptiness)), index);
-        emptiest.remove(&place(hosts));
+        self.told = None;
+        let Board { hosts, emptiest, tightest, largest, .. } = self;
+        let emptiness = |hosts: &Hosts<'a>| (Reverse(hosts.get(index).map_or(0, Host::emptiness)), index);
+        let room =
+            |hosts: &Hosts<'a>| (hosts.get(index).map_or(0, |host| host.free.share_of(largest)), index);
+        if let Some(emptiest) = emptiest {
+            emptiest.remove(&emptiness(hosts));
+        }
+        if let Some(tightest) = tightest {
+            tightest.remove(&room(hosts));
+        }
         change(hosts);
-        emptiest.insert(place(hosts));
+        if let Some(emptiest) = emptiest {
+            emptiest.insert(emptiness(hosts));
+        }
+        if let Some(tightest) = tightest {
+            tightest.insert(room(hosts));
+        }
     }
 
     /// Why no node will do for a pod of this shape.
-    pub(crate) fn why_not(&self, id: ShapeId, names: &Names) -> NoNode {
+    pub(crate) fn why_not(&mut self, id: ShapeId, names: &Names) -> NoNode {
+        if let Some((_, told)) = self.told.as_ref().filter(|(of, _)| *of == id) {
+            return told.clone();
+        }
+        let answer = self.look_why_not(id, names);
+        self.told = Some((id, answer.clone()));
+        answer
+    }
+
+    fn look_why_not(&self, id: ShapeId, names: &Names) -> NoNode {
         if let Some(claim) = self.shapes.get(id.0).and_then(|shape| shape.missing_claim) {
             let lacks = format!("persistentvolumeclaim {claim:?} not found");
             return NoNode { sentence: self.no_node_because(&lacks), lacks };
         }
         let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
-        for host in self.hosts.iter() {
-            self.reasons(id, host, |reason| *reasons.entry(reason).or_default() += 1);
+        for (index, host) in self.hosts.iter().enumerate() {
+            self.reasons(id, index, host, |reason| *reasons.entry(reason).or_default() += 1);
         }
         // Among equals the first: what is short comes before all else.
         let most = reasons.iter().max_by_key(|(reason, n)| (**n, Reverse(**reason)));
@@ -225,10 +368,14 @@ impl<'a> Board<'a> {
         format!("0/{} nodes are available{separator}{reasons}", self.hosts.len())
     }
 
-    fn reasons(&self, id: ShapeId, host: &Host<'a>, mut found: impl FnMut(Reason)) {
+    fn reasons(&self, id: ShapeId, index: usize, host: &Host<'a>, mut found: impl FnMut(Reason)) {
         let Some(shape) = self.shapes.get(id.0) else { return };
+        let ports = || {
+            let are_taken = !self.ports.are_free(index, &shape.ports);
+            are_taken.then_some("node(s) didn't have free ports for the requested pod ports")
+        };
         let company = || self.neighbours.objection(&shape.ties, host);
-        match fit::objection(shape.spec, host).or_else(company) {
+        match fit::objection(shape.spec, host).or_else(ports).or_else(company) {
             Some(objection) => found(Reason::Objection(objection)),
             None => shape.needs.shortages(&host.free).for_each(|place| found(Reason::Short(place))),
         }

@@ -1,6 +1,6 @@
 //! Everything that a decision looks at, read from the observed objects once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use krafla_api::volcano::PodGroupPhase;
 use krafla_api::{Key, Kind, labels};
@@ -9,17 +9,22 @@ use krafla_plan::{Body, Object, Objects};
 
 use crate::Scheduler;
 use crate::board::Board;
-use crate::gang::{Gang, Member, State};
+use crate::gang::{Gang, Member, State, wanted_queue};
 use crate::neighbours::Neighbours;
-use crate::node::Hosts;
-use crate::queue::{DEFAULT, QueueId, Queues};
+use crate::node::{Ground, Hosts};
+use crate::queue::{QueueId, Queues};
 use crate::reclaim::Tenant;
 use crate::resources::{Amounts, Names};
 
 /// The key that Volcano's scheduler also reads for [`labels::GROUP_NAME`].
 const GROUP_NAME_VOLCANO: &str = "scheduling.volcano.sh/group-name";
-/// The queue that a lone pod wants to be counted in.
-const QUEUE_NAME: &str = "scheduling.volcano.sh/queue-name";
+
+/// Which pods a gang starts with, among equals in priority, if it may choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pick {
+    Largest,
+    Smallest,
+}
 
 /// Nodes, queues and gangs.
 #[derive(Debug)]
@@ -34,8 +39,11 @@ pub(crate) struct Cluster<'a> {
     pub(crate) orphans: BTreeMap<(&'a str, &'a str), &'a Object>,
     /// Pods that are being deleted and still use room.
     pub(crate) leaving: Vec<Tenant<'a>>,
-    /// Gangs by the namespace and name of their PodGroup.
-    by_podgroup: BTreeMap<(&'a str, &'a str), usize>,
+    /// Other pods that use room and are in no gang.
+    pub(crate) lone: Vec<Tenant<'a>>,
+    /// Gangs by the namespace and name of their PodGroup. Every pod looks up its own here; it is never gone through, so
+    /// nothing depends on its order.
+    by_podgroup: HashMap<(&'a str, &'a str), usize>,
     priorities: BTreeMap<&'a str, i32>,
     /// The priority of what names no class, or one that is not there.
     default_priority: i32,
@@ -45,15 +53,18 @@ impl<'a> Cluster<'a> {
     /// Reads the nodes, the queues, the PodGroups, and the pods that name this scheduler.
     pub(crate) fn observe(objects: &'a Objects, scheduler: &Scheduler) -> Cluster<'a> {
         let mut names = Names::new();
+        let hosts = Hosts::observe(objects, &mut names);
+        let neighbours = Neighbours::observe(objects, &hosts);
         let mut cluster = Cluster {
             objects,
-            board: Board::new(Hosts::observe(objects, &mut names), Neighbours::observe(objects)),
+            board: Board::new(hosts, neighbours),
             queues: Queues::observe(objects, &mut names),
             names,
             gangs: Vec::new(),
             orphans: BTreeMap::new(),
             leaving: Vec::new(),
-            by_podgroup: BTreeMap::new(),
+            lone: Vec::new(),
+            by_podgroup: HashMap::new(),
             priorities: priorities(objects),
             default_priority: default_priority(objects),
         };
@@ -73,7 +84,7 @@ impl<'a> Cluster<'a> {
         gang.priority = self.priority(&podgroup.spec.priority_class_name);
         gang.queue = self.queues.find(&podgroup.spec.queue);
         if let Some(list) = &podgroup.spec.min_resources {
-            gang.min_resources = self.names.amounts(list);
+            gang.min_resources = self.names.needs(list);
         }
         self.by_podgroup.insert((&object.meta.key.namespace, &object.meta.key.name), self.gangs.len());
         self.gangs.push(gang);
@@ -83,30 +94,44 @@ impl<'a> Cluster<'a> {
         let Some(pod) = object.as_pod() else { return };
         let host = self.board.hosts.find(&pod.spec.node_name).filter(|_| !pod.status.phase.is_finished());
         let uses = self.occupy(object, pod, host);
+        let ground = self.board.hosts.ground(host);
         let may_be_alone = scheduler.lone_names.contains(&pod.spec.scheduler_name);
         let is_ours = may_be_alone || scheduler.gang_names.contains(&pod.spec.scheduler_name);
         let group = group_name(object).filter(|_| is_ours);
         let gang = group.and_then(|name| self.by_podgroup.get(&(&*object.meta.key.namespace, name))).copied();
-        let queue = match (group, gang.and_then(|index| self.gangs.get(index))) {
-            (_, Some(gang)) => gang.queue,
-            (None, None) if is_ours => self.book_lone_pod(object, &uses),
-            _ => None,
+        let queue = match gang.and_then(|index| self.gangs.get(index)) {
+            Some(gang) => gang.queue,
+            None if is_ours => self.book_lone_pod(object, &uses, ground),
+            None => None,
         };
         if let Some(host) = host.filter(|_| object.meta.is_deleting()) {
             self.leaving.push(Tenant { object, queue, host, uses: uses.clone() });
         }
         let Some(state) = self.state(object, pod).filter(|_| is_ours) else { return };
         let priority = self.priority(&pod.spec.priority_class_name);
-        let member = Member { uses, host, ..Member::new(object, priority, state) };
+        let size = match state {
+            State::Waiting(shape) => self.board.size(shape),
+            _ => 0,
+        };
+        let member = Member { uses, host, size, ..Member::new(object, priority, state) };
         match gang.and_then(|index| self.gangs.get_mut(index)) {
             Some(gang) => {
-                gang.allocated.add(&member.uses);
+                gang.account(ground).add(&member.uses);
+                if state == State::Succeeded && !gang.min_resources.is_nothing() {
+                    gang.done.add(&self.names.of_pod(&pod.spec));
+                }
                 gang.members.push(member);
+            }
+            None if matches!(state, State::Bound | State::Running) => {
+                self.lone.extend(host.map(|host| Tenant { object, queue, host, uses: member.uses }));
             }
             None if !matches!(state, State::Waiting(_)) => {}
             None => match group {
                 Some(name) => drop(self.orphans.insert((&object.meta.key.namespace, name), object)),
-                None if may_be_alone => self.gangs.push(Gang::of_lone_pod(member, queue)),
+                None if may_be_alone => {
+                    let is_open = queue.and_then(|id| self.queues.get(id)).is_some_and(|queue| queue.is_open);
+                    self.gangs.push(Gang::of_lone_pod(member, queue, is_open));
+                }
                 None => {}
             },
         }
@@ -142,42 +167,48 @@ impl<'a> Cluster<'a> {
         needs
     }
 
-    /// Counts what a pod in no gang uses, in the queue that it names or else in the default one.
-    fn book_lone_pod(&mut self, object: &Object, uses: &Amounts) -> Option<QueueId> {
-        let wanted = object.meta.annotations.get(QUEUE_NAME).unwrap_or(DEFAULT);
-        let queue = self.queues.find(wanted)?;
-        self.queues.allocate(queue, uses);
-        self.queues.demand(queue, uses);
+    /// Counts what a pod in no gang uses, in the queue that it names or else in the default one. A pod whose PodGroup is gone
+    /// is in none either, and uses room all the same.
+    fn book_lone_pod(&mut self, object: &Object, uses: &Amounts, ground: Ground) -> Option<QueueId> {
+        let queue = self.queues.find(wanted_queue(object))?;
+        self.queues.allocate(queue, uses, ground);
         Some(queue)
     }
 
     /// Books what gangs have and want with their queues, and divides the cluster among these.
     fn keep_accounts(&mut self) {
         let total = self.board.hosts.total();
+        self.queues.settle_limits(&total);
         for index in 0..self.gangs.len() {
-            let wants = self.wants(index, &total);
             let Some(gang) = self.gangs.get_mut(index) else { continue };
             gang.settle();
+            let wants = self.wants(index, &total);
+            let Some(gang) = self.gangs.get_mut(index) else { continue };
             gang.is_possible = wants.is_some();
             let Some(queue) = gang.queue else { continue };
-            self.queues.allocate(queue, &gang.allocated);
-            self.queues.demand(queue, &gang.allocated);
-            if let Some(wants) = wants {
+            self.queues.allocate(queue, &gang.allocated, Ground::Shared);
+            self.queues.allocate(queue, &gang.outside, Ground::Outside);
+            if let Some(wants) = wants.filter(|wants| !wants.is_nothing()) {
                 self.queues.demand(queue, &wants);
+                self.queues.wait_since(queue, gang.object().and_then(|object| object.meta.created_at));
             }
             if gang.phase == PodGroupPhase::Inqueue {
                 self.queues.promise(queue, &gang.promised());
             }
         }
-        self.queues.settle(&total);
+        self.queues.settle_shares(&total);
     }
 
-    /// What a gang wants beside what it has; none if this cluster could not serve it even if it were empty. What can
-    /// never be given must not count as demand, or it would lie idle for ever.
+    /// What a gang wants beside what it has; none if this cluster, or its queue, could not serve it even if there were
+    /// nothing else. What can never be given must not count as demand, or it would lie idle for ever.
     fn wants(&mut self, index: usize, total: &Amounts) -> Option<Amounts> {
-        let needs_to_start = self.needs_to_start(index);
-        let Cluster { board, gangs, .. } = self;
+        let needs_to_start = self.needs_to_start(index, Pick::Smallest);
+        let Cluster { board, gangs, queues, .. } = self;
         let gang = gangs.get(index)?;
+        let queue = gang.queue.and_then(|id| Some((id, queues.get(id)?)));
+        if !gang.is_admitted() && !queue.is_some_and(|(_, queue)| queue.is_open) {
+            return Some(Amounts::default());
+        }
         let mut wants = Amounts::default();
         for member in &gang.members {
             let State::Waiting(shape) = member.state else { continue };
@@ -185,20 +216,23 @@ impl<'a> Cluster<'a> {
                 wants.add(board.needs(shape)?);
             }
         }
-        wants.raise_to(&gang.promised());
+        let promised = gang.promised();
+        wants.raise_to(&promised);
+        let fits = |mut needs: Amounts| {
+            needs.add(&gang.allocated);
+            let in_cluster = needs.fits_in(total);
+            needs.add(&gang.outside);
+            in_cluster && queue.is_none_or(|(id, _)| queues.may_ever_have(id, &needs))
+        };
         // As long as pods are missing, what they will need is not known.
-        let can_start = !gang.has_enough_pods()
-            || needs_to_start.is_some_and(|mut needs| {
-                needs.add(&gang.allocated);
-                needs.fits_in(total)
-            });
-        (can_start && gang.min_resources.fits_in(total)).then_some(wants)
+        let can_start = !gang.has_enough_pods() || needs_to_start.is_some_and(fits);
+        (can_start && fits(promised)).then_some(wants)
     }
 
     /// What the pods ask for that a gang needs beside those it has, in order to start; none if there are too few that
-    /// could ever run here. They are chosen as `allocate::place` chooses them: first those without which a task has too
-    /// few, then any others, the most urgent first.
-    pub(crate) fn needs_to_start(&mut self, index: usize) -> Option<Amounts> {
+    /// could ever run here. They are chosen as `place::place` chooses them: first those without which a task has too few,
+    /// then any others, the most urgent first.
+    pub(crate) fn needs_to_start(&mut self, index: usize, pick: Pick) -> Option<Amounts> {
         let Cluster { board, gangs, .. } = self;
         let gang = gangs.get(index)?;
         let mut shortfall = gang.shortfall();
@@ -207,6 +241,9 @@ impl<'a> Cluster<'a> {
             return Some(needs);
         }
         let mut left = gang.waiting();
+        if pick == Pick::Smallest {
+            left.sort_by_key(|index| gang.members.get(*index).map(Member::urgency_of_the_small));
+        }
         for only_missing_tasks in [true, false] {
             let mut passed_over = Vec::new();
             for member in left {
@@ -228,7 +265,8 @@ impl<'a> Cluster<'a> {
         shortfall.is_nothing().then_some(needs)
     }
 
-    fn priority(&self, class: &str) -> i32 {
+    /// The value of a priority class.
+    pub(crate) fn priority(&self, class: &str) -> i32 {
         self.priorities.get(class).copied().unwrap_or(self.default_priority)
     }
 }
@@ -251,7 +289,7 @@ fn default_priority(objects: &Objects) -> i32 {
 }
 
 /// The PodGroup that a pod says it belongs to.
-fn group_name(pod: &Object) -> Option<&str> {
+pub(crate) fn group_name(pod: &Object) -> Option<&str> {
     let annotations = &pod.meta.annotations;
     let name = annotations.get(labels::GROUP_NAME).or_else(|| annotations.get(GROUP_NAME_VOLCANO))?;
     (!name.is_empty()).then_some(name)

@@ -1,7 +1,8 @@
-//! What pods demand of a node besides room: selectors, affinities, tolerations. Pods with equal demands are asked about
-//! once.
+//! What pods demand of a node besides room, and what they would like: selectors, affinities, tolerations. Pods with equal
+//! demands are asked about once.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_plan::object::PodSpec;
 
@@ -18,7 +19,16 @@ struct Demand<'a> {
     /// The first pod with this demand speaks for all.
     spec: &'a PodSpec,
     /// Found out when first asked for.
-    suitable: Option<Vec<bool>>,
+    nodes: Option<Nodes>,
+}
+
+/// What a demand means for each node.
+#[derive(Debug, Default)]
+pub(crate) struct Nodes {
+    /// Whether it meets the demand.
+    pub(crate) suitable: Vec<bool>,
+    /// How well it is liked, the best with the greatest number; none if all are liked alike, as mostly they are.
+    pub(crate) likings: Option<Vec<usize>>,
 }
 
 /// All demands that occur.
@@ -35,16 +45,37 @@ impl<'a> Demands<'a> {
         let id = DemandId(self.all.len());
         let id = *self.known.entry(written(spec)).or_insert(id);
         if id.0 == self.all.len() {
-            self.all.push(Demand { spec, suitable: None });
+            self.all.push(Demand { spec, nodes: None });
         }
         id
     }
 
-    /// For each node, whether it meets the demand.
-    pub(crate) fn suitable(&mut self, id: DemandId, hosts: &Hosts<'a>) -> &[bool] {
-        let Some(Demand { spec, suitable }) = self.all.get_mut(id.0) else { return &[] };
-        suitable
-            .get_or_insert_with(|| hosts.iter().map(|host| fit::objection(spec, host).is_none()).collect())
+    /// What the demand means for each node.
+    pub(crate) fn nodes(&mut self, id: DemandId, hosts: &Hosts<'a>) -> Option<&Nodes> {
+        let Demand { spec, nodes } = self.all.get_mut(id.0)?;
+        Some(nodes.get_or_insert_with(|| Nodes::of(spec, hosts)))
+    }
+}
+
+impl Nodes {
+    fn of(spec: &PodSpec, hosts: &Hosts<'_>) -> Nodes {
+        Nodes {
+            suitable: hosts.iter().map(|host| fit::objection(spec, host).is_none()).collect(),
+            likings: fit::has_likings(spec, hosts).then(|| Nodes::likings(spec, hosts)),
+        }
+    }
+
+    fn likings(spec: &PodSpec, hosts: &Hosts<'_>) -> Vec<usize> {
+        let likings: Vec<_> = hosts.iter().map(|host| fit::liking(spec, host)).collect();
+        let ranks: BTreeSet<_> = likings.iter().collect();
+        let ranks: BTreeMap<_, usize> = ranks.into_iter().zip(0..).collect();
+        likings.iter().map(|liking| ranks.get(liking).copied().unwrap_or(0)).collect()
+    }
+
+    /// The first of the nodes that will do, unless a later one is liked better.
+    pub(crate) fn best(&self, mut will_do: impl Iterator<Item = usize>) -> Option<usize> {
+        let Some(likings) = &self.likings else { return will_do.next() };
+        will_do.min_by_key(|index| Reverse(likings.get(*index)))
     }
 }
 

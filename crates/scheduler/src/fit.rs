@@ -3,6 +3,7 @@
 //! Everything here looks at one pod and one node. The words of the reasons are Kubernetes' own, because people search
 //! for them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use krafla_api::Pairs;
@@ -10,20 +11,56 @@ use krafla_plan::Meta;
 use krafla_plan::object::PodSpec;
 use krafla_plan::placement::{NodeSelector, NodeSelectorTerm, Taint, Toleration, is_met};
 
-use crate::node::Host;
+use crate::node::{Host, Hosts};
+
+/// The taint that a cordoned node has, whether it is written down there or not.
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// Why a node will not do, apart from the room on it. `None` means that it will.
 pub(crate) fn objection(spec: &PodSpec, host: &Host<'_>) -> Option<&'static str> {
-    if let Some(reason) = host.closed() {
+    let may_be_cordoned = host.node.spec.unschedulable && tolerates_cordon(&spec.tolerations);
+    if let Some(reason) = host.closed(may_be_cordoned) {
         return Some(reason);
     }
-    if host.node.spec.taints.iter().any(|taint| repels(taint) && !is_tolerated(taint, &spec.tolerations)) {
+    if is_repelled(spec, host) {
         return Some("node(s) had untolerated taint(s)");
     }
-    if !has_labels(&host.meta.labels, &spec.node_selector) || !suits_affinity(spec, host.meta) {
+    if !suits_selectors(spec, host) {
         return Some("node(s) didn't match Pod's node affinity/selector");
     }
     None
+}
+
+/// How well a pod likes a node that will do: first of all nodes without taints that advise against it, then those that its
+/// affinity prefers. Only the order among the likings of one pod means anything.
+pub(crate) fn liking(spec: &PodSpec, host: &Host<'_>) -> (Reverse<usize>, i64) {
+    let is_unwelcome = |taint: &&Taint| advises_against(taint) && !is_tolerated(taint, &spec.tolerations);
+    let n_unwelcome = host.node.spec.taints.iter().filter(is_unwelcome).count();
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let preferred = affinity.into_iter().flat_map(|affinity| &affinity.preferred);
+    let met = preferred.filter(|it| holds(&it.preference, host.meta)).map(|it| i64::from(it.weight));
+    (Reverse(n_unwelcome), met.fold(0, i64::saturating_add))
+}
+
+/// Whether a pod may like some nodes better than others.
+pub(crate) fn has_likings(spec: &PodSpec, hosts: &Hosts<'_>) -> bool {
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    affinity.is_some_and(|affinity| !affinity.preferred.is_empty())
+        || hosts.iter().any(|host| host.node.spec.taints.iter().any(advises_against))
+}
+
+fn advises_against(taint: &Taint) -> bool {
+    taint.effect == "PreferNoSchedule"
+}
+
+/// Whether a taint keeps a pod away from a node.
+pub(crate) fn is_repelled(spec: &PodSpec, host: &Host<'_>) -> bool {
+    host.node.spec.taints.iter().any(|taint| repels(taint) && !is_tolerated(taint, &spec.tolerations))
+}
+
+/// Whether a pod's selector and its affinity allow a node.
+pub(crate) fn suits_selectors(spec: &PodSpec, host: &Host<'_>) -> bool {
+    has_labels(&host.meta.labels, &spec.node_selector) && suits_affinity(spec, host.meta)
 }
 
 fn repels(taint: &Taint) -> bool {
@@ -41,6 +78,11 @@ fn is_tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
                 _ => false,
             }
     })
+}
+
+fn tolerates_cordon(tolerations: &[Toleration]) -> bool {
+    let (key, effect) = (UNSCHEDULABLE.to_owned(), "NoSchedule".to_owned());
+    is_tolerated(&Taint { key, effect, ..Taint::default() }, tolerations)
 }
 
 fn has_labels(labels: &Pairs, wanted: &BTreeMap<String, String>) -> bool {

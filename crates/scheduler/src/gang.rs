@@ -12,11 +12,14 @@ use krafla_plan::object::{Pod, PodGroup, PodPhase};
 
 use crate::allocate::Stuck;
 use crate::board::ShapeId;
-use crate::queue::QueueId;
+use crate::node::Ground;
+use crate::queue::{DEFAULT, QueueId};
 use crate::resources::Amounts;
 
 /// Volcano's words for a gang that waits for room, for pods, and for pods of one task.
 pub(crate) const NOT_ENOUGH_RESOURCES: &str = "NotEnoughResources";
+/// The word for a gang whose queue does not exist.
+pub(crate) const QUEUE_NOT_FOUND: &str = "QueueNotFound";
 const NOT_ENOUGH_TASKS: &str = "NotEnoughTasks";
 const NOT_ENOUGH_PODS_OF_TASK: &str = "NotEnoughPodsOfTask";
 
@@ -36,16 +39,31 @@ pub(crate) struct Gang<'a> {
     /// The value of its priority class.
     pub(crate) priority: i32,
     pub(crate) members: Vec<Member<'a>>,
-    /// What its pods on nodes use.
+    /// What its pods on open nodes use.
     pub(crate) allocated: Amounts,
+    /// What its pods use on nodes that are closed or gone.
+    pub(crate) outside: Amounts,
+    /// What its pods asked for that have ended well.
+    pub(crate) done: Amounts,
     /// Whether the cluster could serve it if it were empty.
     pub(crate) is_possible: bool,
     /// The phase as this decision leaves it.
     pub(crate) phase: PodGroupPhase,
     /// Why it is not placed, if it is not.
     pub(crate) why_not: Option<WhyNot>,
+    /// What it, or one of its pods, waits for.
+    pub(crate) wait: Option<Wait>,
     /// Of each shape, the last of the pods beyond its minimum that got no node, and why.
     pub(crate) stuck: BTreeMap<ShapeId, (usize, Stuck)>,
+}
+
+/// What keeps a gang from starting or growing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wait {
+    /// No node will do.
+    ForRoom,
+    /// There is a node, but its queue has its share, or the gang before it in line waits for that.
+    ForShare,
 }
 
 /// Why a gang is not placed: a word for programs and a sentence for people.
@@ -62,6 +80,8 @@ pub(crate) struct Member<'a> {
     pub(crate) task: &'a str,
     pub(crate) priority: i32,
     pub(crate) state: State,
+    /// How large it is while it waits: the largest part of the cluster that it asks for.
+    pub(crate) size: u64,
     /// What it uses, and where; nothing before it has a node or after it ended.
     pub(crate) uses: Amounts,
     pub(crate) host: Option<usize>,
@@ -152,15 +172,10 @@ impl<'a> Gang<'a> {
         Gang { podgroup: Some((object, podgroup)), min_member, min_task_member, ..Gang::empty(phase) }
     }
 
-    /// The gang of a pod that is in no PodGroup.
-    pub(crate) fn of_lone_pod(member: Member<'a>, queue: Option<QueueId>) -> Gang<'a> {
-        Gang {
-            min_member: 1,
-            queue,
-            priority: member.priority,
-            members: vec![member],
-            ..Gang::empty(PodGroupPhase::Inqueue)
-        }
+    /// The gang of a pod that is in no PodGroup. It need not be let in, unless its queue does not take it.
+    pub(crate) fn of_lone_pod(member: Member<'a>, queue: Option<QueueId>, is_open: bool) -> Gang<'a> {
+        let phase = if is_open { PodGroupPhase::Inqueue } else { PodGroupPhase::Pending };
+        Gang { min_member: 1, queue, priority: member.priority, members: vec![member], ..Gang::empty(phase) }
     }
 
     fn empty(phase: PodGroupPhase) -> Gang<'a> {
@@ -173,9 +188,12 @@ impl<'a> Gang<'a> {
             priority: 0,
             members: Vec::new(),
             allocated: Amounts::default(),
+            outside: Amounts::default(),
+            done: Amounts::default(),
             is_possible: true,
             phase,
             why_not: None,
+            wait: None,
             stuck: BTreeMap::new(),
         }
     }
@@ -209,6 +227,12 @@ impl<'a> Gang<'a> {
         self.podgroup.map(|(object, _)| object).or(lone_pod)
     }
 
+    /// The queue that it wants to be in.
+    pub(crate) fn wanted_queue(&self) -> &'a str {
+        let of_pod = || self.object().map_or("", wanted_queue);
+        self.podgroup.map_or_else(of_pod, |(_, podgroup)| podgroup.spec.queue.as_str())
+    }
+
     /// The first in line is the one with the highest priority; among equals the oldest.
     pub(crate) fn rank(&self) -> (Reverse<i32>, Option<Time>, Option<&'a Key>) {
         let meta = self.object().map(|object| &object.meta);
@@ -223,10 +247,24 @@ impl<'a> Gang<'a> {
         }
     }
 
-    /// What the gang may still take of what it was promised when it was let in.
+    pub(crate) fn account(&mut self, ground: Ground) -> &mut Amounts {
+        match ground {
+            Ground::Shared => &mut self.allocated,
+            Ground::Outside => &mut self.outside,
+        }
+    }
+
+    /// What the gang may still take of what it was promised when it was let in. Once it has enough pods with nodes, it has
+    /// had all of that, and so has one that is complete.
     pub(crate) fn promised(&self) -> Amounts {
+        let has_started = !self.members.is_empty() && self.shortfall().is_nothing();
+        if self.min_resources.is_nothing() || has_started || self.phase == PodGroupPhase::Completed {
+            return Amounts::default();
+        }
         let mut promised = self.min_resources.clone();
-        promised.sub(&self.allocated);
+        for had in [&self.allocated, &self.outside, &self.done] {
+            promised.sub(had);
+        }
         promised.clear_overdrawn();
         promised
     }
@@ -288,12 +326,13 @@ impl<'a> Gang<'a> {
         shortfall
     }
 
-    /// The pods that want a node, most urgent first.
+    /// The pods that want a node, most urgent first. Among equals the largest come first: a small one fits into what they
+    /// leave, and not the other way round.
     pub(crate) fn waiting(&self) -> Vec<usize> {
         let all = self.members.iter().enumerate();
         let waiting = all.filter(|(_, member)| matches!(member.state, State::Waiting(_)));
         let mut waiting: Vec<usize> = waiting.map(|(index, _)| index).collect();
-        waiting.sort_by_key(|index| self.members.get(*index).map(|member| Reverse(member.priority)));
+        waiting.sort_by_key(|index| self.members.get(*index).map(Member::urgency));
         waiting
     }
 
@@ -302,7 +341,7 @@ impl<'a> Gang<'a> {
     pub(crate) fn spare_members(&self) -> Vec<&Member<'a>> {
         let has_node = |state: State| matches!(state, State::Bound | State::Running);
         let mut members: Vec<&Member<'a>> =
-            self.members.iter().filter(|it| has_node(it.state) && !it.is_protected()).collect();
+            self.members.iter().filter(|it| has_node(it.state) && !is_protected(it.object)).collect();
         if self.min_member <= 1 {
             return members;
         }
@@ -394,15 +433,34 @@ impl<'a> Member<'a> {
         let task =
             object.meta.labels.get(labels::TASK_SPEC).or(object.meta.annotations.get(labels::TASK_SPEC));
         let task = task.unwrap_or_default();
-        Member { object, task, priority, state, uses: Amounts::default(), host: None, why_not: None }
+        Member { object, task, priority, state, size: 0, uses: Amounts::default(), host: None, why_not: None }
     }
 
-    /// Whether somebody has said that the pod must not be sent away for others.
-    fn is_protected(&self) -> bool {
-        let meta = &self.object.meta;
-        let said = meta.annotations.get(labels::PREEMPTABLE).or_else(|| meta.labels.get(labels::PREEMPTABLE));
-        said.is_some_and(|value| value == "false")
+    fn urgency(&self) -> (Reverse<i32>, Reverse<u64>) {
+        (Reverse(self.priority), Reverse(self.size))
     }
+
+    /// The same where the smallest come first.
+    pub(crate) fn urgency_of_the_small(&self) -> (Reverse<i32>, u64) {
+        (Reverse(self.priority), self.size)
+    }
+}
+
+/// Whether a pod must not be sent away for others: somebody has said so, or the cluster itself depends on it. Volcano: the
+/// conformance plugin.
+pub(crate) fn is_protected(pod: &Object) -> bool {
+    let meta = &pod.meta;
+    let said = meta.annotations.get(labels::PREEMPTABLE).or_else(|| meta.labels.get(labels::PREEMPTABLE));
+    let class = pod.as_pod().map_or("", |pod| pod.spec.priority_class_name.as_str());
+    said.is_some_and(|value| value == "false")
+        || ["system-cluster-critical", "system-node-critical"].contains(&class)
+        || &*meta.key.namespace == "kube-system"
+}
+
+/// The queue that a pod wants to be counted in if no PodGroup says it. A job's pods carry the name of the job's own queue.
+pub(crate) fn wanted_queue(pod: &Object) -> &str {
+    let annotations = &pod.meta.annotations;
+    annotations.get(labels::WANTED_QUEUE).or_else(|| annotations.get(labels::QUEUE_NAME)).unwrap_or(DEFAULT)
 }
 
 fn count(number: i32) -> usize {

@@ -21,20 +21,24 @@ mod cluster;
 mod demand;
 mod fit;
 mod gang;
+mod leftover;
 mod neighbours;
 mod node;
+mod place;
 mod pod;
 mod podgroup;
+mod ports;
 mod queue;
 mod queue_status;
 mod reclaim;
 mod resources;
 mod share;
+mod spread;
 #[cfg(test)]
 mod tests;
 
-use krafla_api::{Key, Kind, Time};
-use krafla_plan::{Controller, Object, Objects, Plan, Snapshot, Step};
+use krafla_api::{Key, Kind};
+use krafla_plan::{Controller, Note, Object, Objects, Plan, Snapshot, Step};
 
 use crate::cluster::Cluster;
 use crate::gang::{Gang, State};
@@ -47,6 +51,8 @@ pub struct Scheduler {
     pub gang_names: Vec<String>,
     /// Pods that name one of these are placed too, and alone if they are in no PodGroup. Pods of others are only counted.
     pub lone_names: Vec<String>,
+    /// Whether Events say where pods go and why they wait. That is a write for each pod, so it is for where people look.
+    pub tells: bool,
     /// Whether pods of queues beyond their share are deleted for gangs of queues below theirs. As in Volcano, this is a
     /// choice: without it, a queue waits until others have finished.
     pub reclaims: bool,
@@ -58,6 +64,7 @@ impl Default for Scheduler {
         Scheduler {
             gang_names: vec!["volcano".to_owned()],
             lone_names: ["default-scheduler", ""].map(str::to_owned).into(),
+            tells: false,
             reclaims: false,
         }
     }
@@ -87,6 +94,10 @@ impl Controller for Scheduler {
         vec![Key::new("", queue::ROOT)]
     }
 
+    fn n_read(&self, _: &Key, objects: &Objects) -> usize {
+        objects.len(Kind::Pod)
+    }
+
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
         let mut cluster = Cluster::observe(snapshot.objects, self);
         admit::admit(&mut cluster);
@@ -95,31 +106,57 @@ impl Controller for Scheduler {
         allocate::allocate(&mut cluster);
         let queue_writes = queue_status::writes(&cluster);
         let victims = if self.reclaims { reclaim::reclaim(&mut cluster) } else { Vec::new() };
-        let said = orphans.iter().filter_map(|(pod, why)| pod::status_patch(pod, why, snapshot.now));
-        let mut steps: Vec<Step> = said.collect();
-        steps.extend(gang_writes(&cluster, snapshot.now));
-        steps.extend(queue_writes);
-        steps.extend(victims.iter().map(reclaim::eviction));
-        Plan { steps, wake_at: admit::earlier(wake_at, look_again_at), ..Plan::nothing() }
+        let (placed, others): (Vec<_>, Vec<_>) = cluster.gangs.iter().partition(|gang| gang.gets_nodes());
+        let now = snapshot.now;
+
+        let mut writes = Writes { tells: self.tells, ..Writes::default() };
+        writes.add(placed.iter().flat_map(|gang| bindings(&cluster, gang)));
+        // True once the bindings are made.
+        writes.add(placed.iter().filter_map(|gang| podgroup::report(gang, now)));
+        let n_steps = writes.steps.len();
+        // What is true already. One of them that is refused is the trouble of one gang, and of nobody else.
+        writes.add(orphans.iter().filter_map(|(pod, why)| pod::report(pod, why, now)));
+        writes.add(others.iter().filter_map(|gang| podgroup::report(gang, now)));
+        writes.add(others.iter().flat_map(|gang| pod::reports(gang, now)));
+        let Writes { mut steps, notes, .. } = writes;
+        let mut aside = steps.split_off(n_steps);
+        aside.extend(queue_writes);
+        aside.extend(victims.iter().map(reclaim::eviction));
+        Plan { steps, aside, notes, wake_at: admit::earlier(wake_at, look_again_at), ..Plan::nothing() }
     }
 }
 
-/// What is known already, then the bindings, then what is true once they are made. Writes of one sort stand together, so
-/// that they can be made side by side.
-fn gang_writes(cluster: &Cluster<'_>, now: Time) -> Vec<Step> {
-    let (placed, others): (Vec<_>, Vec<_>) = cluster.gangs.iter().partition(|gang| gang.gets_nodes());
-    let mut steps: Vec<Step> = others.iter().filter_map(|gang| podgroup::status_patch(gang, now)).collect();
-    steps.extend(others.iter().flat_map(|gang| pod::status_patches(gang, now)));
-    steps.extend(placed.iter().flat_map(|gang| bindings(cluster, gang)));
-    steps.extend(placed.iter().filter_map(|gang| podgroup::status_patch(gang, now)));
-    steps
+/// A write, and what a person should know about its object once it is made.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) step: Step,
+    pub(crate) note: Option<Note>,
 }
 
-fn bindings(cluster: &Cluster<'_>, gang: &Gang<'_>) -> impl Iterator<Item = Step> {
+/// The writes of a decision. Those of one sort stand together, so that they can be made side by side.
+#[derive(Default)]
+struct Writes {
+    steps: Vec<Step>,
+    notes: Vec<Note>,
+    tells: bool,
+}
+
+impl Writes {
+    fn add(&mut self, all: impl Iterator<Item = Told>) {
+        for Told { step, note } in all {
+            self.notes.extend(note.filter(|_| self.tells).map(|note| note.about(&step)));
+            self.steps.push(step);
+        }
+    }
+}
+
+fn bindings(cluster: &Cluster<'_>, gang: &Gang<'_>) -> impl Iterator<Item = Told> {
     gang.members.iter().filter_map(|member| {
         let State::Placed(host) = member.state else { return None };
         let meta = &member.object.meta;
         let node = cluster.board.hosts.get(host)?.name().to_owned();
-        Some(Step::Bind { pod: meta.key.clone(), uid: meta.uid.clone(), node })
+        let said = format!("Successfully assigned {} to {node}", meta.key);
+        let step = Step::Bind { pod: meta.key.clone(), uid: meta.uid.clone(), node };
+        Some(Told { step, note: Some(Note::normal("Scheduled", said)) })
     })
 }

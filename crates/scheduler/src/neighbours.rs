@@ -1,11 +1,14 @@
 //! Which pods must be near each other, and which must not: inter-pod affinity and anti-affinity.
 //!
 //! ```text
-//!   term      pods that a selector picks, and the label that says which nodes are near each other
+//!   term      pods that its selectors pick, and the label that says which nodes are near each other
 //!   domain    all nodes with one value of that label
 //!   matching  per domain, how many pods there are picked by the term
 //!   avoiding  per domain, how many pods there have the term as their anti-affinity
 //! ```
+//!
+//! A pod that demands several things near it means one pod that is all of them, so these are terms of several selectors. What
+//! it demands away from it, it demands one by one.
 //!
 //! The counts follow every pod that is put on the board or taken back, so a question about a node is a few look-ups.
 //! Where no pod has such a demand, which is most clusters, nothing here costs anything.
@@ -17,10 +20,11 @@ use krafla_api::meta::LabelSelector;
 use krafla_plan::placement::{PodAffinityTerm, selects};
 use krafla_plan::{Object, Objects};
 
-use crate::node::Host;
+use crate::node::{Host, Hosts};
+use crate::spread::{Spread, Standing};
 
 /// A term on one board.
-type TermId = usize;
+pub(crate) type TermId = usize;
 
 /// What ties a pod to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,23 +35,37 @@ pub(crate) struct Ties {
     avoids: Vec<TermId>,
     /// The terms that pick it.
     matches: Vec<TermId>,
+    /// What it has to do with spreading.
+    standing: Standing,
 }
 
 impl Ties {
     /// Whether a pod that is put elsewhere can make a node good for this one.
     pub(crate) fn wants_company(&self) -> bool {
-        !self.joins.is_empty()
+        !self.joins.is_empty() || self.standing.is_bound()
+    }
+
+    /// Whether the pod demands what a term picks near it.
+    pub(crate) fn joins(&self, term: TermId) -> bool {
+        self.joins.contains(&term)
     }
 }
 
 #[derive(Debug)]
 struct Term<'a> {
-    /// Without one, no pod is picked.
-    selector: Option<&'a LabelSelector>,
-    namespaces: Namespaces<'a>,
+    /// All of these must pick a pod.
+    picks: Vec<Pick<'a>>,
     topology_key: &'a str,
     matching: BTreeMap<&'a str, usize>,
     avoiding: BTreeMap<&'a str, usize>,
+}
+
+/// Pods by their labels and namespaces.
+#[derive(Debug)]
+struct Pick<'a> {
+    /// Without one, no pod is picked.
+    selector: Option<&'a LabelSelector>,
+    namespaces: Namespaces<'a>,
 }
 
 /// The namespaces that a term looks at.
@@ -67,35 +85,41 @@ pub(crate) struct Neighbours<'a> {
     by_label: BTreeMap<(&'a str, &'a str), Vec<TermId>>,
     /// Terms that demand no particular label.
     without_label: Vec<TermId>,
+    spread: Spread<'a>,
 }
 
 impl<'a> Neighbours<'a> {
     /// Reads the terms of all pods that have not ended.
-    pub(crate) fn observe(objects: &'a Objects) -> Neighbours<'a> {
+    pub(crate) fn observe(objects: &'a Objects, hosts: &Hosts<'a>) -> Neighbours<'a> {
         let mut neighbours = Neighbours::default();
         for object in objects.all(Kind::Pod) {
-            for (_, term) in terms_of(object) {
-                neighbours.learn(object, term, objects);
+            neighbours.spread.learn(object, hosts);
+            for demand in demands_of(object) {
+                neighbours.learn(object, &demand, objects);
             }
         }
         neighbours
     }
 
-    fn learn(&mut self, pod: &'a Object, term: &'a PodAffinityTerm, objects: &'a Objects) {
-        let selector = term.label_selector.as_ref();
+    fn learn(&mut self, pod: &'a Object, demand: &Demand<'a>, objects: &'a Objects) {
         let id = self.terms.len();
-        if *self.known.entry(written(pod, term)).or_insert(id) != id {
+        if *self.known.entry(demand.written(pod)).or_insert(id) != id {
             return;
         }
-        match selector.map(|selector| selector.match_labels.first_key_value()) {
-            Some(Some((key, value))) => self.by_label.entry((key, value)).or_default().push(id),
-            Some(None) => self.without_label.push(id),
-            None => {}
+        let pick = |term: &'a PodAffinityTerm| Pick {
+            selector: term.label_selector.as_ref(),
+            namespaces: Namespaces::of(pod, term, objects),
+        };
+        let picks: Vec<Pick<'a>> = demand.picks.iter().map(pick).collect();
+        let mut labels = picks.iter().filter_map(|pick| pick.selector?.match_labels.first_key_value());
+        match labels.next() {
+            _ if picks.iter().any(|pick| pick.selector.is_none()) => {}
+            Some((key, value)) => self.by_label.entry((key, value)).or_default().push(id),
+            None => self.without_label.push(id),
         }
         self.terms.push(Term {
-            selector,
-            namespaces: Namespaces::of(pod, term, objects),
-            topology_key: &term.topology_key,
+            picks,
+            topology_key: demand.topology_key,
             matching: BTreeMap::new(),
             avoiding: BTreeMap::new(),
         });
@@ -103,13 +127,13 @@ impl<'a> Neighbours<'a> {
 
     /// What ties a pod to others.
     pub(crate) fn ties(&self, pod: &'a Object) -> Ties {
-        let mut ties = Ties::default();
+        let mut ties = Ties { standing: self.spread.standing(pod), ..Ties::default() };
         if self.terms.is_empty() {
             return ties;
         }
-        for (side, term) in terms_of(pod) {
-            let Some(id) = self.known.get(&written(pod, term)) else { continue };
-            match side {
+        for demand in demands_of(pod) {
+            let Some(id) = self.known.get(&demand.written(pod)) else { continue };
+            match demand.side {
                 Side::Near => ties.joins.push(*id),
                 Side::Away => ties.avoids.push(*id),
             }
@@ -134,6 +158,7 @@ impl<'a> Neighbours<'a> {
     }
 
     fn count(&mut self, ties: &Ties, host: &Host<'a>, change: impl Fn(&mut usize)) {
+        self.spread.count(&ties.standing, host, &change);
         for id in &ties.matches {
             if let Some((term, domain)) = self.terms.get_mut(*id).and_then(|term| term.with_domain(host)) {
                 change(term.matching.entry(domain).or_default());
@@ -146,12 +171,39 @@ impl<'a> Neighbours<'a> {
         }
     }
 
+    /// A term by which a pod demands its own kind near it while there is none anywhere.
+    pub(crate) fn founds(&self, ties: &Ties) -> Option<TermId> {
+        ties.joins.first().filter(|_| self.is_first(ties)).copied()
+    }
+
+    /// Whether a pod is the first of a series that wants its own kind near: it finds none, and may go anywhere.
+    fn is_first(&self, ties: &Ties) -> bool {
+        let picks_itself_alone = |id: &TermId| {
+            ties.matches.contains(id) && self.terms.get(*id).is_some_and(Term::picks_nobody_yet)
+        };
+        ties.joins.iter().all(picks_itself_alone)
+    }
+
+    /// The domain of a term that a node is in.
+    pub(crate) fn domain(&self, term: TermId, host: &Host<'a>) -> Option<&'a str> {
+        host.meta.labels.get(self.terms.get(term)?.topology_key)
+    }
+
+    /// Whether a node is in a domain of a term.
+    pub(crate) fn is_in(&self, term: TermId, domain: &str, host: &Host<'a>) -> bool {
+        self.domain(term, host) == Some(domain)
+    }
+
     /// Why a node will not do because of the pods around it. `None` means that it will.
     pub(crate) fn objection(&self, ties: &Ties, host: &Host<'_>) -> Option<&'static str> {
+        if let Some(objection) = self.spread.objection(&ties.standing, host) {
+            return Some(objection);
+        }
         let term = |id: &TermId| self.terms.get(*id);
-        let is_lonely =
-            |id: &TermId| term(id).is_some_and(|it| !it.has_company(host, ties.matches.contains(id)));
-        if ties.joins.iter().any(is_lonely) {
+        let mut joins = ties.joins.iter().filter_map(term);
+        let is_homeless = |term: &Term<'a>| term.domain(host).is_none();
+        let is_lonely = |term: &Term<'a>| term.n_matching(host) == 0;
+        if joins.any(|term| is_homeless(term) || (is_lonely(term) && !self.is_first(ties))) {
             return Some("node(s) didn't match pod affinity rules");
         }
         if ties.avoids.iter().filter_map(term).any(|term| term.n_matching(host) > 0) {
@@ -166,11 +218,7 @@ impl<'a> Neighbours<'a> {
 
 impl<'a> Term<'a> {
     fn picks(&self, pod: &Object) -> bool {
-        let in_namespace = match &self.namespaces {
-            Namespaces::All => true,
-            Namespaces::Some(names) => names.contains(&*pod.meta.key.namespace),
-        };
-        in_namespace && self.selector.is_some_and(|selector| selects(selector, &pod.meta.labels))
+        self.picks.iter().all(|pick| pick.picks(pod))
     }
 
     fn domain<'h>(&self, host: &'h Host<'_>) -> Option<&'h str> {
@@ -182,6 +230,10 @@ impl<'a> Term<'a> {
         Some((self, domain))
     }
 
+    fn picks_nobody_yet(&self) -> bool {
+        self.matching.values().all(|n| *n == 0)
+    }
+
     fn n_matching(&self, host: &Host<'_>) -> usize {
         self.domain(host).and_then(|domain| self.matching.get(domain)).copied().unwrap_or(0)
     }
@@ -189,12 +241,15 @@ impl<'a> Term<'a> {
     fn n_avoiding(&self, host: &Host<'_>) -> usize {
         self.domain(host).and_then(|domain| self.avoiding.get(domain)).copied().unwrap_or(0)
     }
+}
 
-    /// Whether the pods that are wanted near are there. The first of a series that wants its own kind near finds none, and
-    /// may go anywhere.
-    fn has_company(&self, host: &Host<'_>, picks_itself: bool) -> bool {
-        let is_first = picks_itself && self.matching.values().all(|n| *n == 0);
-        self.domain(host).is_some() && (is_first || self.n_matching(host) > 0)
+impl Pick<'_> {
+    fn picks(&self, pod: &Object) -> bool {
+        let in_namespace = match &self.namespaces {
+            Namespaces::All => true,
+            Namespaces::Some(names) => names.contains(&*pod.meta.key.namespace),
+        };
+        in_namespace && self.selector.is_some_and(|selector| selects(selector, &pod.meta.labels))
     }
 }
 
@@ -222,18 +277,39 @@ enum Side {
     Away,
 }
 
+/// One thing that a pod demands: pods near it, or away from it.
+#[derive(Clone, Copy, Debug)]
+struct Demand<'a> {
+    side: Side,
+    topology_key: &'a str,
+    picks: &'a [PodAffinityTerm],
+}
+
+impl Demand<'_> {
+    /// As it is written; where it says nothing about namespaces, it means the pod's own.
+    fn written(&self, pod: &Object) -> String {
+        format!("{} {} {:?}", pod.meta.key.namespace, self.topology_key, self.picks)
+    }
+}
+
 /// The demands of a pod that has not ended.
-fn terms_of(pod: &Object) -> impl Iterator<Item = (Side, &PodAffinityTerm)> {
+fn demands_of(pod: &Object) -> impl Iterator<Item = Demand<'_>> {
     let alive = pod.as_pod().filter(|pod| !pod.status.phase.is_finished());
     let affinity = alive.and_then(|pod| pod.spec.affinity.as_deref());
-    let near = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
+    let near = affinity.and_then(|affinity| affinity.pod_affinity.as_ref()).map(|it| it.required.as_slice());
     let away = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
-    let near = near.into_iter().flat_map(|it| &it.required).map(|term| (Side::Near, term));
-    let away = away.into_iter().flat_map(|it| &it.required).map(|term| (Side::Away, term));
+    let near = near.into_iter().flat_map(|picks| {
+        let demand = move |term| Demand { side: Side::Near, topology_key: topology(term), picks };
+        picks.iter().map(demand)
+    });
+    let away = away.into_iter().flat_map(|it| &it.required).map(|term| Demand {
+        side: Side::Away,
+        topology_key: topology(term),
+        picks: std::slice::from_ref(term),
+    });
     near.chain(away)
 }
 
-/// A term as it is written; where it says nothing about namespaces, it means the pod's own.
-fn written(pod: &Object, term: &PodAffinityTerm) -> String {
-    format!("{} {term:?}", pod.meta.key.namespace)
+fn topology(term: &PodAffinityTerm) -> &str {
+    &term.topology_key
 }

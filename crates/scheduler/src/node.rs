@@ -1,22 +1,37 @@
 //! The nodes, and what is free on them while a decision is being made.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use krafla_api::Kind;
 use krafla_plan::object::Node;
 use krafla_plan::{Meta, Objects};
 
-use crate::resources::{Amounts, Names};
+use crate::resources::{Amounts, Names, Unasked};
 
 /// One node and what is free on it.
 #[derive(Debug)]
 pub(crate) struct Host<'a> {
+    /// Its place among all nodes.
+    pub(crate) index: usize,
     pub(crate) meta: &'a Meta,
     pub(crate) node: &'a Node,
     /// What pods may use when there are none.
     pub(crate) total: Amounts,
     /// What is left beside the pods that are there and those that this decision puts there.
     pub(crate) free: Amounts,
+    /// What pods here are taken to use without having asked for it.
+    unasked: Unasked,
+    /// Whether new pods may come here.
+    is_open: bool,
+}
+
+/// Whether a pod's room is part of what queues share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// It is on an open node.
+    Shared,
+    /// Its node is closed or gone: nobody gets that room, so it is nobody's share.
+    Outside,
 }
 
 impl Host<'_> {
@@ -24,18 +39,18 @@ impl Host<'_> {
         &self.meta.key.name
     }
 
-    /// How much of the node is free, in thousandths: the mean of cpu and memory.
+    /// How much of the node is free, in millionths: the mean of cpu and memory.
     pub(crate) fn emptiness(&self) -> u32 {
-        self.free.share_of(&self.total)
+        self.free.share_beside(self.unasked, &self.total)
     }
 
-    /// Why no new pod at all may come here.
-    pub(crate) fn closed(&self) -> Option<&'static str> {
+    /// Why no new pod may come here. Only a pod that says so may come to a node that is cordoned.
+    pub(crate) fn closed(&self, tolerates_cordon: bool) -> Option<&'static str> {
         let is_down =
             self.node.status.conditions.iter().any(|c| c.condition_type == "Ready" && c.status != "True");
         if self.meta.is_deleting() {
             Some("node(s) were being deleted")
-        } else if self.node.spec.unschedulable {
+        } else if self.node.spec.unschedulable && !tolerates_cordon {
             Some("node(s) were unschedulable")
         } else if is_down {
             Some("node(s) were not ready")
@@ -49,7 +64,8 @@ impl Host<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct Hosts<'a> {
     all: Vec<Host<'a>>,
-    by_name: BTreeMap<&'a str, usize>,
+    /// Every pod that runs looks up its node here. It is never gone through, so nothing depends on its order.
+    by_name: HashMap<&'a str, usize>,
 }
 
 impl<'a> Hosts<'a> {
@@ -59,7 +75,18 @@ impl<'a> Hosts<'a> {
             let Some(node) = object.as_node() else { continue };
             let total = names.amounts(&node.status.allocatable);
             hosts.by_name.insert(&object.meta.key.name, hosts.all.len());
-            hosts.all.push(Host { meta: &object.meta, node, free: total.clone(), total });
+            let (free, unasked) = (total.clone(), Unasked::default());
+            let mut host = Host {
+                index: hosts.all.len(),
+                meta: &object.meta,
+                node,
+                total,
+                free,
+                unasked,
+                is_open: false,
+            };
+            host.is_open = host.closed(false).is_none();
+            hosts.all.push(host);
         }
         hosts
     }
@@ -86,6 +113,7 @@ impl<'a> Hosts<'a> {
     pub(crate) fn take(&mut self, index: usize, needs: &Amounts) {
         if let Some(host) = self.all.get_mut(index) {
             host.free.sub(needs);
+            host.unasked.add(Unasked::by(needs));
         }
     }
 
@@ -93,7 +121,14 @@ impl<'a> Hosts<'a> {
     pub(crate) fn give_back(&mut self, index: usize, needs: &Amounts) {
         if let Some(host) = self.all.get_mut(index) {
             host.free.add(needs);
+            host.unasked.sub(Unasked::by(needs));
         }
+    }
+
+    /// Whether room on a node is part of what queues share.
+    pub(crate) fn ground(&self, index: Option<usize>) -> Ground {
+        let is_open = index.and_then(|index| self.get(index)).is_some_and(|host| host.is_open);
+        if is_open { Ground::Shared } else { Ground::Outside }
     }
 
     /// What all open nodes have together.
@@ -114,6 +149,15 @@ impl<'a> Hosts<'a> {
         free
     }
 
+    /// What can be given to pods, node by node: what one has too little of is not made up for by the others.
+    pub(crate) fn room(&self) -> Amounts {
+        let mut room = Amounts::default();
+        for host in self.open() {
+            room.add_what_is_there(&host.free);
+        }
+        room
+    }
+
     /// What pods use of the open nodes.
     pub(crate) fn used(&self) -> Amounts {
         let mut used = self.total();
@@ -121,7 +165,8 @@ impl<'a> Hosts<'a> {
         used
     }
 
-    fn open(&self) -> impl Iterator<Item = &Host<'a>> {
-        self.all.iter().filter(|host| host.closed().is_none())
+    /// The nodes that take new pods.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &Host<'a>> {
+        self.all.iter().filter(|host| host.is_open)
     }
 }

@@ -12,9 +12,10 @@
 
 use krafla_api::Time;
 use krafla_api::volcano::{PodGroupCondition, PodGroupPhase, PodGroupStatus};
-use krafla_plan::Step;
+use krafla_plan::{Note, Step};
 use serde_json::{Map, Value, json};
 
+use crate::Told;
 use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, State, WhyNot};
 use crate::pod::without_numbers;
 
@@ -26,17 +27,21 @@ const SCHEDULED: &str = "Scheduled";
 const READY: &str = "tasks in gang are ready to be scheduled";
 
 /// The write that brings a PodGroup's status up to date, if it is not.
-pub(crate) fn status_patch(gang: &Gang<'_>, now: Time) -> Option<Step> {
+pub(crate) fn report(gang: &Gang<'_>, now: Time) -> Option<Told> {
     let (object, podgroup) = gang.podgroup?;
     let patch = difference(&podgroup.status, &desired_status(gang, &podgroup.status, now))?;
-    Some(Step::Patch {
+    // Why it waits stands in a condition, and is said again when that changes.
+    let why_not = gang.why_not.as_ref().filter(|_| patch.contains_key("conditions"));
+    let note = why_not.map(|why_not| Note::warning(UNSCHEDULABLE, why_not.message.clone()));
+    let step = Step::Patch {
         kind: object.kind,
         key: object.meta.key.clone(),
         uid: object.meta.uid.clone(),
         revision: None,
         of_status: false,
         patch: json!({ "status": patch }),
-    })
+    };
+    Some(Told { step, note })
 }
 
 fn desired_status(gang: &Gang<'_>, observed: &PodGroupStatus, now: Time) -> PodGroupStatus {

@@ -1,11 +1,13 @@
 //! Queues: who may use how much, and whose turn it is.
 //!
 //! ```text
-//!   root                     may use     the cluster
-//!   ├── default              allocated   what pods of the queue, and of those below it, have
-//!   └── research             promised    what gangs that were let in may still take
-//!       ├── vision           limit       its capability, and what others' guarantees leave
-//!       └── speech           deserved    its fair share of what its parent deserves, by weight
+//!   root                     may use     the cluster: all open nodes
+//!   ├── default              allocated   what pods of the queue, and of those below it, have of the cluster
+//!   └── research             outside     what they have on nodes that are closed or gone
+//!       ├── vision           promised    what gangs that were let in may still take
+//!       └── speech           capability  what it may have at most, wherever that is
+//!                            left        what others' guarantees leave to it of the cluster
+//!                            deserved    its fair share of what its parent deserves, by weight
 //! ```
 //!
 //! Limits are hard. Shares are soft: a queue that has its share waits while others below theirs want the same resource,
@@ -14,10 +16,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use krafla_api::Kind;
 use krafla_api::volcano::{DequeueStrategy, QueueSpec, QueueState};
+use krafla_api::{Kind, Time};
 use krafla_plan::{Object, Objects};
 
+use crate::node::Ground;
 use crate::resources::{Amounts, Limits, Names};
 use crate::share::{self, Claim};
 
@@ -43,11 +46,15 @@ pub(crate) struct Queue<'a> {
     guarantee: Amounts,
     /// The share that its spec asks for, where it says so.
     wished: Amounts,
-    limit: Limits,
-    pub(crate) allocated: Amounts,
+    capability: Limits,
+    left: Limits,
+    allocated: Amounts,
+    outside: Amounts,
     promised: Amounts,
     demand: Amounts,
     deserved: Amounts,
+    /// Since when the first of its gangs, or of those below it, waits for room.
+    waits_since: Option<Time>,
 }
 
 /// A queue among [`Queues`].
@@ -124,7 +131,7 @@ impl<'a> Queues<'a> {
 
     /// What the queue may use of a resource at most.
     pub(crate) fn limit(&self, Full { queue, place }: Full) -> i64 {
-        self.get(queue).map_or(i64::MAX, |queue| queue.limit.get(place))
+        self.get(queue).map_or(i64::MAX, |queue| queue.limit(place))
     }
 
     pub(crate) fn name(&self, id: QueueId) -> &'a str {
@@ -145,13 +152,13 @@ impl<'a> Queues<'a> {
     }
 
     /// Pods of the queue have, or get, nodes.
-    pub(crate) fn allocate(&mut self, id: QueueId, needs: &Amounts) {
-        self.for_lineage(id, |queue| queue.allocated.add(needs));
+    pub(crate) fn allocate(&mut self, id: QueueId, needs: &Amounts, ground: Ground) {
+        self.for_lineage(id, |queue| queue.account(ground).add(needs));
     }
 
     /// Pods that were to get nodes do not.
-    pub(crate) fn give_back(&mut self, id: QueueId, needs: &Amounts) {
-        self.for_lineage(id, |queue| queue.allocated.sub(needs));
+    pub(crate) fn give_back(&mut self, id: QueueId, needs: &Amounts, ground: Ground) {
+        self.for_lineage(id, |queue| queue.account(ground).sub(needs));
     }
 
     /// A gang of the queue was let in and may take so much more.
@@ -159,27 +166,65 @@ impl<'a> Queues<'a> {
         self.for_lineage(id, |queue| queue.promised.add(needs));
     }
 
-    /// Gangs of the queue have, or want, so much.
+    /// Gangs of the queue want so much beside what they have.
     pub(crate) fn demand(&mut self, id: QueueId, wants: &Amounts) {
-        self.for_lineage(id, |queue| queue.demand.add(wants));
+        if let Some(queue) = self.all.get_mut(id.0) {
+            queue.demand.add(wants);
+        }
     }
 
-    /// Sets limits and fair shares, when all that is allocated and wanted is known. `total` is what the cluster has.
-    pub(crate) fn settle(&mut self, total: &Amounts) {
+    /// A gang of the queue has waited for room since then.
+    pub(crate) fn wait_since(&mut self, id: QueueId, since: Option<Time>) {
+        self.for_lineage(id, |queue| {
+            queue.waits_since = [queue.waits_since, since].into_iter().flatten().min()
+        });
+    }
+
+    /// Sets what the guarantees of each queue leave to its siblings. `total` is what the cluster has.
+    pub(crate) fn settle_limits(&mut self, total: &Amounts) {
+        for parent in self.top_down() {
+            let Some(Queue { capability, left, .. }) = self.get(parent) else { continue };
+            let mut available = total.clone();
+            capability.cut(&mut available);
+            left.cut(&mut available);
+            let children = self.children(parent);
+            let mut guaranteed = Amounts::default();
+            for child in children.iter().filter_map(|id| self.get(*id)) {
+                guaranteed.add(&child.guarantee);
+            }
+            for id in children {
+                if let Some(child) = self.all.get_mut(id.0) {
+                    let mut of_others = guaranteed.clone();
+                    of_others.sub(&child.guarantee);
+                    child.left.leave(&available, &of_others);
+                }
+            }
+        }
+    }
+
+    /// Sets fair shares, when all that is allocated and wanted is known.
+    pub(crate) fn settle_shares(&mut self, total: &Amounts) {
+        let top_down = self.top_down();
+        for id in top_down.iter().rev() {
+            self.pass_demand_on(*id);
+        }
         if let Some(root) = self.all.first_mut() {
             root.deserved = total.clone();
         }
-        // Parents before children, each level at once.
-        let mut level = vec![ROOT_ID];
-        while !level.is_empty() {
-            let mut below = Vec::new();
-            for parent in level {
-                let children = self.children(parent);
-                self.settle_children(parent, &children, total);
-                below.extend(children);
-            }
-            level = below;
+        for id in top_down {
+            self.divide_among_children(id);
         }
+    }
+
+    /// All queues, parents before children.
+    fn top_down(&self) -> Vec<QueueId> {
+        let mut all = vec![ROOT_ID];
+        let mut n_seen = 0;
+        while let Some(parent) = all.get(n_seen).copied() {
+            all.extend(self.children(parent));
+            n_seen += 1;
+        }
+        all
     }
 
     fn children(&self, parent: QueueId) -> Vec<QueueId> {
@@ -187,24 +232,27 @@ impl<'a> Queues<'a> {
         all.filter(|(_, queue)| queue.parent == Some(parent)).map(|(index, _)| QueueId(index)).collect()
     }
 
-    fn settle_children(&mut self, parent: QueueId, children: &[QueueId], total: &Amounts) {
-        let Some(Queue { limit, deserved, .. }) = self.get(parent) else { return };
-        let (available, deserved) = (limit.or(total), deserved.clone());
-        let mut guaranteed = Amounts::default();
-        for child in children.iter().filter_map(|id| self.get(*id)) {
-            guaranteed.add(&child.guarantee);
+    /// What a queue wants is wanted of its parent too, but no more than it may use: the rest would lie idle there.
+    fn pass_demand_on(&mut self, id: QueueId) {
+        let Some(queue) = self.all.get_mut(id.0) else { return };
+        for place in 0..queue.demand.len() {
+            let room = queue.room(place).saturating_sub(queue.allocated.get(place)).max(0);
+            queue.demand.set(place, queue.demand.get(place).min(room));
         }
-        for id in children {
-            if let Some(child) = self.all.get_mut(id.0) {
-                let mut of_others = guaranteed.clone();
-                of_others.sub(&child.guarantee);
-                child.limit.leave(&available, &of_others);
-            }
+        let (parent, demand) = (queue.parent, queue.demand.clone());
+        if let Some(parent) = parent {
+            self.demand(parent, &demand);
         }
+    }
+
+    fn divide_among_children(&mut self, parent: QueueId) {
+        let Some(deserved) = self.get(parent).map(|parent| parent.deserved.clone()) else { return };
+        let mut line = self.children(parent);
         for place in 0..deserved.len() {
+            line.sort_by_cached_key(|id| self.get(*id).map(|child| (child.place_in_line(place), *id)));
             let claims: Vec<Claim> =
-                children.iter().filter_map(|id| self.get(*id)).map(|child| child.claim(place)).collect();
-            for (id, share) in children.iter().zip(share::divide(deserved.get(place), &claims)) {
+                line.iter().filter_map(|id| self.get(*id)).map(|child| child.claim(place)).collect();
+            for (id, share) in line.iter().zip(share::divide(deserved.get(place), &claims)) {
                 if let Some(child) = self.all.get_mut(id.0) {
                     child.deserved.set(place, share);
                 }
@@ -212,27 +260,30 @@ impl<'a> Queues<'a> {
         }
     }
 
+    /// Whether the queue, and those above it, might ever have so much, were nothing else in them.
+    pub(crate) fn may_ever_have(&self, id: QueueId, amounts: &Amounts) -> bool {
+        let is_within =
+            |queue: &Queue<'a>| amounts.places().all(|place| amounts.get(place) <= queue.limit(place));
+        self.lineage(id).filter_map(|id| self.get(id)).all(is_within)
+    }
+
     /// Why a pod may not use what the queue has, if it may not.
     pub(crate) fn full(&self, id: QueueId, needs: &Amounts) -> Option<Full> {
-        self.exceeded(id, needs, |queue| queue.allocated.clone())
+        self.lineage(id).find_map(|id| {
+            let place = self.get(id)?.exceeded(needs)?;
+            Some(Full { queue: id, place })
+        })
     }
 
     /// Why a gang may not be let in, if it may not: what was promised counts too.
     pub(crate) fn full_for_gang(&self, id: QueueId, needs: &Amounts) -> Option<Full> {
-        self.exceeded(id, needs, |queue| {
-            let mut taken = queue.allocated.clone();
-            taken.add(&queue.promised);
-            taken
-        })
-    }
-
-    fn exceeded(&self, id: QueueId, needs: &Amounts, taken: impl Fn(&Queue<'a>) -> Amounts) -> Option<Full> {
         self.lineage(id).find_map(|id| {
             let queue = self.get(id)?;
-            if queue.limit.is_none() {
-                return None;
-            }
-            queue.limit.exceeded(&taken(queue), needs).map(|place| Full { queue: id, place })
+            let mut more = queue.promised.clone();
+            more.add(needs);
+            // What is promised already may be too much; a gang that asks for nothing of that is not to blame.
+            let place = needs.places().find(|place| queue.is_exceeded(*place, more.get(*place)))?;
+            Some(Full { queue: id, place })
         })
     }
 
@@ -261,17 +312,15 @@ impl<'a> Queues<'a> {
     }
 
     /// Whether a queue has more than its share of something that matters and must give it back to another. What both have
-    /// above them in common is not between them.
+    /// above them in common is not between them; of all queues that are, each must have more than its share of it: who is
+    /// within its own does not pay for a sibling.
     pub(crate) fn must_give_back(&self, from: QueueId, to: QueueId, matters: impl Fn(usize) -> bool) -> bool {
-        let is_reclaimable = self.get(from).is_some_and(|queue| queue.is_reclaimable);
-        let mut apart = self.lineage(from).take_while(|id| !self.lineage(to).any(|other| other == *id));
-        is_reclaimable
-            && apart.any(|id| {
-                self.get(id).is_some_and(|Queue { allocated, deserved, .. }| {
-                    (0..allocated.len())
-                        .any(|place| matters(place) && allocated.get(place) > deserved.get(place))
-                })
-            })
+        let is_between = |id: &QueueId| !self.lineage(to).any(|other| other == *id);
+        let between = || self.lineage(from).take_while(is_between).filter_map(|id| self.get(id));
+        let Some(giver) = between().next().filter(|giver| giver.is_reclaimable) else { return false };
+        let has_too_much =
+            |place: usize| between().all(|it| it.allocated.get(place) > it.deserved.get(place));
+        giver.allocated.places().any(|place| matters(place) && has_too_much(place))
     }
 
     /// Why the queue must wait for others, if it must: it has its share of something that the pod needs.
@@ -284,9 +333,9 @@ impl<'a> Queues<'a> {
     }
 
     /// Whose turn it is: the least first. From the top of the hierarchy down, the queue with the higher priority and then
-    /// the one that has the smaller part of its share goes first; before all, what is in no queue.
-    pub(crate) fn turn(&self, id: Option<QueueId>) -> impl Ord + use<> {
-        let below_root = id.into_iter().flat_map(|id| self.lineage(id)).filter(|id| *id != ROOT_ID);
+    /// the one that has the smaller part of its share goes first.
+    pub(crate) fn turn(&self, id: QueueId) -> impl Ord + use<> {
+        let below_root = self.lineage(id).filter(|id| *id != ROOT_ID);
         let mut turn: Vec<(Reverse<i32>, u64, QueueId)> = below_root
             .filter_map(|id| Some((id, self.get(id)?)))
             .map(|(id, queue)| {
@@ -318,12 +367,51 @@ impl<'a> Queue<'a> {
             is_reclaimable: spec.reclaimable.unwrap_or(true),
             guarantee: names.amounts(&spec.guarantee.resource),
             wished: names.amounts(&spec.deserved),
-            limit: names.limits(&spec.capability),
+            capability: names.limits(&spec.capability),
+            left: Limits::default(),
             allocated: Amounts::default(),
+            outside: Amounts::default(),
             promised: Amounts::default(),
             demand: Amounts::default(),
             deserved: Amounts::default(),
+            waits_since: None,
         }
+    }
+
+    fn account(&mut self, ground: Ground) -> &mut Amounts {
+        match ground {
+            Ground::Shared => &mut self.allocated,
+            Ground::Outside => &mut self.outside,
+        }
+    }
+
+    /// All that its pods have, wherever that is.
+    pub(crate) fn in_use(&self) -> Amounts {
+        let mut in_use = self.allocated.clone();
+        in_use.add(&self.outside);
+        in_use
+    }
+
+    /// What it may use of a resource at most.
+    fn limit(&self, place: usize) -> i64 {
+        self.capability.get(place).min(self.left.get(place))
+    }
+
+    /// What it may use of a resource on open nodes at most.
+    fn room(&self, place: usize) -> i64 {
+        self.capability.get(place).saturating_sub(self.outside.get(place)).min(self.left.get(place))
+    }
+
+    /// A resource of which it may not use so much more.
+    fn exceeded(&self, needs: &Amounts) -> Option<usize> {
+        let is_limited = !self.capability.is_none() || !self.left.is_none();
+        needs.places().filter(|_| is_limited).find(|place| self.is_exceeded(*place, needs.get(*place)))
+    }
+
+    fn is_exceeded(&self, place: usize, more: i64) -> bool {
+        let shared = self.allocated.get(place).saturating_add(more);
+        let all = shared.saturating_add(self.outside.get(place));
+        shared > self.left.get(place) || all > self.capability.get(place)
     }
 
     /// What is left of its fair share; negative where it has more.
@@ -331,6 +419,12 @@ impl<'a> Queue<'a> {
         let mut left = self.deserved.clone();
         left.sub(&self.allocated);
         left
+    }
+
+    /// Who gets what cannot be divided: whoever has it already, so that nobody has to give it back, and then whoever
+    /// waits longest, so that queues take turns.
+    fn place_in_line(&self, place: usize) -> impl Ord + use<> {
+        (Reverse(self.allocated.get(place)), self.waits_since.is_none(), self.waits_since)
     }
 
     fn wanted_parent(&self) -> &'a str {
@@ -342,7 +436,8 @@ impl<'a> Queue<'a> {
     /// before it shares the rest by weight.
     fn claim(&self, place: usize) -> Claim {
         let guarantee = self.guarantee.get(place);
-        let cap = self.demand.get(place).min(self.limit.get(place)).max(guarantee);
+        let wanted = self.allocated.get(place).saturating_add(self.demand.get(place));
+        let cap = wanted.min(self.room(place)).max(guarantee);
         Claim { weight: self.weight, floor: self.wished.get(place).min(cap).max(guarantee), cap }
     }
 }

@@ -83,7 +83,7 @@ fn status_patch(queue: &Queue<'_>, names: &Names, gangs: &Counts) -> Option<Step
     let observed = &object.as_queue()?.status;
     let is_root = queue.name == ROOT;
     let allocated =
-        if is_root { None } else { difference(&observed.allocated, &names.list(&queue.allocated)) };
+        if is_root { None } else { difference(&observed.allocated, &names.list(&queue.in_use())) };
     let mut patch: Map<String, Value> =
         allocated.map(|allocated| ("allocated".to_owned(), allocated.into())).into_iter().collect();
     let counted = COUNTERS.into_iter().zip(gangs).zip(observed_counts(observed));

@@ -1,7 +1,7 @@
 //! Taking back what is due: pods of queues beyond their share make room for a gang whose queue is below its own.
 //!
 //! ```text
-//!   gang that finds no room, in a queue that would stay within its share
+//!   gang that finds no room to start or to grow, in a queue that would stay within its share
 //!      └─ would the pods that are leaving already make room?      wait for them
 //!      └─ else: pods that queues beyond their share can spare,
 //!               the least important and youngest first            delete them, and wait
@@ -15,9 +15,12 @@ use std::cmp::Reverse;
 use krafla_api::{Key, Time};
 use krafla_plan::{Object, Step};
 
-use crate::allocate::{self, Obstacle, Placement, Share};
-use crate::cluster::Cluster;
-use crate::gang::{Gang, NOT_ENOUGH_RESOURCES};
+use crate::allocate::Obstacle;
+use crate::board::Search;
+use crate::cluster::{Cluster, Pick, group_name};
+use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, State, Wait, is_protected};
+use crate::node::Ground;
+use crate::place::{self, Placement, Share};
 use crate::queue::QueueId;
 use crate::resources::Amounts;
 
@@ -30,12 +33,22 @@ pub(crate) struct Tenant<'a> {
     pub(crate) uses: Amounts,
 }
 
-/// The pods that must go so that gangs which are due can start. Nobody is bound by this: the room is free when the pods
-/// are gone, and until then the gangs say that they wait for it.
+/// What a gang waits for: enough nodes to start, or one for this pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Want {
+    Start(usize),
+    Grow(usize, usize),
+}
+
+/// The words of those that wait for room that is theirs.
+const WAITS: &str = "waits for pods that are leaving";
+
+/// The pods that must go so that gangs can start, and those that run can grow, to which that is due. Nobody is bound by
+/// this: the room is free when the pods are gone, and until then the gangs say that they wait for it.
 pub(crate) fn reclaim<'a>(cluster: &mut Cluster<'a>) -> Vec<Tenant<'a>> {
     let mut due: Vec<usize> = (0..cluster.gangs.len()).collect();
-    due.retain(|index| cluster.gangs.get(*index).is_some_and(is_due));
-    due.sort_by_key(|index| cluster.gangs.get(*index).map(Gang::rank));
+    due.retain(|index| cluster.gangs.get(*index).is_some_and(|gang| must_start(gang) || would_grow(gang)));
+    due.sort_by_key(|index| cluster.gangs.get(*index).map(|gang| (!must_start(gang), gang.rank())));
     let mut victims = Vec::new();
     if due.is_empty() {
         return victims;
@@ -45,24 +58,56 @@ pub(crate) fn reclaim<'a>(cluster: &mut Cluster<'a>) -> Vec<Tenant<'a>> {
         vacate(cluster, &tenant);
     }
     for gang in due {
-        let tenants = match place(cluster, gang) {
-            Some(_) => Some(Vec::new()),
-            None => make_room(cluster, gang, &mut spare),
-        };
-        if let (Some(tenants), Some(gang)) = (tenants, cluster.gangs.get_mut(gang)) {
-            gang.why_not = Some(Obstacle::whole("waits for pods that are leaving").why_not(gang));
+        for want in wants(cluster, gang) {
+            let tenants = match place(cluster, want) {
+                Some(_) => Some(Vec::new()),
+                None => make_room(cluster, want, &mut spare),
+            };
+            let Some(tenants) = tenants else { break };
             victims.extend(tenants);
+            say_that_it_waits(cluster, want);
         }
     }
     victims
 }
 
-fn is_due(gang: &Gang<'_>) -> bool {
+fn must_start(gang: &Gang<'_>) -> bool {
     let finds_no_room = gang.why_not.as_ref().is_some_and(|why_not| why_not.reason == NOT_ENOUGH_RESOURCES);
     finds_no_room && gang.is_admitted() && gang.is_possible && gang.has_enough_pods()
 }
 
-/// The pods that their gangs can do without, the first to go first.
+fn would_grow(gang: &Gang<'_>) -> bool {
+    gang.wait == Some(Wait::ForRoom) && gang.why_not.is_none() && gang.is_possible
+}
+
+/// What a gang waits for, the most urgent first.
+fn wants(cluster: &Cluster<'_>, index: usize) -> Vec<Want> {
+    match cluster.gangs.get(index) {
+        Some(gang) if must_start(gang) => vec![Want::Start(index)],
+        Some(gang) => gang.waiting().into_iter().map(|member| Want::Grow(index, member)).collect(),
+        None => Vec::new(),
+    }
+}
+
+/// A gang that runs speaks through the last of its pods, if it speaks at all.
+fn say_that_it_waits(cluster: &mut Cluster<'_>, want: Want) {
+    match want {
+        Want::Start(gang) => {
+            if let Some(gang) = cluster.gangs.get_mut(gang) {
+                gang.why_not = Some(Obstacle::whole(WAITS).why_not(gang));
+            }
+        }
+        Want::Grow(gang, member) => {
+            let member = cluster.gangs.get_mut(gang).and_then(|gang| gang.members.get_mut(member));
+            if let Some(why_not) = member.and_then(|member| member.why_not.as_mut()) {
+                *why_not = WAITS.to_owned();
+            }
+        }
+    }
+}
+
+/// The pods that their gangs can do without, and those that are in no gang, the first to go first. On a closed node their
+/// room is of no use to anybody.
 fn spare<'a>(cluster: &Cluster<'a>) -> Vec<Tenant<'a>> {
     let mut spare: Vec<(Importance<'a>, Tenant<'a>)> = Vec::new();
     for gang in &cluster.gangs {
@@ -76,6 +121,17 @@ fn spare<'a>(cluster: &Cluster<'a>) -> Vec<Tenant<'a>> {
             spare.push((importance, Tenant { object, queue: gang.queue, host, uses: member.uses.clone() }));
         }
     }
+    let is_alone = |it: &&Tenant<'a>| group_name(it.object).is_none() && !is_protected(it.object);
+    for tenant in cluster.lone.iter().filter(is_alone) {
+        let queue_priority =
+            tenant.queue.and_then(|id| cluster.queues.get(id)).map_or(0, |queue| queue.priority);
+        let pod = tenant.object.as_pod();
+        let priority = pod.map_or(0, |pod| cluster.priority(&pod.spec.priority_class_name));
+        let meta = &tenant.object.meta;
+        let importance = (queue_priority, priority, priority, Reverse(meta.created_at), &meta.key);
+        spare.push((importance, tenant.clone()));
+    }
+    spare.retain(|(_, tenant)| cluster.board.hosts.ground(Some(tenant.host)) == Ground::Shared);
     spare.sort_by_key(|(importance, _)| *importance);
     spare.into_iter().map(|(_, tenant)| tenant).collect()
 }
@@ -87,11 +143,12 @@ type Importance<'a> = (i32, i32, i32, Reverse<Option<Time>>, &'a Key);
 /// are no longer among the spare ones.
 fn make_room<'a>(
     cluster: &mut Cluster<'a>,
-    gang: usize,
+    want: Want,
     spare: &mut Vec<Tenant<'a>>,
 ) -> Option<Vec<Tenant<'a>>> {
+    let (Want::Start(gang) | Want::Grow(gang, _)) = want;
     let queue = cluster.gangs.get(gang)?.queue?;
-    let needs = cluster.needs_to_start(gang)?;
+    let needs = needs(cluster, want)?;
     if !cluster.queues.is_below_share(queue, &needs) {
         return None;
     }
@@ -104,12 +161,12 @@ fn make_room<'a>(
         vacated.push(index);
         let could_do =
             needs.fits_in(&cluster.board.hosts.free()) && cluster.queues.is_within_shares(queue, &needs);
-        if let Some(placements) = could_do.then(|| place(cluster, gang)).flatten() {
+        if let Some(placements) = could_do.then(|| place(cluster, want)).flatten() {
             return Some(keep_the_useless(cluster, spare, &vacated, &placements));
         }
     }
     for tenant in vacated.iter().filter_map(|index| spare.get(*index)) {
-        move_back(cluster, tenant);
+        tenant.return_to(cluster);
     }
     None
 }
@@ -130,7 +187,7 @@ fn keep_the_useless<'a>(
             continue;
         }
         if has_gone {
-            move_back(cluster, &tenant);
+            tenant.return_to(cluster);
         }
         still_spare.push(tenant);
     }
@@ -144,22 +201,57 @@ fn may_take_from(cluster: &Cluster<'_>, tenant: &Tenant<'_>, to: QueueId, needs:
     cluster.queues.must_give_back(from, to, |place| needs.get(place) > 0 && tenant.uses.get(place) > 0)
 }
 
-fn place(cluster: &mut Cluster<'_>, gang: usize) -> Option<Vec<Placement>> {
-    let waiting = cluster.gangs.get(gang)?.waiting();
-    allocate::place(cluster, gang, waiting.iter(), Share::Kept).ok()
-}
-
-fn vacate<'a>(cluster: &mut Cluster<'a>, tenant: &Tenant<'a>) {
-    cluster.board.vacate(tenant.object, tenant.host, &tenant.uses);
-    if let Some(queue) = tenant.queue {
-        cluster.queues.give_back(queue, &tenant.uses);
+fn needs(cluster: &mut Cluster<'_>, want: Want) -> Option<Amounts> {
+    match want {
+        Want::Start(gang) => cluster.needs_to_start(gang, Pick::Largest),
+        Want::Grow(gang, member) => {
+            let State::Waiting(shape) = cluster.gangs.get(gang)?.members.get(member)?.state else {
+                return None;
+            };
+            cluster.board.needs(shape).cloned()
+        }
     }
 }
 
-fn move_back<'a>(cluster: &mut Cluster<'a>, tenant: &Tenant<'a>) {
-    cluster.board.occupy(tenant.object, tenant.host, &tenant.uses);
-    if let Some(queue) = tenant.queue {
-        cluster.queues.allocate(queue, &tenant.uses);
+fn place(cluster: &mut Cluster<'_>, want: Want) -> Option<Vec<Placement>> {
+    match want {
+        Want::Start(gang) => {
+            let waiting = cluster.gangs.get(gang)?.waiting();
+            place::place(cluster, gang, &waiting, Share::Kept).ok()
+        }
+        Want::Grow(gang, member) => {
+            let Cluster { board, queues, gangs, .. } = cluster;
+            let gang = gangs.get(gang)?;
+            let State::Waiting(shape) = gang.members.get(member)?.state else { return None };
+            board.begin();
+            let host = place::put(queues, board, gang.queue, shape, Share::Kept, Search::default()).ok()?;
+            Some(vec![Placement { member, shape, host }])
+        }
+    }
+}
+
+fn vacate<'a>(cluster: &mut Cluster<'a>, tenant: &Tenant<'a>) {
+    tenant.leave(cluster);
+    cluster.board.renew_hope();
+}
+
+impl<'a> Tenant<'a> {
+    /// Its room is free, on the board and in its queue's account.
+    pub(crate) fn leave(&self, cluster: &mut Cluster<'a>) {
+        let Cluster { board, queues, .. } = cluster;
+        board.vacate(self.object, self.host, &self.uses);
+        if let Some(queue) = self.queue {
+            queues.give_back(queue, &self.uses, board.hosts.ground(Some(self.host)));
+        }
+    }
+
+    /// It is there again.
+    pub(crate) fn return_to(&self, cluster: &mut Cluster<'a>) {
+        let Cluster { board, queues, .. } = cluster;
+        board.occupy(self.object, self.host, &self.uses);
+        if let Some(queue) = self.queue {
+            queues.allocate(queue, &self.uses, board.hosts.ground(Some(self.host)));
+        }
     }
 }
 

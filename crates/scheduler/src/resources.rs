@@ -21,8 +21,11 @@ const MEMORY: usize = 1;
 const PODS: usize = 2;
 /// The resources that every cluster has, in the order of their places.
 const WELL_KNOWN: [&str; 3] = ["cpu", "memory", "pods"];
-/// More names than any cluster has; what comes after them is ignored, so that pods cannot fill the memory with names.
+/// More names than any cluster has, so that pods cannot fill the memory with names. What nodes and queues have of further
+/// ones is ignored.
 const NAMES_MAX: usize = 256;
+/// The place of all further names that pods ask for. No node has any of it, so such a pod waits and says so.
+const BEYOND: usize = NAMES_MAX;
 
 /// The resource names that occur, each with its place in a row of amounts.
 #[derive(Debug)]
@@ -39,7 +42,8 @@ impl Names {
 
     /// The name that belongs to a place.
     pub(crate) fn name(&self, place: usize) -> &str {
-        self.names.get(place).map_or("?", String::as_str)
+        let unknown = if place == BEYOND { "resources of more than 256 names" } else { "?" };
+        self.names.get(place).map_or(unknown, String::as_str)
     }
 
     /// An amount as people write it.
@@ -49,10 +53,20 @@ impl Names {
 
     /// What to say when a node has too little of a resource.
     pub(crate) fn shortage(&self, place: usize) -> String {
-        if place == PODS { "Too many pods".to_owned() } else { format!("Insufficient {}", self.name(place)) }
+        match place {
+            PODS => "Too many pods".to_owned(),
+            BEYOND => "Too many resource names".to_owned(),
+            _ => format!("Insufficient {}", self.name(place)),
+        }
     }
 
     fn place(&mut self, name: &str) -> Option<usize> {
+        // What nearly every pod asks for need not be looked up.
+        match name {
+            "cpu" => return Some(CPU),
+            "memory" => return Some(MEMORY),
+            _ => {}
+        }
         if let Some(place) = self.places.get(name) {
             return Some(*place);
         }
@@ -65,11 +79,22 @@ impl Names {
         Some(place)
     }
 
-    /// A resource list as it stands in a node's allocatable, a container's requests or a PodGroup's `minResources`.
+    /// A resource list that says what there is: a node's allocatable, or a queue's part of it.
     pub(crate) fn amounts(&mut self, list: &ResourceList) -> Amounts {
         let mut amounts = Amounts(Vec::with_capacity(WELL_KNOWN.len()));
-        self.put(&mut amounts, list);
+        for (name, quantity) in list {
+            if let Some(place) = self.place(name) {
+                amounts.set(place, units(name, quantity));
+            }
+        }
         amounts
+    }
+
+    /// A resource list that says what is asked for: a container's requests, or a PodGroup's `minResources`.
+    pub(crate) fn needs(&mut self, list: &ResourceList) -> Amounts {
+        let mut needs = Amounts(Vec::with_capacity(WELL_KNOWN.len()));
+        self.put(&mut needs, list);
+        needs
     }
 
     /// The same as limits.
@@ -87,8 +112,10 @@ impl Names {
 
     fn put(&mut self, amounts: &mut Amounts, list: &ResourceList) {
         for (name, quantity) in list {
-            if let Some(place) = self.place(name) {
-                amounts.set(place, units(name, quantity));
+            match self.place(name) {
+                Some(place) => amounts.set(place, units(name, quantity)),
+                None if !is_schedulable(name) => {}
+                None => amounts.set(BEYOND, amounts.get(BEYOND).max(units(name, quantity))),
             }
         }
     }
@@ -99,7 +126,7 @@ impl Names {
         let is_plain = init_containers.is_empty() && overhead.is_empty() && resources.is_none();
         let mut needs = match containers.as_slice() {
             [only] if is_plain => self.of_container(only),
-            _ => self.amounts(&pod_requests(spec)),
+            _ => self.needs(&pod_requests(spec)),
         };
         needs.set(PODS, 1);
         needs
@@ -107,7 +134,7 @@ impl Names {
 
     /// A container's requests; where only a limit is given, the limit is the request.
     fn of_container(&mut self, container: &Container) -> Amounts {
-        let mut amounts = self.amounts(&container.resources.limits);
+        let mut amounts = self.needs(&container.resources.limits);
         self.put(&mut amounts, &container.resources.requests);
         amounts
     }
@@ -146,6 +173,16 @@ impl Amounts {
         self.0.get(place).copied().unwrap_or(0)
     }
 
+    /// The places of which there is some.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().enumerate().filter(|(_, amount)| **amount > 0).map(|(place, _)| place)
+    }
+
+    /// Whether there is nothing of anything.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.0.iter().all(|amount| *amount == 0)
+    }
+
     pub(crate) fn set(&mut self, place: usize, amount: i64) {
         if place >= self.0.len() {
             self.0.resize(place + 1, 0);
@@ -158,6 +195,11 @@ impl Amounts {
     /// Adds another amount to this one.
     pub(crate) fn add(&mut self, other: &Amounts) {
         self.combine(other, i64::saturating_add);
+    }
+
+    /// Adds another amount to this one; what is overdrawn there counts as nothing.
+    pub(crate) fn add_what_is_there(&mut self, other: &Amounts) {
+        self.combine(other, |mine, theirs| mine.saturating_add(theirs.max(0)));
     }
 
     /// Takes another amount away from this one; what is overdrawn becomes negative.
@@ -189,11 +231,18 @@ impl Amounts {
         }
     }
 
-    /// This as a part of `total`, in thousandths: the mean over cpu and memory.
+    /// This as a part of `total`, in millionths: the mean over cpu and memory.
     pub(crate) fn share_of(&self, total: &Amounts) -> u32 {
+        self.share_beside(Unasked::default(), total)
+    }
+
+    /// The same of what is left beside pods that have not asked for anything.
+    pub(crate) fn share_beside(&self, Unasked { cpu, memory }: Unasked, total: &Amounts) -> u32 {
         let share = |place| {
-            let (part, whole) = (i128::from(self.get(place).max(0)), i128::from(total.get(place)));
-            if whole <= 0 { 0 } else { part.saturating_mul(1000) / whole }
+            let unasked = if place == CPU { cpu } else { memory };
+            let part = i128::from(self.get(place).saturating_sub(unasked).max(0));
+            let whole = i128::from(total.get(place));
+            if whole <= 0 { 0 } else { part.saturating_mul(1_000_000) / whole }
         };
         u32::try_from((share(CPU) + share(MEMORY)) / 2).unwrap_or(u32::MAX)
     }
@@ -211,7 +260,7 @@ impl Amounts {
 
     /// A place of which this asks for some and nothing at all is left.
     pub(crate) fn exhausted(&self, left: &Amounts) -> Option<usize> {
-        (0..self.len()).find(|place| self.get(*place) > 0 && left.get(*place) <= 0)
+        self.places().find(|place| left.get(*place) <= 0)
     }
 
     /// The largest part that this is of `whole`, over all resources, in millionths.
@@ -221,6 +270,35 @@ impl Amounts {
             u64::try_from(part.saturating_mul(1_000_000) / whole).unwrap_or(u64::MAX)
         };
         (0..self.len()).map(part).max().unwrap_or(0)
+    }
+}
+
+/// What pods are taken to use that they have not asked for. It matters only for the order of nodes: without it, pods that ask
+/// for nothing would all go to one node, which they leave as empty as it was. The numbers are Kubernetes'.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unasked {
+    cpu: i64,
+    memory: i64,
+}
+
+impl Unasked {
+    const CPU: i64 = 100;
+    const MEMORY: i64 = 200 << 20;
+
+    /// What a pod with these needs is taken to use beside them.
+    pub(crate) fn by(needs: &Amounts) -> Unasked {
+        let unless_asked = |place, amount| if needs.get(place) == 0 { amount } else { 0 };
+        Unasked { cpu: unless_asked(CPU, Unasked::CPU), memory: unless_asked(MEMORY, Unasked::MEMORY) }
+    }
+
+    pub(crate) fn add(&mut self, other: Unasked) {
+        self.cpu = self.cpu.saturating_add(other.cpu);
+        self.memory = self.memory.saturating_add(other.memory);
+    }
+
+    pub(crate) fn sub(&mut self, other: Unasked) {
+        self.cpu = self.cpu.saturating_sub(other.cpu);
+        self.memory = self.memory.saturating_sub(other.memory);
     }
 }
 
@@ -238,13 +316,11 @@ impl Limits {
         self.0.get(&place).copied().unwrap_or(i64::MAX)
     }
 
-    /// The limits, and `total` of what is not limited.
-    pub(crate) fn or(&self, total: &Amounts) -> Amounts {
-        let mut amounts = total.clone();
+    /// Of these amounts no more than the limits allow.
+    pub(crate) fn cut(&self, amounts: &mut Amounts) {
         for (place, limit) in &self.0 {
-            amounts.set(*place, *limit);
+            amounts.set(*place, amounts.get(*place).min(*limit));
         }
-        amounts
     }
 
     /// Leaves to others what is theirs.
@@ -253,14 +329,6 @@ impl Limits {
             let rest = available.get(place).saturating_sub(of_others.get(place));
             self.0.insert(place, self.get(place).min(rest));
         }
-    }
-
-    /// A resource of which there would be too much in use.
-    pub(crate) fn exceeded(&self, taken: &Amounts, needs: &Amounts) -> Option<usize> {
-        let is_exceeded = |place: usize, limit: i64| {
-            needs.get(place) > 0 && taken.get(place).saturating_add(needs.get(place)) > limit
-        };
-        self.0.iter().find(|(place, limit)| is_exceeded(**place, **limit)).map(|(place, _)| *place)
     }
 }
 

@@ -8,8 +8,11 @@
 //!      └──┘   └────┘  └──┘     v   the level is as high as the total allows
 //! ```
 //!
-//! What one queue cannot use goes to the others, so nothing lies idle while somebody wants it. Volcano: the proportion
-//! plugin.
+//! What one queue cannot use goes to the others, so nothing lies idle while somebody wants it. What cannot be divided, such
+//! as the last of three devices for two queues, goes as a whole to those that are closest to their next unit. Volcano: the
+//! proportion plugin.
+
+use std::cmp::Reverse;
 
 /// What one queue may be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +32,14 @@ impl Claim {
         let filled = level.saturating_mul(u128::from(self.weight)) >> FRACTION_BITS;
         i64::try_from(filled).unwrap_or(i64::MAX).min(self.cap).max(self.floor)
     }
+
+    /// What rounding down takes from it, as a part of a unit.
+    fn fraction(self, level: u128) -> u128 {
+        level.saturating_mul(u128::from(self.weight)) % (1 << FRACTION_BITS)
+    }
 }
 
-/// What each queue gets of `total`.
+/// What each queue gets of `total`. Among equals the first get what cannot be divided.
 pub(crate) fn divide(total: i64, claims: &[Claim]) -> Vec<i64> {
     let is_too_high = |level: u128| {
         let given = claims.iter().map(|claim| i128::from(claim.at(level))).sum::<i128>();
@@ -45,7 +53,21 @@ pub(crate) fn divide(total: i64, claims: &[Claim]) -> Vec<i64> {
             level = higher;
         }
     }
-    claims.iter().map(|claim| claim.at(level)).collect()
+    let mut shares: Vec<i64> = claims.iter().map(|claim| claim.at(level)).collect();
+    hand_out_rest(total, level, claims, &mut shares);
+    shares
+}
+
+/// Gives away what rounding down has left: the next level would be too high for all, but not for some.
+fn hand_out_rest(total: i64, level: u128, claims: &[Claim], shares: &mut [i64]) {
+    let mut rest = shares.iter().fold(total, |rest, share| rest.saturating_sub(*share));
+    let mut line: Vec<(&Claim, &mut i64)> = claims.iter().zip(shares).collect();
+    line.sort_by_key(|(claim, _)| Reverse(claim.fraction(level)));
+    for (claim, share) in line {
+        let more = claim.at(level.saturating_add(1)).saturating_sub(*share).min(rest).max(0);
+        *share = share.saturating_add(more);
+        rest = rest.saturating_sub(more);
+    }
 }
 
 #[cfg(test)]
@@ -82,6 +104,27 @@ mod tests {
     #[test]
     fn a_guarantee_is_kept_at_the_cost_of_the_others() {
         assert_eq!(shares(10, &[(1, 8, 100), (1, 0, 100), (1, 0, 100)]), [8, 1, 1]);
+    }
+
+    #[test]
+    fn what_cannot_be_divided_goes_to_the_closest_and_then_to_the_first() {
+        assert_eq!(shares(1, &[(1, 0, 9), (1, 0, 9)]), [1, 0]);
+        assert_eq!(shares(8, &[(1, 0, 9), (1, 0, 9), (1, 0, 9)]), [3, 3, 2]);
+        assert_eq!(shares(2, &[(2, 0, 9), (1, 0, 9)]), [1, 1]);
+        assert_eq!(shares(5, &[(1, 0, 1), (1, 0, 9), (1, 0, 9), (1, 2, 2)]), [1, 1, 1, 2]);
+        assert_eq!(shares(7, &[(1, 0, 2), (1, 0, 9), (1, 0, 9)]), [2, 3, 2]);
+    }
+
+    #[test]
+    fn shares_add_up_to_all_that_is_wanted() {
+        for total in 0..40 {
+            for weights in [[1, 1, 1], [1, 2, 3], [7, 1, 90], [u32::MAX, 3, 5]] {
+                for cap in 0..20 {
+                    let claims = weights.map(|weight| (weight, 0, cap));
+                    assert_eq!(shares(total, &claims).iter().sum::<i64>(), total.min(3 * cap), "{claims:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -7,3 +7,4 @@ mod laws;
 mod podgroup;
 mod queue;
 mod reclaim;
+mod told;

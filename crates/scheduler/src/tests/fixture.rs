@@ -1,16 +1,19 @@
 //! A cluster in a few lines of text, and the scheduler's plan for it in a few more.
 //!
 //! ```text
-//!   node <name> [cpu=4] [memory=8Gi] [pods=10] [<resource>=<n>] [label:<key>=<value>] [taint=<key>] [cordoned] [down]
+//!   node <name> [cpu=4] [memory=8Gi] [pods=10] [<resource>=<n>] [label:<key>=<value>] [taint=<key>] [soft-taint=<key>] [cordoned] [down] [deleting]
 //!   queue <name> [weight=1] [parent=root] [priority=0] [fifo] [keeps] [state=Open] [uncounted] [cap:|guarantee:|deserved:|used:<resource>=<n>]
 //!         [pending=<n>] [running=<n>]
 //!   class <name> value=<n> [for-all]
 //!   claim <name>
 //!   podgroup <name> [min=1] [phase=Inqueue] [queue=default] [priority=<class>] [task:<name>=<n>] [needs:<resource>=<n>]
 //!            [running=<n>] [succeeded=<n>] [failed=<n>] [unschedulable=<message>] [scheduled] [was=<condition>]
-//!   pod <name> [of=<podgroup>] [task=<name>] [cpu=1] [<resource>=<n>] [on=<node>] [phase=Running] [priority=<class>]
+//!   pod <name> [of=<podgroup>] [queue=<name>] [task=<name>] [cpu=1] [<resource>=<n>] [on=<node>] [phase=Running] [priority=<class>]
 //!       [deleting] [protected] [gated] [unschedulable=<message>] [scheduler=<name>] [label:<key>=<value>] [node:<label>=<value>] [tolerates=<key>]
 //!       [near=<label>:<value>@<topology>] [away=<label>:<value>@<topology>] [claim=<claim>]
+//!       [port=[<address>:]<n>[/<protocol>]] [sidecar-port=<n>]
+//!       [spread=<label>:<value>@<topology>] [spread-if-possible=...] [max-skew=1] [min-domains=1] [same=<label>]
+//!       [likes=<label>:<value>*<weight>] [affinity-policy=Honor] [taints-policy=Ignore]
 //! ```
 //!
 //! Pods of a PodGroup name the scheduler `volcano`, others `default-scheduler`, unless the text says otherwise.
@@ -21,7 +24,7 @@ use std::sync::Arc;
 
 use expect_test::Expect;
 use krafla_api::{Key, Kind, Time};
-use krafla_plan::{Controller, Object, Objects, Plan, Snapshot, Step};
+use krafla_plan::{Controller, Object, Objects, Plan, Snapshot, Step, Write};
 use serde_json::{Map, Value, json};
 
 use crate::Scheduler;
@@ -31,23 +34,34 @@ pub(crate) const NOW: i64 = 1_800_000_000;
 
 /// Compares the plan for a cluster with what is expected.
 pub(crate) fn check(cluster: &str, expected: &Expect) {
-    let plan = plan(&objects(cluster));
-    let steps: Vec<&Step> = plan.steps.iter().filter(|step| step.kind() != Kind::Queue).collect();
-    expected.assert_eq(&lines(&steps));
+    check_writes(&plan(&objects(cluster)), |kind| kind != Kind::Queue, expected);
 }
 
 /// The same with reclaiming on.
 pub(crate) fn check_reclaiming(cluster: &str, expected: &Expect) {
-    let plan = plan_reclaiming(&objects(cluster));
-    let steps: Vec<&Step> = plan.steps.iter().filter(|step| step.kind() != Kind::Queue).collect();
-    expected.assert_eq(&lines(&steps));
+    check_writes(&plan_reclaiming(&objects(cluster)), |kind| kind != Kind::Queue, expected);
 }
 
 /// Compares the writes to queues with what is expected.
 pub(crate) fn check_queues(cluster: &str, expected: &Expect) {
-    let plan = plan(&objects(cluster));
-    let steps: Vec<&Step> = plan.steps.iter().filter(|step| step.kind() == Kind::Queue).collect();
-    expected.assert_eq(&lines(&steps));
+    check_writes(&plan(&objects(cluster)), |kind| kind == Kind::Queue, expected);
+}
+
+/// What stands aside is what is true already, so a reader wants it first.
+fn check_writes(plan: &Plan, is_meant: impl Fn(Kind) -> bool, expected: &Expect) {
+    let writes = plan.aside.iter().chain(&plan.steps);
+    let writes: Vec<&Step> = writes.filter(|step| is_meant(step.kind())).collect();
+    expected.assert_eq(&lines(&writes));
+}
+
+/// What is said in Events of a cluster, and about which objects.
+pub(crate) fn check_told(cluster: &str, expected: &Expect) {
+    let plan = plan_of(&Scheduler { tells: true, ..Scheduler::default() }, &objects(cluster));
+    let told = plan.notes.iter().map(|note| {
+        let Write { kind, key, .. } = note.tells_of.as_ref().filter(|_| note.is_about_written).unwrap();
+        format!("{} {}: {} {}\n", kind.info().singular, key.name, note.reason, note.message)
+    });
+    expected.assert_eq(&told.collect::<String>());
 }
 
 /// The scheduler's plan for these objects.
@@ -96,6 +110,11 @@ struct Line<'a> {
 impl Line<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         self.words.iter().find(|(word, _)| *word == key).map(|(_, value)| value.as_str())
+    }
+
+    /// The values of a word that may be repeated.
+    fn all(&self, key: &str) -> Vec<&str> {
+        self.words.iter().filter(|(word, _)| *word == key).map(|(_, value)| value.as_str()).collect()
     }
 
     fn has(&self, key: &str) -> bool {
@@ -157,10 +176,15 @@ fn manifest(n_line: usize, text: &str) -> Value {
 }
 
 fn node(line: &Line<'_>) -> Value {
-    let taints: Vec<Value> =
-        line.get("taint").map(|key| json!({ "key": key, "effect": "NoSchedule" })).into_iter().collect();
+    let hard = line.get("taint").map(|key| json!({ "key": key, "effect": "NoSchedule" }));
+    let soft = line.get("soft-taint").map(|key| json!({ "key": key, "effect": "PreferNoSchedule" }));
+    let taints: Vec<Value> = hard.into_iter().chain(soft).collect();
+    let mut metadata = json!({ "labels": line.map("label:") });
+    if line.has("deleting") {
+        metadata["deletionTimestamp"] = json!(Time::from_seconds(NOW + 30));
+    }
     json!({
-        "metadata": { "labels": line.map("label:") },
+        "metadata": metadata,
         "spec": { "unschedulable": line.has("cordoned"), "taints": taints },
         "status": {
             "allocatable": line.resources(&[("cpu", "4"), ("memory", "8Gi"), ("pods", "10")]),
@@ -238,6 +262,9 @@ fn pod(line: &Line<'_>) -> Value {
     if let Some(group) = line.get("of") {
         metadata["annotations"]["scheduling.k8s.io/group-name"] = group.into();
     }
+    if let Some(queue) = line.get("queue") {
+        metadata["annotations"]["scheduling.volcano.sh/queue-name"] = queue.into();
+    }
     if let Some(task) = line.get("task") {
         metadata["labels"]["volcano.sh/task-spec"] = task.into();
     }
@@ -262,14 +289,35 @@ fn pod(line: &Line<'_>) -> Value {
             "nodeSelector": line.map("node:"),
             "schedulingGates": gates,
             "tolerations": tolerations,
+            "topologySpreadConstraints": spread_constraints(line),
             "affinity": {
-                "podAffinity": pod_affinity(line.get("near")),
-                "podAntiAffinity": pod_affinity(line.get("away")),
+                "nodeAffinity": node_affinity(line),
+                "podAffinity": pod_affinity(&line.all("near")),
+                "podAntiAffinity": pod_affinity(&line.all("away")),
             },
-            "containers": [{ "name": "main", "resources": { "requests": line.resources(&[("cpu", "1")]) } }],
+            "containers": [{
+                "name": "main",
+                "resources": { "requests": line.resources(&[("cpu", "1")]) },
+                "ports": ports(line.get("port")),
+            }],
+            "initContainers": line.get("sidecar-port").map_or(json!([]), |port| {
+                json!([{ "name": "sidecar", "restartPolicy": "Always", "ports": ports(Some(port)) }])
+            }),
         },
         "status": { "phase": line.text("phase", "Pending"), "conditions": pod_conditions(line) },
     })
+}
+
+/// `[<address>:]<n>[/<protocol>]`, beside a port that is of no concern to the node.
+fn ports(port: Option<&str>) -> Value {
+    let Some(port) = port else { return Value::Null };
+    let (port, protocol) = port.split_once('/').unwrap_or((port, "TCP"));
+    let (address, port) = port.split_once(':').unwrap_or(("", port));
+    let port: u16 = port.parse().unwrap();
+    json!([
+        { "containerPort": 8080 },
+        { "containerPort": port, "hostPort": port, "hostIP": address, "protocol": protocol },
+    ])
 }
 
 fn pod_conditions(line: &Line<'_>) -> Vec<Value> {
@@ -285,16 +333,56 @@ fn pod_conditions(line: &Line<'_>) -> Vec<Value> {
     told.into_iter().collect()
 }
 
-/// `<label>:<value>@<topology>`, or `@<topology>` without a selector.
-fn pod_affinity(demand: Option<&str>) -> Value {
-    let Some(demand) = demand else { return Value::Null };
-    let (label, topology) = demand.split_once('@').unwrap();
+/// `<label>:<value>*<weight>` for each term.
+fn node_affinity(line: &Line<'_>) -> Value {
+    let term = |likes: &str| {
+        let (label, weight) = likes.split_once('*').unwrap();
+        let (key, value) = label.split_once(':').unwrap();
+        let expression = json!({ "key": key, "operator": "In", "values": [value] });
+        let weight: i32 = weight.parse().unwrap();
+        json!({ "weight": weight, "preference": { "matchExpressions": [expression] } })
+    };
+    let terms: Vec<Value> = line.all("likes").into_iter().map(term).collect();
+    json!({ "preferredDuringSchedulingIgnoredDuringExecution": terms })
+}
+
+/// `<label>:<value>@<topology>`, or `@<topology>` without a selector, for each term.
+fn pod_affinity(demands: &[&str]) -> Value {
+    let term = |demand: &&str| {
+        let (label, topology) = demand.split_once('@').unwrap();
+        json!({ "labelSelector": selector(label), "topologyKey": topology })
+    };
+    let terms: Vec<Value> = demands.iter().map(term).collect();
+    json!({ "requiredDuringSchedulingIgnoredDuringExecution": terms })
+}
+
+fn spread_constraints(line: &Line<'_>) -> Vec<Value> {
+    let constraint = |demand: &str, unsatisfiable: &str| {
+        let (label, topology) = demand.split_once('@').unwrap();
+        json!({
+            "labelSelector": selector(label),
+            "topologyKey": topology,
+            "maxSkew": line.number("max-skew", 1),
+            "minDomains": line.number("min-domains", 1),
+            "whenUnsatisfiable": unsatisfiable,
+            "matchLabelKeys": line.all("same"),
+            "nodeAffinityPolicy": line.text("affinity-policy", ""),
+            "nodeTaintsPolicy": line.text("taints-policy", ""),
+        })
+    };
+    let musts = line.all("spread").into_iter().map(|demand| constraint(demand, "DoNotSchedule"));
+    let wishes =
+        line.all("spread-if-possible").into_iter().map(|demand| constraint(demand, "ScheduleAnyway"));
+    musts.chain(wishes).collect()
+}
+
+/// `<label>:<value>`; without it, none.
+fn selector(label: &str) -> Value {
     let selector = label.split_once(':').map(|(key, value)| {
         let labels = Map::from_iter([(key.to_owned(), Value::from(value))]);
         json!({ "matchLabels": labels })
     });
-    let term = json!({ "labelSelector": selector, "topologyKey": topology });
-    json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] })
+    json!(selector)
 }
 
 /// A plan as tables show it: one line per write.

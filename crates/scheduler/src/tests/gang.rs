@@ -552,3 +552,142 @@ fn what_waits_for_a_claim_takes_nothing_from_others() {
         "#]],
     );
 }
+
+#[test]
+fn the_largest_pods_of_a_gang_are_placed_first() {
+    check(
+        "node one
+         node two
+         podgroup g min=3 phase=Inqueue
+         pod g-0 of=g
+         pod g-1 of=g
+         pod g-2 of=g cpu=4",
+        &expect![[r#"
+            bind pod g-0 to two
+            bind pod g-1 to two
+            bind pod g-2 to one
+            podgroup g: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_that_finds_no_room_when_it_spreads_is_packed() {
+    check(
+        "node one
+         node two
+         class urgent value=9
+         podgroup g min=3 phase=Inqueue
+         pod g-0 of=g cpu=2 priority=urgent
+         pod g-1 of=g cpu=2 priority=urgent
+         pod g-2 of=g cpu=4",
+        &expect![[r#"
+            bind pod g-0 to one
+            bind pod g-1 to one
+            bind pod g-2 to two
+            podgroup g: Scheduled, phase=Running
+        "#]],
+    );
+    check(
+        "node large cpu=4
+         node small cpu=3
+         podgroup g min=3 phase=Inqueue
+         pod g-0 of=g cpu=3
+         pod g-1 of=g cpu=2
+         pod g-2 of=g cpu=2",
+        &expect![[r#"
+            bind pod g-0 to small
+            bind pod g-1 to large
+            bind pod g-2 to large
+            podgroup g: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_that_may_choose_starts_with_small_pods_if_it_must() {
+    check(
+        "node one
+         podgroup g min=2 phase=Inqueue
+         pod g-0 of=g cpu=4
+         pod g-1 of=g cpu=1
+         pod g-2 of=g cpu=1",
+        &expect![[r#"
+            bind pod g-1 to one
+            bind pod g-2 to one
+            podgroup g: Scheduled, phase=Running
+        "#]],
+    );
+    check(
+        "node one cpu=8
+         queue small cap:cpu=4
+         podgroup g min=2 phase=Inqueue queue=small
+         pod g-0 of=g cpu=4
+         pod g-1 of=g cpu=1
+         pod g-2 of=g cpu=1",
+        &expect![[r#"
+            bind pod g-1 to one
+            bind pod g-2 to one
+            podgroup g: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_that_wants_to_be_together_goes_where_there_is_room_for_all_of_it() {
+    check(
+        "node a label:zone=a cpu=4
+         node b1 label:zone=b cpu=3
+         node b2 label:zone=b cpu=3
+         podgroup g min=5 phase=Inqueue
+         pod g-0 of=g label:app=ring near=app:ring@zone
+         pod g-1 of=g label:app=ring near=app:ring@zone
+         pod g-2 of=g label:app=ring near=app:ring@zone
+         pod g-3 of=g label:app=ring near=app:ring@zone
+         pod g-4 of=g label:app=ring near=app:ring@zone",
+        &expect![[r#"
+            bind pod g-0 to b1
+            bind pod g-1 to b1
+            bind pod g-2 to b1
+            bind pod g-3 to b2
+            bind pod g-4 to b2
+            podgroup g: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn pods_that_ask_for_nothing_spread_too() {
+    check(
+        "node one
+         node two
+         pod a cpu=0
+         pod b cpu=0
+         pod c cpu=0
+         pod d cpu=0",
+        &expect![[r#"
+            bind pod a to one
+            bind pod b to two
+            bind pod c to one
+            bind pod d to two
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_asks_for_one_resource_too_many_says_so() {
+    let flood: String = (0..300).map(|index| format!(" example.com/r{index}=1")).collect();
+    check(
+        &format!(
+            "node one {flood}
+             pod usual example.com/r1=1
+             pod strange example.com/strange=1
+             pod unasked example.com/strange=0"
+        ),
+        &expect![[r#"
+            pod strange: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Too many resource names)
+            bind pod unasked to one
+            bind pod usual to one
+        "#]],
+    );
+}

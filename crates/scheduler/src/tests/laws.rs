@@ -81,13 +81,14 @@ proptest! {
     fn room_for_a_lone_pod_is_not_left_idle(cluster in lone_pods()) {
         let mut world = World::new(&cluster);
         world.apply(&plan(&world.objects()));
-        let used = world.used_cpu();
-        for pod in world.all("Pod").filter(|pod| pod["spec"]["nodeName"] == "") {
-            for node in world.all("Node").map(name_of) {
-                let free = world.cpu_of(&node) - used.get(&node).copied().unwrap_or(0);
-                prop_assert!(cpu(pod) > free, "{} waits, and {node} has {free}", name_of(pod));
-            }
-        }
+        world.check_that_nobody_waits_beside_room()?;
+    }
+
+    #[test]
+    fn room_is_not_left_idle_for_the_sake_of_shares(cluster in lone_pods_of_queues()) {
+        let mut world = World::new(&cluster);
+        world.apply(&plan(&world.objects()));
+        world.check_that_nobody_waits_beside_room()?;
     }
 }
 
@@ -193,6 +194,27 @@ fn lone_pods() -> impl Strategy<Value = String> {
     })
 }
 
+/// Pods of one processor each, in queues of different weights; some want nodes of one zone.
+fn lone_pods_of_queues() -> impl Strategy<Value = String> {
+    let nodes = prop::collection::vec((1..4_u32, 0..2_u32), 1..4);
+    let queues = prop::collection::vec(1..4_u32, 3);
+    let zones = prop::sample::select(vec!["", "", "node:zone=z0", "node:zone=z1"]);
+    let places = prop::sample::select(vec!["", "", "on=n0 phase=Running", "on=n1 phase=Running"]);
+    let pods = prop::collection::vec((0..3_u32, zones, places), 0..12);
+    (nodes, queues, pods).prop_map(|(nodes, queues, pods)| {
+        let nodes = nodes.iter().enumerate();
+        let nodes =
+            nodes.map(|(index, (cpu, zone))| format!("node n{index} cpu={cpu} pods=100 label:zone=z{zone}"));
+        let queues =
+            queues.iter().enumerate().map(|(index, weight)| format!("queue q{index} weight={weight}"));
+        let pods = pods.iter().enumerate();
+        let pods = pods.map(|(index, (queue, zone, place))| {
+            format!("pod lone-{index} cpu=1 queue=q{queue} {zone} {place}")
+        });
+        nodes.chain(queues).chain(pods).collect::<Vec<_>>().join("\n")
+    })
+}
+
 /// Objects as a server would keep them.
 struct World {
     manifests: Vec<Value>,
@@ -265,6 +287,21 @@ impl World {
             phase == "Succeeded" || (pod["spec"]["nodeName"] != "" && !is_leaving)
         };
         i64::try_from(pods.filter(counts).count()).unwrap()
+    }
+
+    fn check_that_nobody_waits_beside_room(&self) -> Result<(), TestCaseError> {
+        let used = self.used_cpu();
+        for pod in self.all("Pod").filter(|pod| pod["spec"]["nodeName"] == "") {
+            let will_do = |node: &&Value| {
+                let wanted = pod["spec"]["nodeSelector"].as_object().unwrap();
+                wanted.iter().all(|(key, value)| node["metadata"]["labels"][key] == *value)
+            };
+            for node in self.all("Node").filter(will_do).map(name_of) {
+                let free = self.cpu_of(&node) - used.get(&node).copied().unwrap_or(0);
+                prop_assert!(cpu(pod) > free, "{} waits, and {node} has {free}", name_of(pod));
+            }
+        }
+        Ok(())
     }
 
     fn used_cpu(&self) -> BTreeMap<String, i64> {

@@ -230,3 +230,44 @@ fn a_condition_gets_a_new_time_when_it_turns() {
         patch queue status default {"status":{"inqueue":1}}
     "#]].assert_eq(&plan(&objects).to_string());
 }
+
+#[test]
+fn in_a_fifo_queue_nobody_is_let_in_before_the_first() {
+    check(
+        "node one cpu=4
+         queue line fifo
+         queue any
+         class urgent value=9
+         podgroup first queue=line needs:cpu=6
+         podgroup second queue=line needs:cpu=1
+         podgroup third queue=line
+         podgroup other queue=any needs:cpu=1
+         podgroup urgent queue=line needs:cpu=1 priority=urgent",
+        &expect![[r#"
+            podgroup first: Unschedulable(NotEnoughResources: not admitted: it needs 6 cpu and can never fit, because all nodes that take pods have 4: ask for less, or add nodes), phase=Pending
+            podgroup other: phase=Inqueue
+            podgroup second: Unschedulable(NotEnoughResources: not admitted: waits behind default/first in its first in, first out queue), phase=Pending
+            podgroup third: Unschedulable(NotEnoughResources: not admitted: waits behind default/first in its first in, first out queue), phase=Pending
+            podgroup urgent: phase=Inqueue
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_that_can_never_fit_is_told_so_and_what_to_do() {
+    check(
+        "node one cpu=8
+         queue small cap:cpu=2
+         podgroup huge min=1 needs:cpu=12
+         podgroup little-too-large min=1 needs:cpu=9
+         podgroup beyond min=1 queue=small needs:cpu=3
+         podgroup later min=1 needs:cpu=8
+         pod there on=one phase=Running cpu=4",
+        &expect![[r#"
+            podgroup beyond: Unschedulable(NotEnoughResources: not admitted: it needs 3 cpu and can never fit, because queue small may use 2: ask for less, or let it use more), phase=Pending
+            podgroup huge: Unschedulable(NotEnoughResources: not admitted: it needs 12 cpu and can never fit, because all nodes that take pods have 8: ask for less, or add nodes), phase=Pending
+            podgroup later: Unschedulable(NotEnoughResources: not admitted: it needs 8 cpu, and not enough is left of the cluster's 8), phase=Pending
+            podgroup little-too-large: Unschedulable(NotEnoughResources: not admitted: it needs 9 cpu and can never fit, because all nodes that take pods have 8: ask for less, or add nodes), phase=Pending
+        "#]],
+    );
+}

@@ -1,8 +1,9 @@
 //! Who may use how much, and whose turn it is.
 
 use expect_test::expect;
+use krafla_plan::Step;
 
-use super::fixture::{check, check_queues, plan};
+use super::fixture::{check, check_queues, check_reclaiming, objects, plan};
 
 #[test]
 fn the_two_queues_that_must_exist_are_made() {
@@ -106,7 +107,7 @@ fn a_queue_never_uses_more_than_its_capability() {
          pod fits-1 of=fits
          pod fits-2 of=fits",
         &expect![[r#"
-            podgroup pending: Unschedulable(NotEnoughResources: not admitted: it needs 3 cpu, and not enough is left of queue small's 2), phase=Pending
+            podgroup pending: Unschedulable(NotEnoughResources: not admitted: it needs 3 cpu and can never fit, because queue small may use 2: ask for less, or let it use more), phase=Pending
             podgroup too-large: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 over queue small's limit; queue small may not use more cpu)
             bind pod fits-0 to one
             bind pod fits-1 to one
@@ -147,7 +148,7 @@ fn what_is_guaranteed_to_a_queue_is_kept_free_for_it() {
          pod a-0 of=a
          pod a-1 of=a",
         &expect![[r#"
-            podgroup pending: Unschedulable(NotEnoughResources: not admitted: it needs 2 cpu, and not enough is left of queue default's 1), phase=Pending
+            podgroup pending: Unschedulable(NotEnoughResources: not admitted: it needs 2 cpu and can never fit, because queue default may use 1: ask for less, or let it use more), phase=Pending
             bind pod a-0 to one
             podgroup a: Scheduled, phase=Running
         "#]],
@@ -373,12 +374,419 @@ fn whether_a_gang_can_ever_run_is_judged_by_the_pods_that_its_tasks_need() {
          pod b-2 of=b
          pod b-3 of=b",
         &expect![[r#"
-            podgroup a: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            podgroup a: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod b-0 to one
             bind pod b-1 to one
             bind pod b-2 to one
             bind pod b-3 to one
             podgroup b: Scheduled, phase=Running
         "#]],
+    );
+}
+
+#[test]
+fn what_can_not_be_divided_evenly_is_not_left_idle() {
+    check(
+        "node one nvidia.com/gpu=1
+         queue a
+         queue b
+         podgroup a queue=a phase=Inqueue
+         pod a-0 of=a nvidia.com/gpu=1
+         podgroup b queue=b phase=Inqueue
+         pod b-0 of=b nvidia.com/gpu=1",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient nvidia.com/gpu; 0/1 nodes are available: 1 Insufficient nvidia.com/gpu)
+            bind pod a-0 to one
+            podgroup a: Scheduled, phase=Running
+        "#]],
+    );
+    check(
+        "node one cpu=16 pods=20 nvidia.com/gpu=4
+         queue a
+         queue b
+         queue c
+         podgroup a min=1 queue=a phase=Inqueue
+         pod a-0 of=a nvidia.com/gpu=1
+         pod a-1 of=a nvidia.com/gpu=1
+         podgroup b min=1 queue=b phase=Inqueue
+         pod b-0 of=b nvidia.com/gpu=1
+         pod b-1 of=b nvidia.com/gpu=1
+         podgroup c min=1 queue=c phase=Inqueue
+         pod c-0 of=c nvidia.com/gpu=1
+         pod c-1 of=c nvidia.com/gpu=1",
+        &expect![[r#"
+            bind pod a-0 to one
+            bind pod a-1 to one
+            bind pod b-0 to one
+            bind pod c-0 to one
+            podgroup a: Scheduled, phase=Running
+            podgroup b: Scheduled, phase=Running
+            podgroup c: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn of_what_is_left_over_the_queue_that_has_it_keeps_it_and_else_the_one_that_waits_longest_gets_it() {
+    check(
+        "node one nvidia.com/gpu=1
+         queue a
+         queue b
+         podgroup b queue=b phase=Inqueue
+         pod b-0 of=b nvidia.com/gpu=1
+         podgroup a queue=a phase=Inqueue
+         pod a-0 of=a nvidia.com/gpu=1",
+        &expect![[r#"
+            podgroup a: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 over queue a's share; queue a has its share of nvidia.com/gpu, and others wait for it)
+            bind pod b-0 to one
+            podgroup b: Scheduled, phase=Running
+        "#]],
+    );
+    check_reclaiming(
+        "node one nvidia.com/gpu=1
+         queue a
+         queue b
+         podgroup a queue=a phase=Inqueue
+         pod a-0 of=a nvidia.com/gpu=1
+         podgroup b min=1 queue=b phase=Running scheduled running=1
+         pod b-0 of=b on=one phase=Running nvidia.com/gpu=1",
+        &expect![[r#"
+            podgroup a: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient nvidia.com/gpu; 0/1 nodes are available: 1 Insufficient nvidia.com/gpu)
+        "#]],
+    );
+}
+
+#[test]
+fn what_sits_on_a_closed_node_takes_nothing_of_a_queues_share_of_the_others() {
+    let used = |mark: &str| {
+        format!(
+            "node closed {mark}
+             node open
+             podgroup a min=1 phase=Running scheduled running=4
+             pod a-0 of=a on=closed phase=Running
+             pod a-1 of=a on=closed phase=Running
+             pod a-2 of=a on=closed phase=Running
+             pod a-3 of=a on=closed phase=Running
+             pod lone on=closed phase=Running
+             podgroup b phase=Inqueue
+             pod b-0 of=b"
+        )
+    };
+    for mark in ["cordoned", "down", "deleting"] {
+        let placed = expect![[r#"
+            bind pod b-0 to open
+            podgroup b: Scheduled, phase=Running
+        "#]];
+        check(&used(mark), &placed);
+        check(&format!("queue vip guarantee:cpu=1\n{}", used(mark)), &placed);
+        check(&used(mark).replace("node closed", "node renamed"), &placed);
+    }
+    // What is in use is told in full all the same.
+    check_queues(
+        &used("cordoned"),
+        &expect![[r#"
+            patch queue status default {"status":{"allocated":{"cpu":"6","pods":"6"},"running":2}}
+        "#]],
+    );
+}
+
+#[test]
+fn what_sits_on_a_closed_node_counts_against_a_queues_capability() {
+    check(
+        "node closed cordoned
+         node open
+         queue small cap:cpu=2
+         podgroup a min=1 queue=small phase=Running scheduled running=2
+         pod a-0 of=a on=closed phase=Running
+         pod a-1 of=a on=closed phase=Running
+         podgroup b queue=small phase=Inqueue
+         pod b-0 of=b",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 over queue small's limit; queue small may not use more cpu)
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_with_pods_on_a_closed_node_may_grow_on_the_others() {
+    check(
+        "node closed cordoned
+         node open
+         podgroup a min=6 phase=Running scheduled running=4 needs:cpu=6
+         pod a-0 of=a on=closed phase=Running
+         pod a-1 of=a on=closed phase=Running
+         pod a-2 of=a on=closed phase=Running
+         pod a-3 of=a on=closed phase=Running
+         pod a-4 of=a
+         pod a-5 of=a
+         podgroup b min=3 phase=Inqueue
+         pod b-0 of=b
+         pod b-1 of=b
+         pod b-2 of=b",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable)
+            bind pod a-4 to open
+            bind pod a-5 to open
+        "#]],
+    );
+}
+
+/// A queue whose pods fill half of four processors, and which wants more; the other half is free.
+const HALF: &str = "node one cpu=4
+     queue worker
+     queue other
+     podgroup a min=1 queue=worker phase=Running scheduled running=2
+     pod a-0 of=a on=one phase=Running
+     pod a-1 of=a on=one phase=Running
+     pod a-2 of=a
+     pod a-3 of=a
+";
+
+#[test]
+fn what_a_queue_may_not_use_it_does_not_keep_from_others() {
+    let others_get_all = expect![[r#"
+        bind pod a-2 to one
+        bind pod a-3 to one
+    "#]];
+    // Its own capability, or that of a queue above it, is less than the gang needs.
+    let too_large = "podgroup b min=3 queue=other phase=Inqueue scheduled was=Unschedulable
+         pod b-0 of=b
+         pod b-1 of=b
+         pod b-2 of=b";
+    for limited in [
+        HALF.replace("queue other", "queue other cap:cpu=2"),
+        HALF.replace("queue other", "queue family cap:cpu=2\n queue other parent=family"),
+    ] {
+        let plan = plan(&objects(&format!("{limited}{too_large}")));
+        let bound: Vec<_> = plan.steps.iter().filter(|step| matches!(step, Step::Bind { .. })).collect();
+        assert_eq!(bound.len(), 2, "{plan}");
+    }
+    // It is closed, and has not let the gang in.
+    check(
+        &format!(
+            "{}podgroup b queue=other needs:cpu=2 phase=Pending",
+            HALF.replace("queue other", "queue other state=Closed")
+        ),
+        &expect![[r#"
+            podgroup b: Unschedulable(QueueClosed: not admitted: queue other is closed)
+            bind pod a-2 to one
+            bind pod a-3 to one
+        "#]],
+    );
+    // The gang has all that it needed.
+    check(
+        &format!("{HALF}podgroup b queue=other needs:cpu=2 phase=Completed succeeded=1"),
+        &expect![[r#"
+            podgroup b: succeeded=null
+            bind pod a-2 to one
+            bind pod a-3 to one
+        "#]],
+    );
+    check(
+        &format!(
+            "{HALF}podgroup b min=3 queue=other needs:cpu=3 phase=Running scheduled running=1 succeeded=2
+             pod b-0 of=b cpu=0 on=one phase=Running
+             pod b-1 of=b on=one phase=Succeeded
+             pod b-2 of=b on=one phase=Succeeded"
+        ),
+        &others_get_all,
+    );
+    // A pod of it failed and is not made anew yet; the others have succeeded.
+    check(
+        &format!(
+            "{HALF}podgroup b min=3 queue=other needs:cpu=3 phase=Running scheduled running=1 succeeded=2
+             pod b-1 of=b on=one phase=Succeeded
+             pod b-2 of=b on=one phase=Succeeded"
+        ),
+        &expect![[r#"
+            podgroup b: running=null
+            bind pod a-2 to one
+        "#]],
+    );
+}
+
+#[test]
+fn a_queue_claims_no_more_for_those_below_it_than_they_may_use() {
+    check(
+        "node one cpu=8
+         queue worker
+         queue family
+         queue child parent=family cap:cpu=1
+         podgroup a queue=worker phase=Inqueue
+         pod a-0 of=a cpu=4
+         pod a-1 of=a cpu=3
+         podgroup b queue=child phase=Inqueue
+         pod b-0 of=b
+         pod b-1 of=b
+         pod b-2 of=b
+         pod b-3 of=b",
+        &expect![[r#"
+            bind pod a-0 to one
+            bind pod a-1 to one
+            bind pod b-0 to one
+            podgroup a: Scheduled, phase=Running
+            podgroup b: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn what_nobody_below_its_share_can_use_is_free_for_all() {
+    // The other queue wants a node that is full; what is free, it can not use.
+    check(
+        "node full cpu=4 label:disk=fast
+         node free cpu=4
+         queue worker
+         queue other
+         podgroup a min=1 queue=worker phase=Running scheduled running=4
+         pod a-0 of=a on=full phase=Running
+         pod a-1 of=a on=full phase=Running
+         pod a-2 of=a on=full phase=Running
+         pod a-3 of=a on=full phase=Running
+         pod a-4 of=a
+         pod a-5 of=a
+         podgroup a2 queue=worker phase=Inqueue
+         pod a2-0 of=a2
+         podgroup b min=1 queue=other phase=Inqueue
+         pod b-0 of=b cpu=4 node:disk=fast",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
+            bind pod a-4 to free
+            bind pod a-5 to free
+            bind pod a2-0 to free
+            podgroup a2: Scheduled, phase=Running
+        "#]],
+    );
+    // It can use a part of what is free, with others: that part is kept for it.
+    check(
+        "node busy cpu=4
+         node free cpu=4
+         queue worker
+         queue other
+         podgroup a min=1 queue=worker phase=Running scheduled running=1
+         pod a-0 of=a on=busy phase=Running cpu=4
+         pod a-1 of=a
+         pod a-2 of=a
+         pod a-3 of=a
+         podgroup b min=2 queue=other phase=Inqueue
+         pod b-0 of=b cpu=3
+         pod b-1 of=b cpu=4",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 2 Insufficient cpu)
+            bind pod a-1 to free
+        "#]],
+    );
+}
+
+#[test]
+fn a_fifo_queue_uses_what_others_can_not_in_its_own_order() {
+    check(
+        "node full cpu=4 label:disk=fast
+         node free cpu=3
+         queue worker fifo
+         queue other
+         podgroup a min=1 queue=worker phase=Running scheduled running=1
+         pod a-0 of=a on=full phase=Running cpu=4
+         podgroup a1 queue=worker phase=Inqueue
+         pod a1-0 of=a1 cpu=2
+         podgroup a2 queue=worker phase=Inqueue
+         pod a2-0 of=a2 cpu=2
+         podgroup a3 queue=worker phase=Inqueue
+         pod a3-0 of=a3 cpu=1
+         podgroup b min=1 queue=other phase=Inqueue
+         pod b-0 of=b cpu=4 node:disk=fast",
+        &expect![[r#"
+            podgroup a2: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits behind default/a1 in its first in, first out queue)
+            podgroup a3: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits behind default/a2 in its first in, first out queue)
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
+            bind pod a1-0 to free
+            podgroup a1: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
+fn room_is_kept_for_pods_of_a_queue_below_its_share_that_are_not_made_yet() {
+    check(
+        &format!("{HALF}podgroup b queue=other needs:cpu=2 phase=Inqueue young"),
+        &expect![[r#"
+            pod a-3: not PodScheduled(Unschedulable: queue worker has its share of cpu, and others wait for it)
+        "#]],
+    );
+    // Only as much as they will need.
+    check(
+        &format!(
+            "{}podgroup b queue=other needs:cpu=2 phase=Inqueue young
+             podgroup c queue=other phase=Inqueue
+             pod c-0 of=c cpu=4 node:disk=fast",
+            HALF.replace("node one cpu=4", "node fast cpu=4 label:disk=fast\n node one cpu=7")
+                .replace("pod a-0 of=a on=one", "pod a-0 of=a on=fast cpu=4")
+        ),
+        &expect![[r#"
+            podgroup c: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
+            bind pod a-2 to one
+            bind pod a-3 to one
+        "#]],
+    );
+}
+
+#[test]
+fn a_lone_pod_waits_for_its_queue_as_a_gang_does() {
+    check(
+        "node one cpu=8
+         queue closed state=Closed
+         queue small cap:cpu=1
+         pod nowhere queue=missing
+         pod late queue=closed
+         pod a queue=small
+         pod b queue=small
+         pod c",
+        &expect![[r#"
+            pod b: not PodScheduled(Unschedulable: queue small may not use more cpu)
+            pod late: not PodScheduled(Unschedulable: not admitted: queue closed is closed)
+            pod nowhere: not PodScheduled(Unschedulable: not admitted: there is no queue missing)
+            bind pod a to one
+            bind pod c to one
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_whose_queue_is_gone_waits_for_it() {
+    check(
+        "node one cpu=8
+         podgroup g min=1 queue=missing phase=Inqueue
+         pod g-0 of=g
+         podgroup runs min=1 queue=missing phase=Running scheduled running=1
+         pod runs-0 of=runs on=one phase=Running
+         pod runs-1 of=runs",
+        &expect![[r#"
+            podgroup g: Unschedulable(QueueNotFound: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; there is no queue missing)
+            pod runs-1: not PodScheduled(Unschedulable: there is no queue missing)
+        "#]],
+    );
+}
+
+#[test]
+fn pods_whose_podgroup_is_gone_count_in_its_queue_or_else_in_the_default_one() {
+    let cluster = "node one cpu=8
+         queue small cap:cpu=2
+         pod a-0 of=gone queue=small on=one phase=Running
+         pod a-1 of=gone queue=small on=one phase=Running
+         pod b-0 of=gone-too on=one phase=Running
+         podgroup c queue=small phase=Inqueue
+         pod c-0 of=c";
+    check_queues(
+        cluster,
+        &expect![[r#"
+        patch queue status default {"status":{"allocated":{"cpu":"1","pods":"1"}}}
+        patch queue status small {"status":{"allocated":{"cpu":"2","pods":"2"},"inqueue":1}}
+    "#]],
+    );
+    check(
+        cluster,
+        &expect![[r#"
+        podgroup c: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 over queue small's limit; queue small may not use more cpu)
+    "#]],
     );
 }

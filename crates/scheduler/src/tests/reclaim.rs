@@ -146,3 +146,90 @@ fn a_queue_gives_back_to_its_sibling_though_their_parent_has_no_more() {
         "#]],
     );
 }
+
+#[test]
+fn nobody_has_to_leave_a_node_that_takes_no_new_pods() {
+    let closed = GREEDY.replace("node one cpu=4", "node one cpu=4\n node old cpu=9 cordoned");
+    check_reclaiming(
+        &closed.replace("pod a-3 of=a on=one", "pod a-3 of=a on=old"),
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            delete pod a-2
+        "#]],
+    );
+}
+
+#[test]
+fn a_queue_within_its_share_does_not_pay_for_its_sibling() {
+    check_reclaiming(
+        "node one cpu=6
+         queue family
+         queue greedy parent=family
+         queue modest parent=family
+         queue patient
+         podgroup a min=1 queue=greedy phase=Running scheduled running=4
+         pod a-0 of=a on=one phase=Running
+         pod a-1 of=a on=one phase=Running
+         pod a-2 of=a on=one phase=Running
+         pod a-3 of=a on=one phase=Running
+         podgroup m min=1 queue=modest phase=Running scheduled running=1
+         pod m-0 of=m on=one phase=Running
+         podgroup b min=3 queue=patient phase=Inqueue
+         pod b-0 of=b
+         pod b-1 of=b
+         pod b-2 of=b",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; waits for pods that are leaving)
+            delete pod a-3
+            delete pod a-2
+        "#]],
+    );
+}
+
+#[test]
+fn lone_pods_give_back_too() {
+    let lone = GREEDY.replace("podgroup a min=1 queue=greedy phase=Running scheduled running=4", "");
+    let lone = lone.replace(" of=a", " queue=greedy");
+    check_reclaiming(
+        &lone,
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            delete pod a-3
+            delete pod a-2
+        "#]],
+    );
+    let urgent =
+        lone.replace("pod a-3", "class system-node-critical value=2\n pod a-3 priority=system-node-critical");
+    check_reclaiming(
+        &urgent.replace("pod a-2", "pod a-2 protected"),
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            delete pod a-1
+            delete pod a-0
+        "#]],
+    );
+}
+
+#[test]
+fn a_gang_that_runs_grows_to_its_queues_share() {
+    let grows = GREEDY.replace(
+        "podgroup b min=2 queue=patient phase=Inqueue",
+        "podgroup b min=1 queue=patient phase=Running scheduled running=1
+         node two cpu=2
+         pod b-there of=b on=two cpu=2 phase=Running",
+    );
+    check_reclaiming(
+        &grows,
+        &expect![[r#"
+            pod b-1: not PodScheduled(Unschedulable: 0/2 nodes are available: 2 Insufficient cpu)
+            delete pod a-3
+        "#]],
+    );
+    check_reclaiming(
+        &grows.replace("cpu=2 phase=Running", "cpu=1 phase=Running"),
+        &expect![[r#"
+            delete pod a-3
+            bind pod b-0 to two
+        "#]],
+    );
+}
