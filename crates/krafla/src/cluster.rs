@@ -159,7 +159,7 @@ impl Cluster {
     /// have their grace, until somebody is `hurried`. The process has to end after this.
     pub(crate) async fn stop(mut self, say: impl FnOnce(&str), hurried: impl Future<Output = ()>) {
         self.tasks.shutdown().await;
-        let left = self.node.pods_to_end();
+        let left = if self.node.takes_pods_along() { self.node.unfinished_pods() } else { Vec::new() };
         if !left.is_empty() {
             say(&format!("ending pods that are left: {}; Ctrl-C kills them at once", listed(&left)));
         }

@@ -8,7 +8,7 @@ use crate::pod::{AccountToken, Pod};
 
 /// The way to the API server, for pods. A node without one runs pods that have nothing to talk to.
 pub trait ServerAccess: Send + Sync {
-    /// A token of the pod's account, good for as long as the pod.
+    /// A token of the pod's account, good for as long as the pod and its own time: a new one is asked for before that is over.
     fn token(&self, pod: &Pod, wanted: &AccountToken) -> Result<String, String>;
 
     /// Where the server listens, as soon as it does.

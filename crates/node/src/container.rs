@@ -93,6 +93,9 @@ pub struct Record {
     /// Its pod's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Ipv4Addr>,
+    /// Whether it has limits that this machine can not keep.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unlimited: bool,
     /// How long it has between being asked to end and being killed when nobody is left to decide that.
     #[serde(default)]
     pub grace_seconds: u32,

@@ -2,15 +2,17 @@
 //!
 //! The command sees what the container sees: its environment, its working directory, its volumes and its peers'
 //! names. It is a child of this process, not of the supervisor: somebody waits for its answer, and when nobody
-//! does any more it is killed, with everything that it has started in its process group. If this process is killed
-//! itself, the supervisor does that: it knows the command by its environment.
+//! does any more it is killed, with everything that it has started. If this process is killed itself, the supervisor does that: it knows
+//! the command by its mark.
 
+mod beside;
 mod terminal;
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
@@ -18,10 +20,15 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use krafla_api::Key;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::process::{Child, Command};
+use tokio::process::Command;
+
+use beside::Running;
+pub(crate) use beside::{Beside, Marking};
 
 use crate::agent::{Context, Node, ended};
 use crate::container::{CONTAINER_VARIABLE, ContainerId};
+use crate::supervisor::cgroup;
+use crate::supervisor::protocol::Surroundings;
 use crate::supervisor::spawn::find_program;
 
 /// How much output is passed on at once.
@@ -115,6 +122,7 @@ pub(crate) struct Prepared {
     arguments: Vec<OsString>,
     env: Vec<(String, OsString)>,
     working_dir: PathBuf,
+    beside: Arc<Beside>,
 }
 
 /// Finds out how to run a command where a container runs. An error says what is wrong, for people.
@@ -123,46 +131,55 @@ pub(crate) async fn prepare(
     id: &ContainerId,
     command: &[String],
 ) -> Result<Prepared, String> {
-    let launch = context.launch(id.clone(), 0).await.map_err(|problem| problem.message)?;
+    let seen = context.surroundings(id).await.map_err(|problem| problem.message)?;
     let (name, arguments) = command.split_first().ok_or("it names no command")?;
-    let (program, arguments) = match &launch.sandbox {
+    let (program, arguments) = match way_to(context, id, &seen)? {
         None => {
-            let path =
-                launch.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
-            let program = find_program(name, path, &launch.working_dir).map_err(|error| error.to_string())?;
+            let path = seen.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+            let program = find_program(name, path, &seen.working_dir).map_err(|error| error.to_string())?;
             (program, arguments.iter().map(OsString::from).collect())
         }
-        Some(_) => enter(context, id, &launch.working_dir, command)?,
+        Some((program, mut way)) => {
+            way.extend(command.iter().map(OsString::from));
+            (program, way)
+        }
     };
     // By its own name, as the supervisor knows it.
     let pods = context.shared.config.pods();
     let place = id.place(&pods.canonicalize().unwrap_or(pods));
     let own = (CONTAINER_VARIABLE.to_owned(), place.into_os_string());
-    let env = launch.env.into_iter().map(|(name, value)| (name, value.into())).chain([own]);
-    let working_dir = launch.working_dir;
-    Ok(Prepared { name: name.clone(), program, arguments, env: env.collect(), working_dir })
+    let env = seen.env.iter().map(|(name, value)| (name.clone(), value.into())).chain([own]);
+    let (working_dir, beside) = (seen.working_dir.clone(), context.shared.beside.clone());
+    Ok(Prepared { name: name.clone(), program, arguments, env: env.collect(), working_dir, beside })
 }
 
-/// The program and arguments that run a command where a container sees what the rest of the machine does not.
-fn enter(
+/// The program and arguments that run a command where a container is held to limits, or sees what the rest of the machine does not; none if
+/// it does neither. A container without a process has no place that could be entered: its command gets the same view made anew.
+fn way_to(
     context: &Context,
     id: &ContainerId,
-    working_dir: &Path,
-    command: &[String],
-) -> Result<(PathBuf, Vec<OsString>), String> {
+    seen: &Surroundings,
+) -> Result<Option<(PathBuf, Vec<OsString>)>, String> {
     let view = context.shared.pods.view(&id.pod);
     let pid = view.and_then(|view| view.attempts.get(&id.name, id.attempt)?.pid);
-    let pid = pid.ok_or("the container has no process, so nothing can run beside it")?;
+    let is_limited = seen.is_limited && cgroup::is_offered();
+    let way: Vec<OsString> = match (pid, &seen.sandbox) {
+        (Some(pid), sandbox) if sandbox.is_some() || is_limited => {
+            vec!["enter".into(), pid.to_string().into(), seen.working_dir.clone().into()]
+        }
+        (None, Some(sandbox)) => {
+            let sandbox = serde_json::to_string(sandbox).map_err(|error| error.to_string())?;
+            vec!["view".into(), sandbox.into()]
+        }
+        (Some(_) | None, _) => return Ok(None),
+    };
     let (program, own) = context.shared.config.supervisor.split_first().ok_or("there is no supervisor")?;
-    let mut arguments = own.to_vec();
-    arguments.extend(["enter".into(), pid.to_string().into(), working_dir.into()]);
-    arguments.extend(command.iter().map(OsString::from));
-    Ok((program.into(), arguments))
+    Ok(Some((program.into(), [own.to_vec(), way].concat())))
 }
 
 impl Prepared {
     /// The command, in a process group of its own, with its streams still to be chosen.
-    pub(crate) fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Marking {
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)
@@ -170,7 +187,7 @@ impl Prepared {
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .current_dir(&self.working_dir)
             .process_group(0);
-        command
+        Marking { command, beside: self.beside.clone() }
     }
 
     pub(crate) fn not_started(&self, error: &std::io::Error) -> String {
@@ -204,7 +221,7 @@ fn chunks(source: Option<impl AsyncRead + Send + Unpin + 'static>) -> BoxStream<
 }
 
 /// Waits for the end of a command, and ends what it leaves behind.
-fn end_of(mut child: Child) -> BoxFuture<'static, Result<i32, String>> {
+fn end_of(mut child: Running) -> BoxFuture<'static, Result<i32, String>> {
     let group = GroupGuard::of(&child);
     Box::pin(async move {
         let status = child.wait().await.map_err(|error| error.to_string())?;
@@ -217,7 +234,7 @@ fn end_of(mut child: Child) -> BoxFuture<'static, Result<i32, String>> {
 pub(crate) struct GroupGuard(Option<Pid>);
 
 impl GroupGuard {
-    pub(crate) fn of(child: &Child) -> GroupGuard {
+    pub(crate) fn of(child: &Running) -> GroupGuard {
         GroupGuard(child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)))
     }
 }

@@ -13,6 +13,7 @@
 //!   logs         what containers wrote
 //!   pod, status  the parts of a Pod that a node reads and writes
 //!   container    one attempt at a container, and its record
+//!   mark         by which the processes of a container are known
 //! ```
 
 mod access;
@@ -23,6 +24,7 @@ pub mod decide;
 mod exec;
 pub mod health;
 mod logs;
+mod mark;
 pub mod materials;
 pub mod pod;
 pub mod simulated;
@@ -30,7 +32,7 @@ pub mod status;
 pub mod supervisor;
 
 pub use access::ServerAccess;
-pub use agent::{NO_MOUNTS, Node, NodeConfig, capacity};
+pub use agent::{NO_MOUNTS, Node, NodeConfig, capacity, forget};
 pub use exec::{ExecError, ExecOptions, Output, Session};
 pub use logs::{LogError, LogOptions, LogStream};
 pub use supervisor::Mode;

@@ -4,9 +4,14 @@ use std::collections::BTreeMap;
 
 use krafla_api::meta::null_as_default;
 use krafla_api::{Key, Quantity, Time, Uid};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::status::PodStatus;
+
+/// How long a container has at least to end by itself, as in Kubernetes.
+pub(crate) const GRACE_SECONDS_MIN: u32 = 1;
+/// What fits into a label of DNS, and into a host name of Linux.
+const HOSTNAME_BYTES_MAX: usize = 63;
 
 /// A pod.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -35,18 +40,38 @@ impl Pod {
     pub fn grace_seconds(&self) -> u32 {
         let seconds =
             self.metadata.deletion_grace_period_seconds.or(self.spec.termination_grace_period_seconds);
-        // Kubernetes' default, and its smallest value for a pod whose processes still run.
-        u32::try_from(seconds.unwrap_or(30).max(1)).unwrap_or(u32::MAX)
+        // Kubernetes' default.
+        u32::try_from(seconds.unwrap_or(30).max(GRACE_SECONDS_MIN.into())).unwrap_or(u32::MAX)
     }
 
     /// Init containers, then containers.
-    pub fn all_containers(&self) -> impl Iterator<Item = &Container> {
+    pub fn own_containers(&self) -> impl Iterator<Item = &Container> {
         self.spec.init_containers.iter().chain(&self.spec.containers)
     }
 
-    /// The pod's host name: its own, or what the pod asks for.
+    /// The same, and then what people have added to look at them.
+    pub fn all_containers(&self) -> impl Iterator<Item = &Container> {
+        self.own_containers().chain(&self.spec.ephemeral_containers)
+    }
+
+    /// Whether a container was added by somebody to look at the others.
+    pub fn is_ephemeral(&self, container: &str) -> bool {
+        self.spec.ephemeral_containers.iter().any(|known| known.name == container)
+    }
+
+    /// Whether it asks for names that the machine does not have: then all its containers have a view of their own.
+    pub fn has_names(&self) -> bool {
+        let spec = &self.spec;
+        !spec.hostname.is_empty() || !spec.subdomain.is_empty() || !spec.host_aliases.is_empty()
+    }
+
+    /// The pod's host name: its own, or what the pod asks for. A name that is too long for one is cut off, as by a kubelet.
     pub fn hostname(&self) -> &str {
-        if self.spec.hostname.is_empty() { &self.metadata.name } else { &self.spec.hostname }
+        let wanted = if self.spec.hostname.is_empty() { &self.metadata.name } else { &self.spec.hostname };
+        match wanted.get(..HOSTNAME_BYTES_MAX) {
+            Some(beginning) => beginning.trim_end_matches(['-', '.']),
+            None => wanted,
+        }
     }
 }
 
@@ -59,6 +84,8 @@ pub struct Metadata {
     pub namespace: String,
     pub uid: Uid,
     pub resource_version: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub generation: i64,
     pub deletion_timestamp: Option<Time>,
     pub deletion_grace_period_seconds: Option<i64>,
     #[serde(deserialize_with = "null_as_default")]
@@ -86,15 +113,29 @@ pub struct PodSpec {
     pub hostname: String,
     pub subdomain: String,
     pub host_network: bool,
+    #[serde(deserialize_with = "null_as_default")]
+    pub host_aliases: Vec<HostAlias>,
     pub service_account_name: String,
     #[serde(deserialize_with = "null_as_default")]
     pub init_containers: Vec<Container>,
     #[serde(deserialize_with = "null_as_default")]
     pub containers: Vec<Container>,
     #[serde(deserialize_with = "null_as_default")]
+    pub ephemeral_containers: Vec<Container>,
+    #[serde(deserialize_with = "null_as_default")]
     pub volumes: Vec<Volume>,
     #[serde(deserialize_with = "null_as_default")]
     pub readiness_gates: Vec<ReadinessGate>,
+}
+
+/// Names of an address, for this pod alone.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct HostAlias {
+    pub ip: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub hostnames: Vec<String>,
 }
 
 /// A condition that somebody else sets, without which the pod is not ready.
@@ -143,6 +184,7 @@ pub struct Container {
     #[serde(deserialize_with = "null_as_default")]
     pub lifecycle: Lifecycle,
     pub termination_message_policy: String,
+    pub termination_message_path: String,
     pub stdin: bool,
     pub stdin_once: bool,
     pub tty: bool,
@@ -223,6 +265,8 @@ pub struct Probe {
 pub struct Lifecycle {
     pub post_start: Option<Handler>,
     pub pre_stop: Option<Handler>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub stop_signal: String,
 }
 
 /// What a probe or a hook does: one of these.
@@ -311,14 +355,21 @@ impl Default for PortRef {
 }
 
 /// Requests and limits.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
 pub struct Resources {
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_as_default")]
     pub requests: BTreeMap<String, Quantity>,
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_as_default")]
     pub limits: BTreeMap<String, Quantity>,
+}
+
+impl Resources {
+    /// Whether nothing is asked for, and nothing limited.
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty() && self.limits.is_empty()
+    }
 }
 
 /// One variable of the environment.

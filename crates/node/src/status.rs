@@ -1,9 +1,13 @@
 //! A pod's status, with the fields and words of a kubelet.
 
-use krafla_api::Time;
+use std::collections::BTreeMap;
+
 use krafla_api::meta::null_as_default;
+use krafla_api::{Quantity, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::pod::Resources;
 
 /// A pod's phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +34,8 @@ impl Phase {
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
 pub struct PodStatus {
+    #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_as_default")]
+    pub observed_generation: i64,
     pub phase: Phase,
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
     pub reason: String,
@@ -51,18 +57,32 @@ pub struct PodStatus {
     pub init_container_statuses: Vec<ContainerStatus>,
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub container_statuses: Vec<ContainerStatus>,
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
+    pub ephemeral_container_statuses: Vec<ContainerStatus>,
 }
 
 impl PodStatus {
-    /// The status of a container of either sort.
+    /// The status of a container of any sort.
     pub fn container(&self, name: &str) -> Option<&ContainerStatus> {
-        self.init_container_statuses.iter().chain(&self.container_statuses).find(|status| status.name == name)
+        let own = self.init_container_statuses.iter().chain(&self.container_statuses);
+        own.chain(&self.ephemeral_container_statuses).find(|status| status.name == name)
+    }
+
+    /// Whether the pod serves.
+    pub fn is_ready(&self) -> bool {
+        self.condition("Ready").is_some_and(|condition| condition.status == "True")
     }
 
     /// The condition of a type.
     pub fn condition(&self, condition_type: &str) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.condition_type == condition_type)
     }
+}
+
+/// Serde wants a reference.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// One address.
@@ -80,6 +100,8 @@ pub struct Ip {
 pub struct Condition {
     #[serde(rename = "type")]
     pub condition_type: String,
+    #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_as_default")]
+    pub observed_generation: i64,
     pub status: String,
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
     pub reason: String,
@@ -108,6 +130,12 @@ pub struct ContainerStatus {
     pub container_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<bool>,
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
+    pub stop_signal: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_as_default")]
+    pub allocated_resources: BTreeMap<String, Quantity>,
+    #[serde(skip_serializing_if = "Resources::is_empty", deserialize_with = "null_as_default")]
+    pub resources: Resources,
 }
 
 /// What a container is doing: at most one of the three.

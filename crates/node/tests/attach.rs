@@ -6,6 +6,7 @@ mod common;
 
 use common::{Machine, RunningNode, sh};
 use futures_util::StreamExt;
+use krafla_api::Kind;
 use krafla_node::{Mode, Output, Session};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -49,6 +50,24 @@ async fn read_to_end(mut session: Session) -> String {
     }
     assert_eq!(session.end.await, Ok(0));
     text
+}
+
+#[tokio::test]
+async fn a_container_that_is_added_to_a_pod_runs_beside_the_others() {
+    let (machine, node) = machine_with_pod("exec sleep 1000", json!({})).await;
+    let added = json!({"name": "debugger", "image": "busybox", "stdin": true, "tty": true});
+    machine.server.patch(Kind::Pod, "p", &json!({"spec": {"ephemeralContainers": [added]}}));
+    let is_running =
+        |pod: &Value| pod["status"]["ephemeralContainerStatuses"][0]["state"]["running"].is_object();
+    machine.server.until("p", is_running).await;
+    let mut session = node.node.attach("default", "p", "debugger").await.unwrap();
+    write(&mut session, "echo here $((1 + 1)); exit 3\n").await;
+    assert!(read_to_end(session).await.contains("here 2\r\n"));
+    let has_ended =
+        |pod: &Value| pod["status"]["ephemeralContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 3;
+    let pod = machine.server.until("p", has_ended).await;
+    assert_eq!(pod["status"]["phase"], "Running");
+    node.stop().await;
 }
 
 #[tokio::test]

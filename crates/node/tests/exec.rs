@@ -6,8 +6,9 @@ mod common;
 
 use common::{Machine, RunningNode, once, until_ended};
 use futures_util::StreamExt;
+use krafla_api::Kind;
 use krafla_node::{ExecError, ExecOptions, Mode, Output, Session};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 /// A machine with a pod `p` that runs until it is told to end.
@@ -56,6 +57,71 @@ async fn a_command_that_nobody_waits_for_is_killed_with_what_it_has_started() {
     let Some(Output::Stdout(pid)) = session.output.next().await else { panic!("no output") };
     drop(session);
     until_ended(std::str::from_utf8(&pid).unwrap()).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_command_has_the_environment_that_its_container_was_started_with() {
+    let machine = Machine::new(Mode::OutliveNode);
+    let mut node = machine.start_node();
+    let metadata = |name: &str| json!({"name": name, "namespace": "default"});
+    machine.server.create(Kind::ConfigMap, json!({"metadata": metadata("cm"), "data": {"k": "old"}}));
+    machine.server.create(Kind::Secret, json!({"metadata": metadata("s"), "data": {"SECRET": "b2xk"}}));
+    let mut spec = once("exec sleep 1000");
+    let value = json!({"configMapKeyRef": {"name": "cm", "key": "k"}});
+    spec["containers"][0]["env"] = json!([{"name": "VALUE", "valueFrom": value}]);
+    spec["containers"][0]["envFrom"] = json!([{"secretRef": {"name": "s"}}]);
+    machine.server.create_pod("p", spec);
+    machine.server.until_phase("p", "Running").await;
+    machine.server.patch(Kind::ConfigMap, "cm", &json!({"data": {"k": "new"}}));
+    machine.server.remove(Kind::Secret, "s");
+    for _ in 0..2 {
+        let mut session = exec(&node, shell("echo $VALUE $SECRET")).await.unwrap();
+        assert_eq!(written(&mut session).await, "old old\n");
+        node.kill().await;
+        node = machine.start_node();
+        // What runs is known to the next node by the time that it has run something itself.
+        machine.server.create_pod("q", once("true"));
+        machine.server.until_phase("q", "Succeeded").await;
+        machine.server.remove(Kind::Pod, "q");
+    }
+    machine.server.delete_pod("p", Some(0));
+    machine.server.until_gone("p").await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_behind_ends_with_it() {
+    let (machine, node) = machine_with_pod("exec sleep 1000").await;
+    for environment in ["env", "env -i"] {
+        let daemon = format!("{environment} setsid /bin/sh -c 'echo $$ > daemon; exec /bin/sleep 1000'");
+        let wait = "while [ ! -s daemon ]; do sleep 0.01; done";
+        let session = exec(&node, shell(&format!("{daemon} >/dev/null 2>&1 & {wait}"))).await.unwrap();
+        assert_eq!(session.end.await, Ok(0));
+        until_ended(&machine.read("daemon")).await;
+        std::fs::remove_file(machine.workdir().join("daemon")).unwrap();
+    }
+    assert_eq!(machine.server.pod("p").unwrap()["status"]["phase"], "Running");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn commands_run_in_a_container_that_has_no_command_and_see_its_volumes() {
+    let machine = Machine::new(Mode::EndWithNode);
+    if !machine.allows_isolation() {
+        return;
+    }
+    let node = machine.start_node();
+    let mounts = json!([{"name": "v", "mountPath": "/krafla-v"}]);
+    let container = json!({"name": "main", "image": "ubuntu", "volumeMounts": mounts});
+    let volumes = json!([{"name": "v", "emptyDir": {}}]);
+    machine.server.create_pod("p", json!({"containers": [container], "volumes": volumes}));
+    machine.server.until_phase("p", "Running").await;
+    for (script, expected) in [("hostname | tee /krafla-v/x", "p\n"), ("cat /krafla-v/x", "p\n")] {
+        let mut session = exec(&node, shell(script)).await.unwrap();
+        assert_eq!(written(&mut session).await, expected);
+        assert_eq!(session.end.await, Ok(0));
+    }
     node.stop().await;
 }
 

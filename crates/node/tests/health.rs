@@ -55,7 +55,9 @@ async fn a_container_that_is_not_alive_is_started_again() {
     let pod = machine.server.until("p", |pod| main_status(pod)["restartCount"] == 1).await;
     assert_eq!(main_status(&pod)["lastState"]["terminated"]["exitCode"], 143);
     let event = machine.server.until_event("Unhealthy").await;
-    assert_eq!(event["message"], "Liveness probe failed: exit code 1: I am dead");
+    assert_eq!(event["message"], "Liveness probe failed: I am dead");
+    let event = machine.server.until_event("Killing").await;
+    assert_eq!(event["message"], "Container main failed liveness probe, will be restarted");
     node.stop().await;
 }
 
@@ -84,10 +86,10 @@ async fn a_failed_hook_after_the_start_stops_the_container() {
     pod["restartPolicy"] = json!("Never");
     machine.server.create_pod("p", pod);
     machine.server.until_phase("p", "Failed").await;
-    assert_eq!(
-        machine.server.until_event("Unhealthy").await["message"],
-        "PostStartHook failed: exit code 3: no"
-    );
+    let event = machine.server.until_event("FailedPostStartHook").await;
+    assert_eq!((&event["type"], &event["message"]), (&json!("Warning"), &json!("PostStartHook failed: no")));
+    let event = machine.server.until_event("Killing").await;
+    assert_eq!(event["message"], "Container main failed postStart hook");
     node.stop().await;
 }
 
@@ -105,6 +107,26 @@ async fn the_hook_before_the_end_runs_while_the_container_does() {
     machine.server.delete_pod("p", None);
     machine.server.until_gone("p").await;
     assert_eq!(machine.read("order"), "hook\nend\n");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_probe_that_fails_is_told_of_before_that_has_consequences_and_a_failed_hook_before_the_end_too() {
+    let machine = machine();
+    let node = machine.start_node();
+    let mut probe = exec("cat /no/such/file");
+    probe["failureThreshold"] = json!(1000);
+    let hook = json!({"preStop": exec("echo no >&2; exit 1")});
+    machine.server.create_pod("p", sleeper(json!({"livenessProbe": probe, "lifecycle": hook})));
+    let event = machine.server.until_event("Unhealthy").await;
+    let message = event["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("Liveness probe failed: cat: ") && message.contains("/no/such/file"),
+        "{message}"
+    );
+    machine.server.delete_pod("p", None);
+    machine.server.until_gone("p").await;
+    assert_eq!(machine.server.until_event("FailedPreStopHook").await["message"], "PreStopHook failed: no");
     node.stop().await;
 }
 

@@ -194,6 +194,23 @@ async fn a_container_that_fails_once_is_started_again_at_once() {
 }
 
 #[tokio::test]
+async fn the_previous_log_of_a_container_that_waits_is_that_of_its_last_attempt() {
+    let machine = machine();
+    let node = machine.start_node();
+    let script = "echo x >> starts; wc -l < starts; exit 1";
+    machine.server.create_pod("p", json!({"restartPolicy": "OnFailure", "containers": [sh("main", script)]}));
+    let waits = |pod: &Value| {
+        let main = &pod["status"]["containerStatuses"][0];
+        main["restartCount"] == 1 && main["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    };
+    machine.server.until("p", waits).await;
+    for previous in [true, false] {
+        assert_eq!(node.logs("p", LogOptions { previous, ..LogOptions::default() }).await.trim(), "2");
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_deleted_pod_may_say_goodbye_and_leaves_nothing() {
     let machine = machine();
     let node = machine.start_node();
@@ -208,6 +225,24 @@ async fn a_deleted_pod_may_say_goodbye_and_leaves_nothing() {
     until_ended(&machine.read("pid")).await;
     node.stop().await;
     assert!(!machine.root().join("pods").join(&*uid.0).exists());
+}
+
+#[tokio::test]
+async fn a_container_is_asked_to_end_by_the_signal_that_it_names() {
+    let machine = machine();
+    let node = machine.start_node();
+    let script = "trap 'echo term > got; exit 0' TERM; trap 'echo usr1 > got; exit 0' USR1; echo up; \
+                  while :; do sleep 0.05; done";
+    let mut pod = once(script);
+    pod["containers"][0]["lifecycle"] = json!({"stopSignal": "SIGUSR1"});
+    machine.server.create_pod("p", pod);
+    machine.server.until_phase("p", "Running").await;
+    node.until_output("p").await;
+    machine.server.delete_pod("p", None);
+    let pod = machine.server.until_gone("p").await;
+    assert_eq!(machine.read("got"), "usr1\n");
+    assert_eq!(pod["status"]["containerStatuses"][0]["stopSignal"], "SIGUSR1");
+    node.stop().await;
 }
 
 #[tokio::test]
@@ -268,6 +303,53 @@ async fn a_log_is_followed_to_its_end() {
     assert_eq!(next(&mut log).await, "");
     let tail = LogOptions { tail_lines: Some(2), ..LogOptions::default() };
     assert_eq!(node.logs("p", tail).await, "two\nthree");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_reader_that_is_slower_than_its_pod_is_told_what_it_missed() {
+    let machine = machine();
+    let gate = machine.make_gate("gate");
+    let node = machine.start_node();
+    // More than the 50 MiB that are kept of a log, times and streams included.
+    machine.server.create_pod("p", once("echo 1; read x < gate; seq 2 1500000"));
+    machine.server.until_phase("p", "Running").await;
+    let mut log = node.node.logs("default", "p", None, follow()).await.unwrap();
+    assert_eq!(next(&mut log).await, "1\n");
+    gate.open().await;
+    machine.server.until_phase("p", "Succeeded").await;
+    let (mut last, mut missed) = (1, Vec::new());
+    loop {
+        let piece = next(&mut log).await;
+        for line in piece.lines() {
+            match line.parse::<u32>() {
+                // After a line that says what is missing any number may come.
+                Ok(number)
+                    if number == last + 1 || missed.last().is_some_and(|(after, _)| *after == last) =>
+                {
+                    last = number;
+                }
+                Ok(number) => panic!("{number} after {last}"),
+                Err(_) => missed.push((last, line.to_owned())),
+            }
+        }
+        if piece.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(last, 1_500_000);
+    let [(_, line)] = missed.as_slice() else { panic!("{missed:?}") };
+    let n_bytes: u32 =
+        line.strip_prefix('(').and_then(|rest| rest.split(' ').next()).unwrap().parse().unwrap();
+    assert_eq!(
+        *line,
+        format!("({n_bytes} bytes of this log were written faster than they could be read, and are gone)")
+    );
+    // A whole attempt is expected by whoever names it, and what there is of a log by all others.
+    for (attempt, is_told) in [(Some(0), true), (None, false)] {
+        let log = node.logs("p", LogOptions { attempt, limit_bytes: Some(200), ..follow() }).await;
+        assert_eq!(log.contains("are gone"), is_told, "{log}");
+    }
     node.stop().await;
 }
 

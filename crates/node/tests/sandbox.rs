@@ -37,7 +37,8 @@ async fn volumes_are_at_their_mount_path_and_only_there() {
     config_map(&machine);
     let node = machine.start_node();
     let script = "cat /etc/krafla-test/colour; echo; echo x > /krafla-data/deep/x && cat /krafla-data/deep/x; \
-                  touch /etc/krafla-test/no 2>/dev/null || echo read-only; ls /etc/passwd; touch here";
+                  touch /etc/krafla-test/no 2>/dev/null || echo read-only; ls /etc/passwd; touch here; \
+                  ls /krafla-relative/deep";
     machine.server.create_pod(
         "p",
         mounting(
@@ -46,17 +47,52 @@ async fn volumes_are_at_their_mount_path_and_only_there() {
             json!([
                 {"name": "config", "mountPath": "/etc/krafla-test"},
                 {"name": "data", "mountPath": "/krafla-data/deep"},
+                // As with a kubelet, it is meant from the root directory.
+                {"name": "data", "mountPath": "krafla-relative/deep"},
             ]),
         ),
     );
     machine.server.until("p", |pod| pod["status"]["phase"] != "Pending").await;
     machine.server.until_phase("p", "Succeeded").await;
-    let expected = "blue\nx\nread-only\n/etc/passwd\n";
+    let expected = "blue\nx\nread-only\n/etc/passwd\nx\n";
     assert_eq!(node.logs("p", LogOptions::default()).await, expected);
     assert!(machine.workdir().join("here").exists());
-    for path in ["/etc/krafla-test", "/krafla-data", "/krafla-check"] {
+    for path in ["/etc/krafla-test", "/krafla-data", "/krafla-check", "/krafla-relative"] {
         assert!(!Path::new(path).exists(), "{path} is on the machine itself");
     }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_volume_may_cover_the_directory_that_all_volumes_are_in() {
+    let machine = machine();
+    if !machine.allows_isolation() {
+        return;
+    }
+    config_map(&machine);
+    let node = machine.start_node();
+    // All that this node has is in here, and so is the working directory.
+    let cover = machine.directory.path().to_str().unwrap();
+    let volumes =
+        json!([{"name": "config", "configMap": {"name": "settings"}}, {"name": "data", "emptyDir": {}}]);
+    let mounts = json!([
+        {"name": "data", "mountPath": cover},
+        {"name": "config", "mountPath": "/etc/krafla-test"},
+        {"name": "data", "mountPath": "/krafla-data"},
+    ]);
+    let script = format!("cat /etc/krafla-test/colour; echo; touch here; ls {cover}; ls /krafla-data");
+    machine.server.create_pod("p", mounting(&script, volumes.clone(), mounts.clone()));
+    machine.server.until("p", |pod| pod["status"]["phase"] != "Pending").await;
+    machine.server.until_phase("p", "Succeeded").await;
+    assert_eq!(node.logs("p", LogOptions::default()).await, "blue\nwork\nwork\n");
+    assert!(machine.workdir().join("here").exists(), "it runs where it was meant to");
+
+    // What goes wrong after that is told as what it is.
+    let mut pod = mounting("", volumes, mounts);
+    pod["containers"][0]["command"] = json!(["no-such-command"]);
+    machine.server.create_pod("q", pod);
+    let pod = machine.server.until_phase("q", "Failed").await;
+    assert_eq!(pod["status"]["containerStatuses"][0]["state"]["terminated"]["reason"], "StartError");
     node.stop().await;
 }
 
@@ -148,8 +184,66 @@ async fn pods_of_a_subdomain_find_each_other_by_name() {
     // One that comes later is known to those that run already.
     machine.server.create_pod("job-worker-1", peer("exec sleep 1000"));
     machine.server.until_phase("job-worker-1", "Running").await;
-    let hosts = std::fs::read_to_string(machine.root().join("hosts/default.job")).unwrap();
+    let hosts = std::fs::read_to_string(machine.root().join("hosts/default")).unwrap();
     assert!(hosts.contains("job-worker-1.job.default.svc.cluster.local"), "{hosts}");
+    node.stop().await;
+}
+
+/// Prints the address that a program finds under a name, as programs do.
+fn resolve(name: &str) -> String {
+    format!("getent ahostsv4 {name} | cut -d' ' -f1 | sort -u")
+}
+
+#[tokio::test]
+async fn a_pod_has_its_host_name_and_finds_itself_and_its_aliases() {
+    let machine = machine();
+    if !machine.allows_isolation() {
+        return;
+    }
+    let node = machine.start_node();
+    let mut named = once(&format!("hostname; {}; {}", resolve("leader"), resolve("alias.example")));
+    named["hostname"] = json!("leader");
+    named["hostAliases"] = json!([{"ip": "127.99.0.1", "hostnames": ["alias.example"]}]);
+    machine.server.create_pod("named", named);
+    let named = machine.server.until_phase("named", "Succeeded").await;
+    let address = named["status"]["podIP"].as_str().unwrap();
+    assert_eq!(node.logs("named", LogOptions::default()).await, format!("leader\n{address}\n127.99.0.1\n"));
+
+    let mounts = json!([{"name": "v", "mountPath": "/krafla-v"}]);
+    let with_view = mounting(&resolve("$(hostname)"), json!([{"name": "v", "emptyDir": {}}]), mounts);
+    machine.server.create_pod("with-view", with_view);
+    let with_view = machine.server.until_phase("with-view", "Succeeded").await;
+    let address = with_view["status"]["podIP"].as_str().unwrap();
+    assert_eq!(node.logs("with-view", LogOptions::default()).await, format!("{address}\n"));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn the_name_of_a_headless_service_leads_to_its_ready_pods() {
+    let machine = machine();
+    if !machine.allows_isolation() {
+        return;
+    }
+    let node = machine.start_node();
+    let metadata = json!({"name": "db", "namespace": "default"});
+    let spec = json!({"clusterIP": "None", "selector": {"app": "db"}});
+    machine.server.create(Kind::Service, json!({"metadata": metadata, "spec": spec}));
+    // One that waits for the name, and sees it come.
+    let wait = format!(
+        "until [ -n \"$({})\" ]; do sleep 0.02; done; {}",
+        resolve("db"),
+        resolve("db.default.svc.cluster.local")
+    );
+    let mut client = once(&wait);
+    client["hostname"] = json!("client");
+    machine.server.create_pod("client", client);
+    machine.server.until_phase("client", "Running").await;
+    machine.server.create_pod("server", once("exec sleep 1000"));
+    machine.server.patch(Kind::Pod, "server", &json!({"metadata": {"labels": {"app": "db"}}}));
+    let server = machine.server.until_phase("server", "Running").await;
+    machine.server.until_phase("client", "Succeeded").await;
+    let address = server["status"]["podIP"].as_str().unwrap();
+    assert_eq!(node.logs("client", LogOptions::default()).await, format!("{address}\n"));
     node.stop().await;
 }
 
@@ -190,6 +284,32 @@ async fn without_isolation_containers_run_and_their_pod_says_what_they_lack() {
     let expected = "container main: volume \"config\" is not at /etc/krafla-test but at $KRAFLA_VOLUME_CONFIG, \
                     because mounts are not possible: it is switched off";
     assert_eq!(event["message"], expected);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_container_that_sees_something_else_can_say_why_it_ended_where_its_manifest_says() {
+    let machine = machine();
+    if !machine.allows_isolation() {
+        return;
+    }
+    let node = machine.start_node();
+    for (name, path) in [("default", "/dev/termination-log"), ("named", "/krafla-why")] {
+        let script = format!("test -c /dev/null; echo out of luck > {path}; exit 1");
+        let mut pod = mounting(
+            &script,
+            json!([{"name": "v", "emptyDir": {}}]),
+            json!([{"name": "v", "mountPath": "/krafla-v"}]),
+        );
+        if name == "named" {
+            pod["containers"][0]["terminationMessagePath"] = json!(path);
+        }
+        machine.server.create_pod(name, pod);
+        let pod = machine.server.until_phase(name, "Failed").await;
+        let ended = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
+        assert_eq!((&ended["reason"], &ended["message"]), (&json!("Error"), &json!("out of luck\n")));
+        assert!(!Path::new(path).exists(), "{path} is on the machine itself");
+    }
     node.stop().await;
 }
 

@@ -30,6 +30,24 @@ async fn containers_outlive_the_node_and_the_next_one_finds_them() {
 }
 
 #[tokio::test]
+async fn each_start_is_told_of_once_whoever_runs_the_node_then() {
+    let mut machine = Machine::new(Mode::OutliveNode);
+    machine.tells = true;
+    let node = machine.start_node();
+    let script = "test -e was-here && exec sleep 1000; touch was-here; exit 1";
+    machine.server.create_pod("p", json!({"restartPolicy": "OnFailure", "containers": [sh("main", script)]}));
+    machine.server.until_messages("Started", 2).await;
+    machine.server.create_pod("short", once("true"));
+    machine.server.until_messages("Started", 3).await;
+    node.kill().await;
+    let node = machine.start_node();
+    machine.server.delete_pod("p", Some(1));
+    machine.server.until_gone("p").await;
+    node.stop().await;
+    assert_eq!(machine.server.messages("Started"), ["Started container main"; 3]);
+}
+
+#[tokio::test]
 async fn a_pod_keeps_its_address_though_a_new_one_is_found_before_it() {
     let machine = Machine::new(Mode::OutliveNode);
     let node = machine.start_node();
@@ -125,7 +143,7 @@ async fn who_will_not_end_is_killed_when_nobody_wants_to_wait() {
     machine.server.until_phase("done", "Succeeded").await;
     machine.server.until_phase("stubborn", "Running").await;
     node.until_output("stubborn").await;
-    let left: Vec<_> = node.node.pods_to_end().iter().map(|key| key.name.to_string()).collect();
+    let left: Vec<_> = node.node.unfinished_pods().iter().map(|key| key.name.to_string()).collect();
     assert_eq!(left, ["stubborn"]);
     node.node.kill_all();
     node.stop().await;
@@ -170,6 +188,60 @@ async fn a_daemon_ends_with_its_container() {
     machine.server.until_phase("p", "Succeeded").await;
     until_ended(&machine.read("daemon")).await;
     node.stop().await;
+}
+
+#[tokio::test]
+async fn what_no_longer_knows_where_it_comes_from_ends_with_its_container() {
+    let machine = Machine::new(Mode::EndWithNode);
+    let node = machine.start_node();
+    machine.server.create_pod("other", once("exec sleep 1000"));
+    machine.server.until_phase("other", "Running").await;
+    // It has left its session, its group and its parent, and has nothing in its environment.
+    let daemon = "env -i setsid /bin/sh -c 'echo $$ > daemon; exec /bin/sleep 1000' &";
+    machine.server.create_pod("p", once(&format!("{daemon} while [ ! -s daemon ]; do sleep 0.01; done")));
+    machine.server.until_phase("p", "Succeeded").await;
+    until_ended(&machine.read("daemon")).await;
+    assert_eq!(machine.server.pod("other").unwrap()["status"]["phase"], "Running");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn what_can_not_be_told_from_others_ends_with_the_last_container() {
+    let machine = Machine::new(Mode::OutliveNode);
+    let node = machine.start_node();
+    // The number of locks that it may hold is what it is known by.
+    let daemon =
+        "prlimit --locks=unlimited env -i setsid /bin/sh -c 'echo $$ > daemon; exec /bin/sleep 1000' &";
+    machine.server.create_pod("p", once(&format!("{daemon} while [ ! -s daemon ]; do sleep 0.01; done")));
+    machine.server.until_phase("p", "Succeeded").await;
+    until_ended(&machine.read("daemon")).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn containers_whose_krafla_and_supervisor_were_killed_can_still_be_ended() {
+    let machine = Machine::new(Mode::LeaveNothing);
+    let asked = machine.make_gate("asked");
+    let node = machine.start_node();
+    let daemon = "env -i setsid /bin/sh -c 'echo $$ > daemon; exec /bin/sleep 1000' &";
+    let script = format!(
+        "{daemon} trap 'echo > asked' TERM; while [ ! -s daemon ]; do sleep 0.01; done; \
+         echo $PPID > supervisor; echo $$ > pid; echo up; while :; do sleep 0.05; done"
+    );
+    let mut stubborn = once(&script);
+    stubborn["terminationGracePeriodSeconds"] = json!(3600);
+    machine.server.create_pod("p", stubborn);
+    machine.server.until_phase("p", "Running").await;
+    node.until_output("p").await;
+    node.kill().await;
+    asked.until_written().await;
+    let supervisor = machine.read("supervisor");
+    kill_process(Pid::from_raw(supervisor.trim().parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+    until_ended(&supervisor).await;
+
+    krafla_node::supervisor::end_lost(&machine.root());
+    until_ended(&machine.read("pid")).await;
+    until_ended(&machine.read("daemon")).await;
 }
 
 #[tokio::test]

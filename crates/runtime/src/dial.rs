@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use krafla_plan::Probe;
 use krafla_plan::probe::HttpGet;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, Take,
+};
 use tokio::net::TcpStream;
 
 /// How long a pod may take to answer.
@@ -31,38 +33,86 @@ pub(crate) async fn ask(probe: &Probe) -> Result<(), String> {
     }
 }
 
+/// What a server answered, as far as a probe reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Its status code.
+    pub code: u16,
+    /// Where it sends whoever asks, if it does.
+    pub location: Option<String>,
+}
+
 /// Sends a request to `host:port`. An answer from 200 to 399 is a good one; what comes after its first line is not read.
-pub async fn http_get(address: &str, get: &HttpGet) -> Result<(), String> {
+async fn http_get(address: &str, get: &HttpGet) -> Result<(), String> {
     let stream = TcpStream::connect(address).await.map_err(|error| format!("{address}: {error}"))?;
     http_get_over(stream, address, get).await
 }
 
 /// The same over a connection that is there already.
-pub async fn http_get_over(
+async fn http_get_over(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     address: &str,
     get: &HttpGet,
 ) -> Result<(), String> {
-    let line = status_line(stream, address, get).await.map_err(|error| format!("{address}: {error}"))?;
-    let code =
-        line.strip_prefix("HTTP/").and_then(|rest| rest.split(' ').nth(1)).and_then(|code| code.parse().ok());
-    match code {
-        Some(200..400) => Ok(()),
-        Some(code) => Err(format!("HTTP probe failed with statuscode: {code}")),
-        None => Err(format!("{address} does not speak HTTP")),
+    let mut answer = send(stream, address, get).await.map_err(|error| format!("{address}: {error}"))?;
+    match code(&mut answer, address).await? {
+        200..400 => Ok(()),
+        code => Err(format!("HTTP probe failed with statuscode: {code}")),
     }
 }
 
-async fn status_line(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+/// Sends a request to `host:port` over a connection that is there already, and reads as much of the answer as there is to
+/// know where it leads.
+pub async fn answer_over(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     address: &str,
     get: &HttpGet,
-) -> std::io::Result<String> {
+) -> Result<Answer, String> {
+    let unread = |error| format!("{address}: {error}");
+    let mut answer = send(stream, address, get).await.map_err(unread)?;
+    let code = code(&mut answer, address).await?;
+    let is_elsewhere = (300..400).contains(&code);
+    let location = if is_elsewhere { location(&mut answer).await.map_err(unread)? } else { None };
+    Ok(Answer { code, location })
+}
+
+/// Sends a request. What is read of the answer is bounded.
+async fn send<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+    address: &str,
+    get: &HttpGet,
+) -> std::io::Result<Take<BufReader<S>>> {
     stream.write_all(request(address, get).as_bytes()).await?;
     stream.flush().await?;
+    Ok(BufReader::new(stream).take(ANSWER_BYTES_MAX))
+}
+
+/// The status code, from the first line of an answer.
+async fn code(answer: &mut (impl AsyncBufRead + Unpin), address: &str) -> Result<u16, String> {
+    let line = next_line(answer).await.map_err(|error| format!("{address}: {error}"))?;
+    let code =
+        line.strip_prefix("HTTP/").and_then(|rest| rest.split(' ').nth(1)).and_then(|code| code.parse().ok());
+    code.ok_or_else(|| format!("{address} does not speak HTTP"))
+}
+
+/// Where the headers of an answer lead.
+async fn location(answer: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<Option<String>> {
+    loop {
+        let line = next_line(answer).await?;
+        match line.split_once(':') {
+            Some((name, value)) if name.eq_ignore_ascii_case("location") => {
+                return Ok(Some(value.trim().to_owned()));
+            }
+            Some(_) => {}
+            None => return Ok(None),
+        }
+    }
+}
+
+async fn next_line(answer: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<String> {
     let mut line = Vec::new();
-    BufReader::new(stream).take(ANSWER_BYTES_MAX).read_until(b'\n', &mut line).await?;
-    Ok(String::from_utf8_lossy(&line).into_owned())
+    answer.read_until(b'\n', &mut line).await?;
+    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
 }
 
 fn request(address: &str, get: &HttpGet) -> String {

@@ -1,128 +1,212 @@
-//! The names by which pods find each other: one hosts file for all pods of a subdomain.
+//! The names by which pods find each other: hosts files, which stand in place of `/etc/hosts` in pods that see something of their own.
 //!
-//! On a cluster a pod with a host name and a subdomain is found as `<hostname>.<subdomain>` by every pod of
-//! its namespace. Here the same names stand in a file that is mounted over `/etc/hosts` in the pods of that
-//! subdomain. It is rewritten in its place when pods come and go, so that all of them see it at once.
+//! On a cluster a name server answers for headless Services and for pods with a subdomain. Here the same names stand in one file for all
+//! pods of a namespace. It is rewritten in its place when something changes, so that all of them see it at once. A pod finds its own
+//! name there too; only one whose host name others may have as well, or that has names for others (`hostAliases`), has a file of its
+//! own.
+//!
+//! **Invariant:** nothing is read, computed or written for pods that see what the machine sees, as most do under `krafla run`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
+use krafla_api::{Key, Uid};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::pods::Pods;
+use super::services::Service;
 use crate::container::is_file_name;
 use crate::pod::Pod;
 
-/// Pods that know each other: namespace and subdomain.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Group {
-    namespace: String,
-    subdomain: String,
-}
+/// The only port under which programs look for the API server by its name.
+const HTTPS: u16 = 443;
 
-impl Group {
-    /// The group of a pod; none if it does not ask to be found.
-    pub(crate) fn of(pod: &Pod) -> Option<Group> {
-        let (namespace, subdomain) = (pod.metadata.namespace.clone(), pod.spec.subdomain.clone());
-        let is_named = is_file_name(&namespace) && is_file_name(&subdomain);
-        is_named.then_some(Group { namespace, subdomain })
-    }
-
-    /// The name of its file. Neither part may contain a slash, and a namespace contains no dot.
-    fn file(&self) -> String {
-        format!("{}.{}", self.namespace, self.subdomain)
-    }
-
-    fn of_file(name: &str) -> Option<Group> {
-        let (namespace, subdomain) = name.split_once('.')?;
-        Some(Group { namespace: namespace.to_owned(), subdomain: subdomain.to_owned() })
-    }
-}
+/// How long the files rest after they were brought up to date: so many times as long as that took, and at least so long.
+const REST_FACTOR: u32 = 10;
+const REST_LEAST: Duration = Duration::from_millis(20);
 
 /// The hosts files.
 pub(crate) struct Hosts {
     directory: PathBuf,
-    /// The names that stand in each file. Locked while a file is written, so that the newest content is the
-    /// last written.
-    written: Mutex<BTreeMap<Group, BTreeSet<String>>>,
-    changed: Mutex<BTreeSet<Group>>,
+    state: Mutex<State>,
+    /// Locked while files are written, so that the newest content is the last written.
+    written: Mutex<Written>,
+    /// Where the API server is, if it is where its name leads.
+    server: OnceLock<Option<IpAddr>>,
     news: Notify,
 }
 
+#[derive(Default)]
+struct State {
+    /// The pods that have a view of their own: those for whom files are kept.
+    readers: BTreeMap<Uid, Arc<Pod>>,
+    /// Headless Services with a selector.
+    services: BTreeMap<Key, Service>,
+}
+
+/// What stands in the files, and which pods stand there with their own names.
+#[derive(Default)]
+struct Written {
+    files: BTreeMap<String, String>,
+    pods: BTreeSet<Uid>,
+}
+
+/// A pod that is there, and its address.
+pub(crate) type Present = (Arc<Pod>, Ipv4Addr);
+
 impl Hosts {
     pub(crate) fn new(directory: PathBuf) -> Hosts {
-        Hosts { directory, written: Mutex::default(), changed: Mutex::default(), news: Notify::new() }
+        Hosts {
+            directory,
+            state: Mutex::default(),
+            written: Mutex::default(),
+            server: OnceLock::new(),
+            news: Notify::new(),
+        }
     }
 
-    /// A pod has come or gone.
-    pub(crate) fn changed(&self, pod: &Pod) {
-        if let Some(group) = Group::of(pod) {
-            self.changed.lock().insert(group);
+    /// A pod has come or has changed.
+    pub(crate) fn changed(&self, pod: &Arc<Pod>) {
+        if has_view(pod) && is_file_name(&pod.metadata.namespace) && is_file_name(&pod.metadata.uid.0) {
+            self.state.lock().readers.insert(pod.metadata.uid.clone(), pod.clone());
+        }
+        self.tell();
+    }
+
+    /// A pod is no more.
+    pub(crate) fn gone(&self, pod: &Pod) {
+        self.state.lock().readers.remove(&pod.metadata.uid);
+        // The last reader's file goes too.
+        self.news.notify_one();
+    }
+
+    /// Something has changed that may stand in the files.
+    pub(crate) fn tell(&self) {
+        if !self.state.lock().readers.is_empty() {
             self.news.notify_one();
         }
     }
 
-    /// Keeps the files up to date, until the future is dropped. Pods that come together are written together.
+    /// All Services there are.
+    pub(crate) fn set_services(&self, services: BTreeMap<Key, Service>) {
+        self.state.lock().services = services;
+        self.tell();
+    }
+
+    /// A Service has come, has changed, or is no more or of no interest.
+    pub(crate) fn set_service(&self, key: Key, service: Option<Service>) {
+        let services = &mut self.state.lock().services;
+        match service {
+            Some(service) => drop(services.insert(key, service)),
+            None => drop(services.remove(&key)),
+        }
+        self.news.notify_one();
+    }
+
+    /// Where the API server is. Programs that look for it by its name do so at one port.
+    pub(crate) fn set_server(&self, address: SocketAddr) {
+        self.server.get_or_init(|| (address.port() == HTTPS).then_some(address.ip()));
+    }
+
+    /// Keeps the files up to date, until the future is dropped. What changes at the same time is written together.
     pub(crate) async fn run(&self, pods: &Pods) {
         loop {
             self.news.notified().await;
-            let changed = std::mem::take(&mut *self.changed.lock());
-            for group in changed {
-                if let Err(error) = self.write(&group, pods) {
-                    tracing::warn!(?group, %error, "the hosts file can not be written");
-                }
+            let begun_at = Instant::now();
+            if let Err(error) = self.update(pods) {
+                tracing::warn!(%error, "hosts files can not be written");
             }
+            tokio::time::sleep(begun_at.elapsed().saturating_mul(REST_FACTOR).max(REST_LEAST)).await;
         }
     }
 
-    /// Removes the files of groups of which there are no pods: the last one went while no node was running.
-    pub(crate) fn remove_orphans(&self, pods: &Pods) {
-        let files = fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        let names = files.filter_map(|file| file.file_name().into_string().ok());
-        for group in names.filter_map(|name| Group::of_file(&name)) {
-            if pods.peers(&group).is_empty()
-                && let Err(error) = self.write(&group, pods)
-            {
-                tracing::warn!(?group, %error, "the hosts file of pods that are no more can not be removed");
+    /// Removes files that nobody reads: the last pod went while no node was running.
+    pub(crate) fn remove_orphans(&self) {
+        let files: BTreeSet<_> = self.state.lock().readers.values().map(|pod| file_of(pod)).collect();
+        let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
+        for entry in
+            entries.filter(|entry| !entry.file_name().to_str().is_some_and(|name| files.contains(name)))
+        {
+            if let Err(error) = fs::remove_file(entry.path()) {
+                tracing::warn!(%error, "the hosts file of pods that are no more can not be removed");
             }
         }
     }
 
     /// The file of a pod that is about to start, in which it stands itself.
-    pub(crate) fn file_of(&self, pod: &Pod, pods: &Pods) -> io::Result<Option<PathBuf>> {
-        let Some(group) = Group::of(pod) else { return Ok(None) };
-        let is_in = self.written.lock().get(&group).is_some_and(|names| names.contains(pod.hostname()));
-        if !is_in {
-            self.write(&group, pods)?;
+    pub(crate) fn file_of(&self, pod: &Arc<Pod>, pods: &Pods) -> io::Result<PathBuf> {
+        if !self.written.lock().pods.contains(&pod.metadata.uid) {
+            self.changed(pod);
+            self.update(pods)?;
         }
-        Ok(Some(self.path(&group)))
+        Ok(self.directory.join(file_of(pod)))
     }
 
-    fn path(&self, group: &Group) -> PathBuf {
-        self.directory.join(group.file())
-    }
-
-    fn write(&self, group: &Group, pods: &Pods) -> io::Result<()> {
+    /// Writes what is not as it should be.
+    fn update(&self, pods: &Pods) -> io::Result<()> {
         let mut written = self.written.lock();
-        let peers = pods.peers(group);
-        if peers.is_empty() {
-            written.remove(group);
-            return fs::remove_file(self.path(group)).or_else(|error| match error.kind() {
-                io::ErrorKind::NotFound => Ok(()),
-                _ => Err(error),
-            });
+        let desired = self.desired(pods);
+        let old: Vec<String> =
+            written.files.keys().filter(|name| !desired.files.contains_key(*name)).cloned().collect();
+        for name in old {
+            let removed = fs::remove_file(self.directory.join(&name));
+            removed
+                .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
+            written.files.remove(&name);
         }
-        fs::create_dir_all(&self.directory)?;
-        let machine = fs::read_to_string("/etc/hosts").unwrap_or_default();
-        write_in_place(&self.path(group), content(&machine, group, &peers).as_bytes())?;
-        written.insert(group.clone(), peers.into_iter().map(|(name, _)| name).collect());
+        for (name, text) in desired.files {
+            if written.files.get(&name) != Some(&text) {
+                fs::create_dir_all(&self.directory)?;
+                write_in_place(&self.directory.join(&name), text.as_bytes())?;
+                written.files.insert(name, text);
+            }
+        }
+        written.pods = desired.pods;
         Ok(())
     }
+
+    fn desired(&self, pods: &Pods) -> Written {
+        let state = self.state.lock();
+        if state.readers.is_empty() {
+            return Written::default();
+        }
+        let machine = fs::read_to_string("/etc/hosts").unwrap_or_default();
+        let server = self.server.get().copied().flatten();
+        let names = Names { machine: &machine, server, services: &state.services, pods: &pods.present() };
+        let mut of_namespace: BTreeMap<&str, String> = BTreeMap::new();
+        let mut desired = Written::default();
+        for pod in state.readers.values() {
+            let shared = of_namespace
+                .entry(&pod.metadata.namespace)
+                .or_insert_with(|| names.of_namespace(&pod.metadata.namespace));
+            desired.files.entry(file_of(pod)).or_insert_with(|| names.of_pod(pod, shared));
+        }
+        desired.pods = names.pods.iter().map(|(pod, _)| pod.metadata.uid.clone()).collect();
+        desired
+    }
+}
+
+/// Whether a pod's containers see something else than the machine does.
+pub(super) fn has_view(pod: &Pod) -> bool {
+    pod.has_names() || pod.all_containers().any(|container| !container.volume_mounts.is_empty())
+}
+
+/// Whether only this pod may find itself under its host name, or only it knows some names.
+fn has_own_file(pod: &Pod) -> bool {
+    pod.hostname() != pod.metadata.name || !pod.spec.host_aliases.is_empty()
+}
+
+/// The name of a pod's file. A namespace contains no dot.
+fn file_of(pod: &Pod) -> String {
+    let (namespace, uid) = (&pod.metadata.namespace, &pod.metadata.uid);
+    if has_own_file(pod) { format!("{namespace}.{uid}") } else { namespace.clone() }
 }
 
 /// Not by renaming: who has mounted the file would go on seeing the old one.
@@ -132,63 +216,273 @@ fn write_in_place(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.set_len(bytes.len() as u64)
 }
 
-/// What the machine knows already, then each pod by all its names, then all of them by the name of their
-/// service.
-fn content(machine: &str, group: &Group, peers: &[(String, Ipv4Addr)]) -> String {
-    let Group { namespace, subdomain } = group;
-    let mut text = format!("{}\n\n# Pods of {namespace}/{subdomain}\n", machine.trim_end());
-    // Writing to a string can not fail.
-    for (hostname, address) in peers {
-        let _ =
-            writeln!(text, "{address}\t{}\t{hostname}", names(&format!("{hostname}.{subdomain}"), namespace));
-    }
-    for (_, address) in peers {
-        let _ = writeln!(text, "{address}\t{}", names(subdomain, namespace));
-    }
-    text
+/// All that names are made of.
+struct Names<'a> {
+    machine: &'a str,
+    server: Option<IpAddr>,
+    services: &'a BTreeMap<Key, Service>,
+    pods: &'a [Present],
 }
 
-/// The names under which cluster DNS and its search path know something. The first is the canonical one.
-fn names(short: &str, namespace: &str) -> String {
-    format!("{short}.{namespace}.svc.cluster.local {short}.{namespace}.svc {short}.{namespace} {short}")
+impl Names<'_> {
+    /// What all pods of a namespace know: what the machine knows already, then each pod by all its names, then Services with the
+    /// addresses of their pods. Of other namespaces they know what is named with its namespace.
+    fn of_namespace(&self, namespace: &str) -> String {
+        let mut text = format!("{}\n\n# Pods and services of {namespace}\n", self.machine.trim_end());
+        // Writing to a string can not fail.
+        for (pod, address) in self.pods {
+            let (hostname, subdomain) = (pod.hostname(), &pod.spec.subdomain);
+            let is_near = pod.metadata.namespace == namespace;
+            if !subdomain.is_empty() {
+                let long = names(&format!("{hostname}.{subdomain}"), &pod.metadata.namespace, is_near);
+                let bare = if is_near { hostname } else { "" };
+                let _ = writeln!(text, "{}", format!("{address}\t{long}\t{bare}").trim_end());
+            } else if is_near && has_view(pod) && !has_own_file(pod) {
+                let _ = writeln!(text, "{address}\t{hostname}");
+            }
+        }
+        for (key, service) in self.services {
+            let members = self.pods.iter().filter(|(pod, _)| service.has(key, pod));
+            self.add_service(&mut text, namespace, (&key.namespace, &key.name), members);
+        }
+        for ((of, subdomain), members) in self.subdomains() {
+            self.add_service(&mut text, namespace, (of, subdomain), members.into_iter());
+        }
+        if let Some(server) = self.server {
+            let _ = writeln!(text, "{server}\t{}", names("kubernetes", "default", namespace == "default"));
+        }
+        text
+    }
+
+    /// What a pod knows: the same, and before it its own name and what it alone has names for.
+    fn of_pod(&self, pod: &Pod, shared: &str) -> String {
+        if !has_own_file(pod) {
+            return shared.to_owned();
+        }
+        let mut text = String::new();
+        let own = self.pods.iter().find(|(known, _)| known.metadata.uid == pod.metadata.uid);
+        if let Some((_, address)) = own {
+            let _ = writeln!(text, "# This pod\n{address}\t{}", pod.hostname());
+        }
+        if !pod.spec.host_aliases.is_empty() {
+            let _ = writeln!(text, "# Entries added by HostAliases.");
+        }
+        for alias in &pod.spec.host_aliases {
+            let _ = writeln!(text, "{}\t{}", alias.ip, alias.hostnames.join("\t"));
+        }
+        text + "\n" + shared
+    }
+
+    /// Pods by the subdomain that they name, where there is no Service of that name: here they need none to be found.
+    fn subdomains(&self) -> BTreeMap<(&str, &str), Vec<&Present>> {
+        let mut subdomains: BTreeMap<(&str, &str), Vec<&Present>> = BTreeMap::new();
+        for present in self.pods {
+            let (namespace, subdomain) = (&*present.0.metadata.namespace, &*present.0.spec.subdomain);
+            if !subdomain.is_empty() && !self.services.contains_key(&Key::new(namespace, subdomain)) {
+                subdomains.entry((namespace, subdomain)).or_default().push(present);
+            }
+        }
+        subdomains
+    }
+
+    fn add_service<'b>(
+        &self,
+        text: &mut String,
+        namespace: &str,
+        (of, name): (&str, &str),
+        members: impl Iterator<Item = &'b Present>,
+    ) {
+        let names = names(name, of, of == namespace);
+        for (_, address) in members {
+            let _ = writeln!(text, "{address}\t{names}");
+        }
+    }
+}
+
+/// The names under which cluster DNS and its search path know something. The first is the canonical one; the last is for those who are
+/// in the same namespace.
+fn names(short: &str, namespace: &str, is_near: bool) -> String {
+    let mut names =
+        format!("{short}.{namespace}.svc.cluster.local {short}.{namespace}.svc {short}.{namespace}");
+    if is_near {
+        names.push(' ');
+        names.push_str(short);
+    }
+    names
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use expect_test::expect;
+    use expect_test::{Expect, expect};
+    use serde_json::{Value, json};
 
     use super::super::addresses::Addresses;
+    use super::super::services;
     use super::*;
 
-    #[test]
-    fn pods_of_a_subdomain_know_each_other_by_their_names_on_a_cluster() {
-        let group = Group { namespace: "default".to_owned(), subdomain: "mpi".to_owned() };
-        let peers = [("mpi-worker-0".to_owned(), Ipv4Addr::new(127, 64, 0, 1))];
-        expect![[r#"
-            127.0.0.1	localhost
+    fn pod(namespace: &str, name: &str, spec: Value) -> Arc<Pod> {
+        let metadata = json!({
+            "name": name, "namespace": namespace, "uid": format!("uid-{name}"), "labels": {"app": "db"}
+        });
+        Arc::new(serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap())
+    }
 
-            # Pods of default/mpi
-            127.64.0.1	mpi-worker-0.mpi.default.svc.cluster.local mpi-worker-0.mpi.default.svc mpi-worker-0.mpi.default mpi-worker-0.mpi	mpi-worker-0
-            127.64.0.1	mpi.default.svc.cluster.local mpi.default.svc mpi.default mpi
-        "#]]
-        .assert_eq(&content("127.0.0.1\tlocalhost\n", &group, &peers));
+    fn ready(pod: &Arc<Pod>) -> Arc<Pod> {
+        let mut pod = Pod::clone(pod);
+        let status = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+        pod.status = serde_json::from_value(status).unwrap();
+        Arc::new(pod)
+    }
+
+    fn service(namespace: &str, name: &str, spec: Value) -> (Key, Service) {
+        let service = json!({"metadata": {"name": name, "namespace": namespace}, "spec": spec});
+        let (key, service) = services::read(service.to_string().as_bytes()).unwrap();
+        (key, service.unwrap())
+    }
+
+    fn check(
+        pods: &[Arc<Pod>],
+        services: impl IntoIterator<Item = (Key, Service)>,
+        namespace: &str,
+        expected: Expect,
+    ) {
+        let addresses = (1..).map(|last| Ipv4Addr::new(127, 64, 0, last));
+        let pods: Vec<_> = pods.iter().cloned().zip(addresses).collect();
+        let (machine, services) = ("127.0.0.1\tlocalhost\n", services.into_iter().collect());
+        let names = Names { machine, server: None, services: &services, pods: &pods };
+        expected.assert_eq(&names.of_namespace(namespace));
     }
 
     #[test]
-    fn the_file_of_pods_that_went_unseen_is_removed() {
+    fn pods_of_a_subdomain_know_each_other_by_their_names_on_a_cluster() {
+        let worker = pod("default", "mpi-worker-0", json!({"subdomain": "mpi"}));
+        check(
+            std::slice::from_ref(&worker),
+            [],
+            "default",
+            expect![[r#"
+            127.0.0.1	localhost
+
+            # Pods and services of default
+            127.64.0.1	mpi-worker-0.mpi.default.svc.cluster.local mpi-worker-0.mpi.default.svc mpi-worker-0.mpi.default mpi-worker-0.mpi	mpi-worker-0
+            127.64.0.1	mpi.default.svc.cluster.local mpi.default.svc mpi.default mpi
+        "#]],
+        );
+        check(
+            &[worker],
+            [],
+            "other",
+            expect![[r#"
+            127.0.0.1	localhost
+
+            # Pods and services of other
+            127.64.0.1	mpi-worker-0.mpi.default.svc.cluster.local mpi-worker-0.mpi.default.svc mpi-worker-0.mpi.default
+            127.64.0.1	mpi.default.svc.cluster.local mpi.default.svc mpi.default
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_headless_service_has_the_addresses_of_its_ready_pods() {
+        let (waits, serves) = (pod("default", "a", json!({})), ready(&pod("default", "b", json!({}))));
+        let elsewhere = ready(&pod("other", "c", json!({})));
+        let pods = [waits, serves, elsewhere];
+        let selector = json!({"app": "db"});
+        let only_ready = service("default", "db", json!({"clusterIP": "None", "selector": selector}));
+        check(
+            &pods,
+            [only_ready],
+            "default",
+            expect![[r#"
+            127.0.0.1	localhost
+
+            # Pods and services of default
+            127.64.0.2	db.default.svc.cluster.local db.default.svc db.default db
+        "#]],
+        );
+        let all = json!({"clusterIP": "None", "selector": selector, "publishNotReadyAddresses": true});
+        check(
+            &pods,
+            [service("default", "db", all)],
+            "other",
+            expect![[r#"
+            127.0.0.1	localhost
+
+            # Pods and services of other
+            127.64.0.1	db.default.svc.cluster.local db.default.svc db.default
+            127.64.0.2	db.default.svc.cluster.local db.default.svc db.default
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_pod_with_a_view_finds_itself() {
+        let mounts = json!([{"name": "v", "mountPath": "/v"}]);
+        let with_view =
+            pod("default", "a", json!({"containers": [{"name": "main", "volumeMounts": mounts}]}));
+        let plain = pod("default", "b", json!({"containers": [{"name": "main"}]}));
+        check(
+            &[with_view, plain],
+            [],
+            "default",
+            expect![[r#"
+            127.0.0.1	localhost
+
+            # Pods and services of default
+            127.64.0.1	a
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_pod_that_has_names_of_its_own_has_a_file_of_its_own() {
+        let aliases = json!([{"ip": "10.0.0.1", "hostnames": ["db", "db.example"]}]);
+        let pod = pod("default", "a", json!({"hostname": "leader", "hostAliases": aliases}));
+        let pods = [(pod.clone(), Ipv4Addr::new(127, 64, 0, 1))];
+        let names = Names { machine: "", server: None, services: &BTreeMap::new(), pods: &pods };
+        assert_eq!(file_of(&pod), "default.uid-a");
+        expect![[r#"
+            # This pod
+            127.64.0.1	leader
+            # Entries added by HostAliases.
+            10.0.0.1	db	db.example
+
+            shared
+        "#]]
+        .assert_eq(&names.of_pod(&pod, "shared\n"));
+    }
+
+    #[test]
+    fn the_server_is_found_by_its_name_where_its_port_is_the_one_that_is_asked() {
+        let hosts = |port| {
+            let hosts = Hosts::new(PathBuf::new());
+            hosts.set_server(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+            hosts.server.get().copied().flatten()
+        };
+        assert_eq!(hosts(443), Some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        assert_eq!(hosts(6443), None);
+    }
+
+    #[test]
+    fn the_file_of_pods_that_went_is_removed_and_plain_pods_have_none() {
         let directory = tempfile::tempdir().unwrap();
         let hosts = Hosts::new(directory.path().to_owned());
         let pods = Pods::new(Addresses::default());
-        let mut pod = Pod::default();
-        (pod.metadata.namespace, pod.spec.subdomain) = ("default".to_owned(), "here".to_owned());
-        pods.insert(Arc::new(pod.clone()));
-        let stays = hosts.file_of(&pod, &pods).unwrap().unwrap();
-        let gone = directory.path().join("default.gone");
-        fs::write(&gone, "").unwrap();
-        hosts.remove_orphans(&pods);
-        assert!(stays.exists() && !gone.exists());
+        let (here, plain) = (pod("default", "here", json!({"subdomain": "s"})), pod("plain", "p", json!({})));
+        for pod in [&here, &plain] {
+            pods.insert(pod.clone());
+            hosts.changed(pod);
+        }
+        let stays = hosts.file_of(&here, &pods).unwrap();
+        let orphan = directory.path().join("gone");
+        fs::write(&orphan, "").unwrap();
+        hosts.remove_orphans();
+        let left: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(left, [stays]);
+
+        hosts.gone(&here);
+        hosts.update(&pods).unwrap();
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
     }
 
     #[test]
@@ -203,16 +497,5 @@ mod tests {
             (fs::read_to_string(&path).unwrap().as_str(), fs::metadata(&path).unwrap().ino()),
             ("short", inode)
         );
-    }
-
-    #[test]
-    fn only_a_pod_with_a_subdomain_asks_to_be_found() {
-        let mut pod = Pod::default();
-        pod.metadata.namespace = "default".to_owned();
-        assert_eq!(Group::of(&pod), None);
-        pod.spec.subdomain = "../etc".to_owned();
-        assert_eq!(Group::of(&pod), None);
-        pod.spec.subdomain = "mpi".to_owned();
-        assert!(Group::of(&pod).is_some());
     }
 }

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use krafla_api::Key;
+use krafla_api::{Key, Kind};
 use krafla_runtime::ClientError;
 
 use super::Shared;
@@ -17,11 +18,11 @@ use crate::decide::NO_VOLUMES;
 use crate::materials::environment::{command_line, expand_all, variables};
 use crate::materials::fields::Facts;
 use crate::materials::references::{self, Reference};
-use crate::materials::sources::{Missing, Sources, decode};
-use crate::materials::volumes::{self, Places};
+use crate::materials::sources::{Data, Missing, Sources, decode, decode_text};
+use crate::materials::volumes::{self, Content, Desired, Places};
 use crate::pod::{Container, Pod};
 use crate::supervisor::cgroup::Limits;
-use crate::supervisor::protocol::Launch;
+use crate::supervisor::protocol::{Launch, Surroundings};
 
 /// Why a container can not be started: the reason and message of a waiting container.
 pub(crate) struct Problem {
@@ -60,22 +61,52 @@ impl Context {
         if self.pod.spec.volumes.is_empty() {
             return Ok(());
         }
-        let mut sources = self.fetch(references::of_volumes(&self.pod)).await?;
-        let (of_pod, of_claims) = (self.volumes_of_pod(), self.shared.config.claims());
-        let places = Places { of_pod: &of_pod, of_claims: &of_claims };
-        let not_mounted = |message: String| Problem { reason: NO_VOLUMES, message };
-        self.add_tokens(&mut sources).map_err(|why| not_mounted(format!("no token for the pod: {why}")))?;
-        let volumes = volumes::desired(&self.pod, places, &self.facts(), &sources)
-            .map_err(|missing| not_mounted(format!("a volume can not be made: {missing}")))?;
-        let write = move || {
-            for volume in &volumes {
-                volumes::write(volume)
-                    .map_err(|error| format!("volume {:?} can not be made: {error}", volume.name))?;
+        let volumes: Result<Vec<_>, _> = self.desired_volumes().await?.into_iter().collect();
+        write(volumes.map_err(lacks)?).await
+    }
+
+    /// Brings the files of all volumes up to date. Those of a volume that can not be made any more stay as they are.
+    pub(crate) async fn refresh_volumes(&self) -> Result<(), Problem> {
+        if self.pod.spec.volumes.is_empty() {
+            return Ok(());
+        }
+        let mut files = Vec::new();
+        for volume in self.desired_volumes().await? {
+            match volume {
+                Ok(volume) if matches!(volume.content, Content::Files(_)) => files.push(volume),
+                Ok(_) => {}
+                Err(missing) => tracing::info!(pod = %self.pod.key(), %missing, "a volume is not up to date"),
             }
-            Ok(())
-        };
-        let outcome = tokio::task::spawn_blocking(write).await;
-        outcome.unwrap_or_else(|error| Err(error.to_string())).map_err(not_mounted)
+        }
+        write(files).await
+    }
+
+    /// When the tokens of a pod whose volumes are made now must be renewed, if it has any.
+    pub(crate) fn renew_after(&self) -> Option<Duration> {
+        self.shared.access.as_ref()?;
+        references::tokens_of_volumes(&self.pod).map(references::renewed_after).min()
+    }
+
+    async fn desired_volumes(&self) -> Result<Vec<Result<Desired, Missing>>, Problem> {
+        let mut sources = self.fetch(references::of_volumes(&self.pod), decode).await?;
+        let (of_pod, of_claims) = (self.volumes_of_pod(), self.find_claims().await?);
+        let places = Places { of_pod: &of_pod, of_claims: &of_claims };
+        let no_token = |why| not_mounted(format!("no token for the pod: {why}"));
+        self.add_tokens(&mut sources).map_err(no_token)?;
+        Ok(volumes::desired(&self.pod, places, &self.facts(), &sources))
+    }
+
+    /// The directories of the claims that the pod's volumes name, by the claims' names; not of those that do not exist.
+    async fn find_claims(&self) -> Result<BTreeMap<String, PathBuf>, Problem> {
+        let mut found = BTreeMap::new();
+        for claim in self.pod.spec.volumes.iter().filter_map(|volume| volume.persistent_volume_claim.as_ref())
+        {
+            let key = Key::new(&self.pod.metadata.namespace, &claim.claim_name);
+            let directory = self.shared.claims.find(self.shared.client.as_ref(), &key).await;
+            let unknown = |error: ClientError| not_mounted(error.to_string());
+            found.extend(directory.map_err(unknown)?.map(|directory| (claim.claim_name.clone(), directory)));
+        }
+        Ok(found)
     }
 
     /// Adds the tokens of the pod's account that its volumes ask for.
@@ -94,26 +125,34 @@ impl Context {
                 reason: "CreateContainerError",
                 message: format!("the pod has no container {:?}", id.name),
             })?;
-        let sources = self.fetch(references::of_environment(container)).await?;
-        let variables = variables(&self.pod, container, &self.facts(), &sources)?;
+        let sources = self.fetch(references::of_environment(container), decode_text).await?;
+        let facts = Facts { way_to_server: self.way_to_server().await, ..self.facts() };
+        let variables = variables(&self.pod, container, &facts, &sources)?;
         let container = &*with_sub_paths(container, &variables)?;
-        let argv = command_line(container, &variables);
-        let message = id.message_path(&self.shared.config.root);
-        let mut env = self.environment(container, &message);
-        env.extend(self.way_to_server().await);
-        env.extend(variables);
+        let mut argv = command_line(container, &variables);
+        if argv.is_empty() && self.pod.is_ephemeral(&id.name) && (container.stdin || container.tty) {
+            // Whoever adds a container to talk to it expects what its image would run.
+            argv.push("sh".to_owned());
+        }
         let working_dir = match container.working_dir.as_str() {
             "" => self.shared.config.workdir.clone(),
             named => self.shared.config.workdir.join(named),
         };
+        let sandbox = self.sandbox(container, &working_dir).await?;
+        // Its real place may be covered where the container sees something else.
+        let message_at = sandbox.as_ref().and_then(|sandbox| sandbox.message_at.clone());
+        let message = message_at.unwrap_or_else(|| id.message_path(&self.shared.config.root));
+        let mut env = self.environment(container, &message);
+        env.extend(variables);
         Ok(Launch {
-            sandbox: self.sandbox(container, &working_dir).await?,
+            sandbox,
             id,
             argv,
             env: env.into_iter().collect(),
             working_dir,
             limits: limits(container),
             stdin: container.stdin,
+            stop_signal: container.lifecycle.stop_signal.clone(),
             tty: container.tty,
             explains_by_log: container.termination_message_policy == "FallbackToLogsOnError",
             address: Some(self.address),
@@ -122,10 +161,27 @@ impl Context {
         })
     }
 
+    /// Remembers what a container is started with, if that may be something else when it is looked up again.
+    pub(super) fn remember(&self, launch: &Launch) {
+        let container = self.pod.all_containers().find(|container| container.name == launch.id.name);
+        if container.is_some_and(references::may_change) {
+            self.shared.pods.remember(&launch.id, launch.clone().into());
+        }
+    }
+
+    /// What a container sees: as it was started, also if that would be started differently by now.
+    pub(crate) async fn surroundings(&self, id: &ContainerId) -> Result<Arc<Surroundings>, Problem> {
+        match self.shared.pods.surroundings(id) {
+            Some(seen) => Ok(seen),
+            None => Ok(Arc::new(self.launch(id.clone(), 0).await?.into())),
+        }
+    }
+
     /// What programs in pods look for to find the API server.
     async fn way_to_server(&self) -> BTreeMap<String, String> {
         let Some(access) = &self.shared.access else { return BTreeMap::new() };
         let address = access.address().await;
+        self.shared.hosts.set_server(address);
         let port = address.port().to_string();
         let variables = [
             ("KUBERNETES_SERVICE_HOST", address.ip().to_string()),
@@ -163,10 +219,15 @@ impl Context {
             host_ip: HOST.to_string(),
             pod_ip: self.address.to_string(),
             allocatable: self.shared.capacity.clone(),
+            way_to_server: BTreeMap::new(),
         }
     }
 
-    async fn fetch(&self, references: BTreeSet<Reference>) -> Result<Sources, Problem> {
+    async fn fetch(
+        &self,
+        references: BTreeSet<Reference>,
+        decode: fn(Kind, &[u8]) -> serde_json::Result<Data>,
+    ) -> Result<Sources, Problem> {
         let mut sources = Sources::default();
         for (kind, name) in references {
             let key = Key::new(&self.pod.metadata.namespace, &name);
@@ -183,6 +244,26 @@ impl Context {
         }
         Ok(sources)
     }
+}
+
+fn not_mounted(message: String) -> Problem {
+    Problem { reason: NO_VOLUMES, message }
+}
+
+fn lacks(missing: Missing) -> Problem {
+    not_mounted(format!("a volume can not be made: {missing}"))
+}
+
+/// Writes volumes, up to the first that can not be.
+async fn write(volumes: Vec<Desired>) -> Result<(), Problem> {
+    let write = move || {
+        volumes.iter().try_for_each(|volume| {
+            volumes::write(volume)
+                .map_err(|error| format!("volume {:?} can not be made: {error}", volume.name))
+        })
+    };
+    let outcome = tokio::task::spawn_blocking(write).await;
+    outcome.unwrap_or_else(|error| Err(error.to_string())).map_err(not_mounted)
 }
 
 /// A container in whose mounts each `subPathExpr` has become a `subPath`, which stays in its volume.

@@ -18,6 +18,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::NodeConfig;
 use super::pods::Pods;
 use crate::container::ContainerId;
+use crate::mark::unmarked;
 use crate::supervisor::protocol::{Report, Request, read_message, to_line};
 use crate::supervisor::{READY, socket_path};
 
@@ -131,6 +132,7 @@ impl Link {
                     self.send(Request::Forget { pod });
                 }
             }
+            Report::Surroundings { id, seen } => pods.remember(&id, seen),
             Report::Synced => pods.end_sync(),
             Report::Grew(id) => pods.log_grew(&id),
         }
@@ -148,32 +150,29 @@ pub(super) async fn connect(config: &NodeConfig, child: &Mutex<Option<Child>>) -
         }
         outcome => return outcome,
     }
-    let started = start(config).await?;
-    *child.lock() = Some(started);
+    start(config, child).await?;
     UnixStream::connect(&socket).await
 }
 
-async fn start(config: &NodeConfig) -> io::Result<Child> {
+/// Starts a supervisor and waits until it is ready. Whoever stops waiting for that finds it in `child`.
+async fn start(config: &NodeConfig, child: &Mutex<Option<Child>>) -> io::Result<()> {
     let log = fs::File::options().create(true).append(true).open(config.root.join("supervisor.log"))?;
     let Some((program, arguments)) = config.supervisor.split_first() else {
         return Err(io::Error::other("NodeConfig::supervisor names no command"));
     };
-    let mut child = Command::new(program)
-        .args(arguments)
-        .arg(&config.root)
-        .arg(config.mode.as_str())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()?;
-    let stdout = child.stdout.take().ok_or_else(|| io::Error::other("the supervisor has no output"))?;
+    let mut command = Command::new(program);
+    command.args(arguments).arg(&config.root).arg(config.mode.as_str());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+    let mut started = unmarked(|| command.spawn())?;
+    let stdout = started.stdout.take().ok_or_else(|| io::Error::other("the supervisor has no output"))?;
+    *child.lock() = Some(started);
     let mut line = String::new();
     let mut reader = BufReader::new(stdout);
     let read = tokio::time::timeout(READY_WITHIN, reader.read_line(&mut line)).await;
     if !matches!(read, Ok(Ok(_))) || line.trim_end() != READY {
         return Err(io::Error::other(not_ready(&config.root, read.is_err())));
     }
-    Ok(child)
+    Ok(())
 }
 
 fn not_ready(root: &Path, is_late: bool) -> String {

@@ -9,6 +9,8 @@
 //! ```
 
 mod addresses;
+mod claims;
+mod feed;
 mod hosts;
 mod isolation;
 mod launch;
@@ -18,6 +20,7 @@ mod refuse;
 mod register;
 mod reports;
 mod sandbox;
+mod services;
 mod sources;
 mod worker;
 
@@ -35,12 +38,14 @@ use futures_util::{FutureExt, StreamExt};
 use krafla_api::{Key, Kind, Quantity, Uid};
 use krafla_runtime::{Client, ClientError, Clock, Event, EventType, SystemClock};
 use parking_lot::Mutex;
-use rustix::process::{Pid, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Child;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use addresses::Addresses;
+use claims::Claims;
+pub(crate) use claims::look_after as look_after_claims;
 use hosts::Hosts;
 use isolation::Isolation;
 pub(crate) use launch::Context;
@@ -48,13 +53,15 @@ pub(crate) use link::Link;
 pub(crate) use pods::View;
 use pods::{Pods, Taken};
 use refuse::Glance;
-pub use register::capacity;
 pub(crate) use register::{Presence, register};
+pub use register::{capacity, forget};
 pub(crate) use reports::{backoff, changed_fields};
+use sources::Readers;
 use worker::Worker;
 
 use crate::access::ServerAccess;
 use crate::container::ContainerId;
+use crate::exec::Beside;
 use crate::pod::Pod;
 use crate::supervisor::protocol::Request;
 use crate::supervisor::{KILL_ALL, Mode};
@@ -88,6 +95,8 @@ pub struct NodeConfig {
     pub isolation: bool,
     /// What the node has, where that is not to be what the machine has.
     pub capacity: BTreeMap<String, Quantity>,
+    /// Whether Events tell also of what goes well. Each is a write for each container, so only where people look at them.
+    pub tells: bool,
 }
 
 impl NodeConfig {
@@ -112,16 +121,19 @@ impl NodeConfig {
             pods_max: PODS_MAX,
             isolation: true,
             capacity: BTreeMap::new(),
+            tells: false,
         }
     }
 
     pub(crate) fn pods(&self) -> PathBuf {
         self.root.join("pods")
     }
+}
 
-    fn claims(&self) -> PathBuf {
-        self.root.join("claims")
-    }
+/// Sends a signal to a process. One that has ended by now need not be told.
+fn signal(process: &Child, signal: Signal) {
+    let pid = process.id().and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
+    let _ = pid.map(|pid| kill_process(pid, signal));
 }
 
 /// What all workers share.
@@ -132,7 +144,9 @@ pub(crate) struct Shared {
     pub(crate) pods: Pods,
     pub(crate) link: Link,
     hosts: Hosts,
+    claims: Claims,
     isolation: Isolation,
+    pub(crate) beside: Arc<Beside>,
     capacity: BTreeMap<String, Quantity>,
     access: Option<Arc<dyn ServerAccess>>,
 }
@@ -153,9 +167,12 @@ impl Node {
         let pods = Pods::new(Addresses::beginning_at(config.root.as_os_str().as_encoded_bytes()));
         let (link, requests) = Link::new();
         let hosts = Hosts::new(config.root.join("hosts"));
+        let claims = Claims::new(config.root.join("claims"));
         let isolation = Isolation::default();
         let clock = Arc::new(SystemClock);
-        let shared = Shared { config, client, clock, pods, link, hosts, isolation, capacity, access };
+        let beside = Arc::new(Beside::of(&config.root));
+        let shared =
+            Shared { config, client, clock, pods, link, hosts, claims, isolation, beside, capacity, access };
         Node { shared: Arc::new(shared), requests: Mutex::new(Some(requests)), kill: Notify::new() }
     }
 
@@ -167,12 +184,18 @@ impl Node {
         let Some(requests) = self.requests.lock().take() else { return };
         let child = Mutex::new(None);
         let shared = &self.shared;
+        let client = shared.client.as_ref();
+        let [of_maps, of_secrets] =
+            [Kind::ConfigMap, Kind::Secret].map(|kind| Readers { kind, pods: &shared.pods });
         tokio::select! {
             () = shared.link.run(&shared.config, &shared.pods, requests, &child) => {}
             () = self.look_after_pods() => {}
             () = shared.hosts.run(&shared.pods) => {}
-            () = sources::watch(shared, Kind::ConfigMap) => {}
-            () = sources::watch(shared, Kind::Secret) => {}
+            () = shared.beside.run() => {}
+            () = feed::follow(client, Kind::ConfigMap, &of_maps) => {}
+            () = feed::follow(client, Kind::Secret, &of_secrets) => {}
+            () = claims::look_after(client, Some(&shared.claims)) => {}
+            () = feed::follow(client, Kind::Service, &shared.hosts) => {}
             () = shutdown => {}
         }
         // The connection is closed by now, which is what the supervisor ends the containers on.
@@ -184,9 +207,14 @@ impl Node {
         }
     }
 
-    /// The pods that would end with this node: those that have not ended yet, unless they outlive it.
-    pub fn pods_to_end(&self) -> Vec<Key> {
-        if self.shared.config.mode.ends_with_node() { self.shared.pods.unfinished() } else { Vec::new() }
+    /// The pods that have not ended yet.
+    pub fn unfinished_pods(&self) -> Vec<Key> {
+        self.shared.pods.unfinished()
+    }
+
+    /// Whether its pods end with it.
+    pub fn takes_pods_along(&self) -> bool {
+        self.shared.config.mode.ends_with_node()
     }
 
     /// Containers that end with this node are killed, whatever grace they have left, as soon as it shuts down.
@@ -196,17 +224,15 @@ impl Node {
 
     /// The supervisor gives its containers their grace, unless it is asked not to. Returns whether it came to its end.
     async fn wait_for_end(&self, mut supervisor: Child) -> bool {
+        // One that nobody has connected to yet does not know that it is to end.
+        signal(&supervisor, Signal::TERM);
         loop {
             tokio::select! {
                 ended = supervisor.wait() => {
                     let unknown = |error| tracing::warn!(%error, "the supervisor's end can not be waited for");
                     return ended.map_err(unknown).is_ok_and(|status| status.success());
                 }
-                () = self.kill.notified() => {
-                    let pid = supervisor.id().and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
-                    // One that has ended by now has killed nobody, and had nobody to kill.
-                    let _ = pid.map(|pid| kill_process(pid, KILL_ALL));
-                }
+                () = self.kill.notified() => signal(&supervisor, KILL_ALL),
             }
         }
     }
@@ -257,7 +283,7 @@ impl Node {
         let uids = found.into_iter().map(|found| self.take_in(found, workers)).collect();
         let orphans = self.shared.pods.listed(&uids);
         self.remove_orphans(orphans);
-        self.shared.hosts.remove_orphans(&self.shared.pods);
+        self.shared.hosts.remove_orphans();
         Ok(listed.revision)
     }
 
@@ -319,8 +345,9 @@ impl Node {
         match found {
             Found::Pod(pod) => {
                 let uid = pod.metadata.uid.clone();
-                if self.shared.pods.insert(pod.clone()) == Taken::New {
-                    self.shared.hosts.changed(&pod);
+                let taken = self.shared.pods.insert(pod.clone());
+                self.shared.hosts.changed(&pod);
+                if taken == Taken::New {
                     self.employ(&uid, workers);
                 }
                 uid

@@ -14,12 +14,13 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::addresses::Addresses;
-use super::hosts::Group;
+use super::hosts::Present;
 use crate::container::{Cause, ContainerId, End, Record};
 use crate::decide::Attempts;
-use crate::materials::references::of_volumes;
+use crate::materials::references::{has_own_fields, of_volumes};
 use crate::pod::Pod;
 use crate::status::PodStatus;
+use crate::supervisor::protocol::Surroundings;
 
 pub(crate) struct Pods {
     state: Mutex<State>,
@@ -48,6 +49,8 @@ struct Entry {
     address: Option<Ipv4Addr>,
     volumes_version: u64,
     attempts: Attempts,
+    /// What containers that run see, where that can not be found out any more.
+    surroundings: BTreeMap<ContainerId, Arc<Surroundings>>,
     wake: Arc<Notify>,
     log_grew: Arc<Notify>,
 }
@@ -95,6 +98,13 @@ impl Pods {
         let is_newer =
             entry.pod.as_ref().is_none_or(|known| known.metadata.revision() <= pod.metadata.revision());
         if is_newer {
+            let known = entry.pod.as_ref().map(|known| &known.metadata);
+            let is_changed = known.is_some_and(|known| {
+                known.labels != pod.metadata.labels || known.annotations != pod.metadata.annotations
+            });
+            if is_changed && has_own_fields(&pod) {
+                entry.volumes_version = entry.volumes_version.wrapping_add(1);
+            }
             entry.pod = Some(pod);
         }
         entry.wake.notify_one();
@@ -181,6 +191,7 @@ impl Pods {
             None => state.entries.entry(record.id.pod.clone()).or_default(),
         };
         if record.end.is_some() {
+            entry.surroundings.remove(&record.id);
             entry.log_grew.notify_waiters();
         }
         // What runs was started with this address, though the server may not have been told.
@@ -191,6 +202,18 @@ impl Pods {
         entry.attempts.insert(record);
         entry.wake.notify_one();
         true
+    }
+
+    /// Remembers what a container sees, for as long as it runs.
+    pub(crate) fn remember(&self, id: &ContainerId, seen: Surroundings) {
+        if let Some(entry) = self.state.lock().entries.get_mut(&id.pod) {
+            entry.surroundings.insert(id.clone(), Arc::new(seen));
+        }
+    }
+
+    /// What a container sees, if that was remembered.
+    pub(crate) fn surroundings(&self, id: &ContainerId) -> Option<Arc<Surroundings>> {
+        self.state.lock().entries.get(&id.pod)?.surroundings.get(id).cloned()
     }
 
     /// A connection to the supervisor begins: what it does not report is lost.
@@ -210,6 +233,7 @@ impl Pods {
             for mut record in lost {
                 let message = "its supervisor knows it no more".to_owned();
                 record.end = Some(End { at: Timestamp::now(), exit_code: 137, cause: Cause::Lost, message });
+                entry.surroundings.remove(&record.id);
                 entry.attempts.insert(record);
             }
             entry.wake.notify_one();
@@ -288,17 +312,17 @@ impl Pods {
         }
     }
 
-    /// The host names and addresses of the pods of a group.
-    pub(crate) fn peers(&self, group: &Group) -> Vec<(String, Ipv4Addr)> {
+    /// All pods that are there with their addresses, by their names.
+    pub(crate) fn present(&self) -> Vec<Present> {
         let state = self.state.lock();
         let present = state.entries.values().filter(|entry| !entry.is_gone);
-        let peers = present.filter_map(|entry| {
-            let pod = entry.pod.as_ref().filter(|pod| Group::of(pod).as_ref() == Some(group))?;
-            Some((pod.hostname().to_owned(), entry.address?))
+        let mut pods: Vec<Present> =
+            present.filter_map(|entry| Some((entry.pod.clone()?, entry.address?))).collect();
+        pods.sort_by(|(one, _), (other, _)| {
+            let (one, other) = (&one.metadata, &other.metadata);
+            (&one.namespace, &one.name, &one.uid).cmp(&(&other.namespace, &other.name, &other.uid))
         });
-        let mut peers: Vec<_> = peers.collect();
-        peers.sort();
-        peers
+        pods
     }
 
     /// Forgets a pod of which nothing is left.
@@ -342,6 +366,37 @@ mod tests {
         let listed = ["new", "old"].map(Uid::from).into();
         assert_eq!(pods.listed(&listed), [Uid::from("orphan")]);
         assert!(!pods.state.lock().addresses.is_taken(elsewhere));
+    }
+
+    #[test]
+    fn volumes_that_tell_a_pod_of_itself_change_with_its_labels_and_annotations() {
+        let pods = Pods::new(Addresses::default());
+        let item = json!({"path": "x", "fieldRef": {"fieldPath": "metadata.labels"}});
+        let downward = json!({"downwardAPI": {"items": [item]}});
+        let version_after = |volume: serde_json::Value, revision: u64, metadata: serde_json::Value| {
+            let uid = volume["name"].clone();
+            let pod = json!({"metadata": metadata, "spec": {"volumes": [volume]}});
+            let mut pod: Pod = serde_json::from_value(pod).unwrap();
+            pod.metadata.uid = Uid::from(uid.as_str().unwrap());
+            pod.metadata.resource_version = revision.to_string();
+            let uid = pod.metadata.uid.clone();
+            pods.insert(Arc::new(pod));
+            pods.view(&uid).unwrap().volumes_version
+        };
+        for (volume, follows) in [
+            (json!({"name": "own", "downwardAPI": downward["downwardAPI"]}), 1),
+            (json!({"name": "part", "projected": {"sources": [downward]}}), 1),
+            (json!({"name": "other", "emptyDir": {}}), 0),
+        ] {
+            let version_after = |revision, metadata| version_after(volume.clone(), revision, metadata);
+            assert_eq!(version_after(1, json!({"labels": {"a": "b"}})), 0);
+            assert_eq!(version_after(2, json!({"labels": {"a": "b"}})), 0);
+            assert_eq!(version_after(3, json!({"labels": {"a": "c"}})), follows);
+            assert_eq!(
+                version_after(4, json!({"labels": {"a": "c"}, "annotations": {"d": "e"}})),
+                2 * follows
+            );
+        }
     }
 
     #[test]

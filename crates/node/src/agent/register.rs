@@ -6,7 +6,7 @@ use std::path::Path;
 
 use krafla_api::quantity::Notation;
 use krafla_api::{Key, Kind, Quantity, Time, Uid};
-use krafla_plan::Step;
+use krafla_plan::{Object, Propagation, Step};
 use krafla_runtime::{Client, ClientError};
 use rustix::fs::statvfs;
 use serde_json::{Map, Value, json};
@@ -49,6 +49,34 @@ fn disk_bytes(root: &Path) -> Option<i64> {
 fn memory_total_kib(meminfo: &str) -> Option<i64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+/// Removes Nodes that nobody looks after any more, and the pods that were there: nobody else will say that they are gone.
+pub async fn forget(client: &dyn Client, is_forgotten: impl Fn(&str) -> bool) -> Result<(), ClientError> {
+    let nodes = client.list(Kind::Node).await?.items;
+    let nodes: Vec<Object> = nodes.iter().map(|json| Object::decode(Kind::Node, json)).collect();
+    let gone: Vec<&Object> = nodes.iter().filter(|node| is_forgotten(&node.meta.key.name)).collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let pods = client.list(Kind::Pod).await?.items;
+    let pods: Vec<Object> = pods.iter().map(|json| Object::decode(Kind::Pod, json)).collect();
+    let was_there = |pod: &&Object| {
+        let node = pod.as_pod().map(|pod| &*pod.spec.node_name).unwrap_or_default();
+        gone.iter().any(|gone| *gone.meta.key.name == *node)
+    };
+    for object in pods.iter().filter(was_there).chain(gone.iter().copied()) {
+        let step = Step::Delete {
+            kind: object.kind,
+            key: object.meta.key.clone(),
+            uid: object.meta.uid.clone(),
+            revision: None,
+            propagation: Propagation::Background,
+            grace_seconds: Some(0),
+        };
+        client.write(&step).await?;
+    }
+    Ok(())
 }
 
 /// Makes the server's Node say what the node is. Writes nothing if it does already.

@@ -9,6 +9,7 @@ use krafla_runtime::ClientError;
 use serde_json::{Map, Value};
 
 use super::worker::Worker;
+use crate::container::ContainerId;
 use crate::pod::Pod;
 use crate::status::PodStatus;
 
@@ -23,13 +24,28 @@ impl Worker {
         let warning = |message: &String| Note::warning("FailedMount", message.clone());
         notes.extend(self.shortcomings.iter().map(warning));
         for note in notes.iter().filter(|note| !self.notes.contains(note)) {
-            let event = event(pod, note, &self.shared.config.name, self.shared.clock.now());
-            let step = Step::Create { kind: Kind::Event, object: event };
-            if let Err(error) = self.shared.client.write(&step).await {
-                tracing::debug!(pod = %pod.key(), %error, "event could not be written");
-            }
+            self.make_event(pod, note).await;
         }
         self.notes = notes;
+    }
+
+    /// Makes an event of each start that was not told of yet, if anybody wants to know.
+    pub(super) async fn say_starts(&mut self, pod: &Pod, starts: &[ContainerId]) {
+        for id in starts.iter().filter(|_| self.shared.config.tells) {
+            if self.starts.get(&id.name).is_none_or(|told| *told < id.attempt) {
+                self.starts.insert(id.name.clone(), id.attempt);
+                let note = Note::normal("Started", format!("Started container {}", id.name));
+                self.make_event(pod, &note).await;
+            }
+        }
+    }
+
+    async fn make_event(&self, pod: &Pod, note: &Note) {
+        let event = event(pod, note, &self.shared.config.name, self.shared.clock.now());
+        let step = Step::Create { kind: Kind::Event, object: event };
+        if let Err(error) = self.shared.client.write(&step).await {
+            tracing::debug!(pod = %pod.key(), %error, "event could not be written");
+        }
     }
 
     /// Writes the status, if it is not what the server has.
@@ -49,8 +65,13 @@ impl Worker {
         match self.shared.client.write(&step).await {
             Ok(written) => {
                 self.revision = self.revision.max(written.revision);
+                let leads_elsewhere = (self.status.is_ready(), self.status.phase.is_finished())
+                    != (desired.is_ready(), desired.phase.is_finished());
                 self.status = desired.clone();
                 self.shared.pods.reported(&self.uid, written.revision, desired);
+                if leads_elsewhere {
+                    self.shared.hosts.tell();
+                }
                 self.succeeded();
             }
             Err(error) => self.failed(pod, &error).await,

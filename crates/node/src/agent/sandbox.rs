@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use krafla_api::Key;
+
 use super::launch::{Context, Problem, volume_variable};
 use crate::container::is_file_name;
 use crate::pod::{Container, Pod, Volume, VolumeMount};
@@ -9,6 +11,12 @@ use crate::supervisor::stage::{Mount, Sandbox};
 
 /// How the names of volumes begin that the server gives to pods by itself.
 const ACCESS_VOLUME: &str = "kube-api-access-";
+
+/// Where programs look for the names of others.
+const HOSTS: &str = "/etc/hosts";
+
+/// Where a container may write why it ended, if its manifest does not say.
+const MESSAGE_AT: &str = "/dev/termination-log";
 
 /// What stands in every warning of a container that runs without its mounts.
 pub const NO_MOUNTS: &str = "because mounts are not possible";
@@ -30,13 +38,22 @@ impl Context {
         for mount in &container.volume_mounts {
             mounts.push(self.mount(mount).await?);
         }
-        let hosts = self.shared.hosts.file_of(&self.pod, &self.shared.pods);
-        let hosts = hosts.map_err(|error| problem(format!("no hosts file for its peers' names: {error}")))?;
-        mounts.extend(hosts.map(|source| Mount { source, target: "/etc/hosts".into(), read_only: false }));
+        if !mounts.iter().any(|mount| mount.target == Path::new(HOSTS)) {
+            let hosts = self.shared.hosts.file_of(&self.pod, &self.shared.pods);
+            let source =
+                hosts.map_err(|error| problem(format!("no hosts file for its peers' names: {error}")))?;
+            mounts.push(Mount { source, target: HOSTS.into(), read_only: false });
+        }
         let scratch = self.directory().join("stage");
         make_directory(&scratch).await?;
+        let message_at = match container.termination_message_path.as_str() {
+            "" => PathBuf::from(MESSAGE_AT),
+            path => PathBuf::from(path),
+        };
+        let is_taken = mounts.iter().any(|mount| mount.target == message_at);
         Ok(Some(Sandbox {
             mounts,
+            message_at: Some(message_at).filter(|path| path.is_absolute() && !is_taken),
             hostname: self.pod.hostname().to_owned(),
             working_dir: working_dir.to_owned(),
             workdir: self.shared.config.workdir.clone(),
@@ -64,8 +81,14 @@ impl Context {
                 volume_variable(&mount.name)
             )
         });
-        let names = (!self.pod.spec.subdomain.is_empty())
-            .then(|| "the host names of its peers are unknown".to_owned());
+        let spec = &self.pod.spec;
+        let names = [
+            (!spec.subdomain.is_empty(), "the host names of its peers are unknown"),
+            (!spec.hostname.is_empty(), "its host name is the machine's"),
+            (!spec.host_aliases.is_empty(), "its hostAliases are unknown"),
+        ];
+        let names =
+            names.iter().filter(|(is_asked_for, _)| *is_asked_for).map(|(_, lack)| (*lack).to_owned());
         let lacks: Vec<_> = volumes.chain(names).collect();
         if lacks.is_empty() {
             return None;
@@ -86,7 +109,8 @@ impl Context {
             make_directory(&source).await?;
         }
         let read_only = mount.read_only || is_read_only(volume);
-        Ok(Mount { source, target: PathBuf::from(&mount.mount_path), read_only })
+        // A path that is not absolute is meant from the root directory, as with a kubelet.
+        Ok(Mount { source, target: Path::new("/").join(&mount.mount_path), read_only })
     }
 
     /// What is to be seen at a mountPath.
@@ -95,7 +119,7 @@ impl Context {
         let path = if let Some(host) = &volume.host_path {
             PathBuf::from(&host.path)
         } else if let Some(claim) = &volume.persistent_volume_claim {
-            self.shared.config.claims().join(&self.pod.metadata.namespace).join(&claim.claim_name)
+            self.shared.claims.directory(&Key::new(&self.pod.metadata.namespace, &claim.claim_name))?
         } else if is_file_name(&mount.name) {
             self.volumes_of_pod().join(&mount.name)
         } else {
@@ -106,7 +130,7 @@ impl Context {
 }
 
 fn needs_sandbox(pod: &Pod, container: &Container) -> bool {
-    !container.volume_mounts.is_empty() || !pod.spec.subdomain.is_empty()
+    pod.has_names() || !container.volume_mounts.is_empty()
 }
 
 /// Volumes that are made of other objects are not for the container to change.

@@ -18,7 +18,10 @@ use crate::decide::{Action, Decision, Next, Sight, Trouble, decide};
 use crate::health::Watch;
 use crate::pod::Pod;
 use crate::status::PodStatus;
-use crate::supervisor::protocol::Request;
+use crate::supervisor::protocol::{Launch, Request};
+
+/// How long to wait after volumes could not be brought up to date.
+const REFRESH_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 pub(super) struct Worker {
     pub(super) shared: Arc<Shared>,
@@ -35,9 +38,13 @@ pub(super) struct Worker {
     n_tries: BTreeMap<String, u32>,
     /// Which version of the volumes' sources was written to them, once they have been made.
     volumes: Option<u64>,
+    /// When they must be brought up to date though nothing has changed.
+    renew_at: Option<Time>,
     watch: Watch,
     /// What was said already.
     pub(super) notes: Vec<Note>,
+    /// The last start of each container that was told of.
+    pub(super) starts: BTreeMap<String, u32>,
     /// What containers lack although they were started.
     pub(super) shortcomings: BTreeSet<String>,
     /// Whether the server knows that nothing runs any more.
@@ -60,9 +67,11 @@ impl Worker {
             troubles: BTreeMap::new(),
             n_tries: BTreeMap::new(),
             volumes: None,
+            renew_at: None,
             is_confirmed: false,
             watch: Watch::new(view.wake.clone()),
             notes: Vec::new(),
+            starts: BTreeMap::new(),
             shortcomings: BTreeSet::new(),
             retry_at: None,
             n_failed_writes: 0,
@@ -74,7 +83,7 @@ impl Worker {
         while let Some(mut view) = self.shared.pods.view(&self.uid) {
             self.take_in(&mut view);
             let context = Context::of(self.shared.clone(), &view);
-            self.refresh_volumes(&context).await;
+            self.refresh_volumes(&context, view.attempts.any_running()).await;
             let running =
                 view.attempts.all_running().map(|record| (record.id.name.as_str(), record)).collect();
             self.watch.update(&context, &running, &self.status);
@@ -90,6 +99,7 @@ impl Worker {
                 if !decision.is_passing() {
                     self.report(&view.pod, &decision.status).await;
                 }
+                self.say_starts(&view.pod, &decision.starts).await;
                 self.say(&view.pod, decision.notes).await;
             }
             match decision.next {
@@ -150,8 +160,9 @@ impl Worker {
                         continue;
                     }
                     match self.launch(context, &id, *backoff_seconds).await {
-                        Ok(request) => {
-                            self.shared.link.send(request);
+                        Ok(launch) => {
+                            context.remember(&launch);
+                            self.shared.link.send(Request::Start(Box::new(launch)));
                             self.asked.insert(id);
                             self.troubles.remove(container);
                             self.n_tries.remove(container);
@@ -173,24 +184,41 @@ impl Worker {
         context: &Context,
         id: &ContainerId,
         backoff_seconds: u32,
-    ) -> Result<Request, Problem> {
+    ) -> Result<Launch, Problem> {
         if self.volumes.is_none() {
             context.make_volumes().await?;
             self.volumes = Some(context.volumes_version);
+            self.renew_at = context.renew_after().map(|after| self.shared.clock.now().after(after));
         }
-        let launch = context.launch(id.clone(), backoff_seconds).await?;
-        Ok(Request::Start(Box::new(launch)))
+        context.launch(id.clone(), backoff_seconds).await
     }
 
-    /// Brings the volumes up to date if what they are made of has changed. What can not be read leaves them
-    /// as they are.
-    async fn refresh_volumes(&mut self, context: &Context) {
-        if self.volumes.is_some_and(|version| version != context.volumes_version) {
-            self.volumes = Some(context.volumes_version);
-            if let Err(problem) = context.make_volumes().await {
-                tracing::info!(pod = %context.pod.key(), problem.message, "volumes are not up to date");
-            }
+    /// Brings the volumes up to date if what they are made of has changed, or their tokens are old. Of those that were made for
+    /// containers that run already, nobody knows how old they are. What can not be read leaves them as they are.
+    async fn refresh_volumes(&mut self, context: &Context, is_running: bool) {
+        if self.status.phase.is_finished() {
+            self.renew_at = None;
+            return;
         }
+        let now = self.shared.clock.now();
+        let is_due = self.renew_at.is_some_and(|at| at <= now);
+        let is_old = match self.volumes {
+            Some(version) => is_due || version != context.volumes_version,
+            None => is_running,
+        };
+        if !is_old {
+            return;
+        }
+        self.volumes = Some(context.volumes_version);
+        let refreshed = context.refresh_volumes().await;
+        let again_after = match refreshed {
+            Ok(()) => context.renew_after(),
+            Err(problem) => {
+                tracing::info!(pod = %context.pod.key(), problem.message, "volumes are not up to date");
+                Some(REFRESH_AGAIN_AFTER)
+            }
+        };
+        self.renew_at = again_after.map(|after| now.after(after));
     }
 
     fn trouble(&mut self, container: &str, problem: Problem) {
@@ -204,11 +232,11 @@ impl Worker {
     fn clean_up(self, pod: &Pod) {
         self.shared.link.send(Request::Forget { pod: self.uid.clone() });
         self.shared.pods.remove(&self.uid);
-        self.shared.hosts.changed(pod);
+        self.shared.hosts.gone(pod);
     }
 
     async fn wait(&self, wake_at: Option<Time>) {
-        let wake_at = [wake_at, self.retry_at].into_iter().flatten().min();
+        let wake_at = [wake_at, self.retry_at, self.renew_at].into_iter().flatten().min();
         match wake_at {
             None => self.wake.notified().await,
             Some(at) => {

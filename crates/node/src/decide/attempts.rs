@@ -32,6 +32,11 @@ impl Attempts {
         self.0.get(container)?.get(&attempt)
     }
 
+    /// All known attempts at a container, the oldest first.
+    pub fn of(&self, container: &str) -> impl Iterator<Item = &Record> {
+        self.0.get(container).into_iter().flat_map(BTreeMap::values)
+    }
+
     /// The newest attempt at a container, if it runs.
     pub fn running(&self, container: &str) -> Option<&Record> {
         self.latest(container).filter(|record| record.is_running())
@@ -78,6 +83,7 @@ impl Attempts {
                 pid: None,
                 started_at: started_at.or(Some(now)),
                 address: None,
+                is_unlimited: false,
                 stopping_at: None,
                 end: Some(end),
             });

@@ -24,9 +24,9 @@ use krafla_plan::Note;
 
 pub use attempts::Attempts;
 
-use crate::container::{End, Record};
+use crate::container::{ContainerId, End, Record};
 use crate::health::{Health, PreStop};
-use crate::pod::{Container, Pod, RestartPolicy};
+use crate::pod::{Container, GRACE_SECONDS_MIN, Pod, RestartPolicy};
 use crate::status::PodStatus;
 use crate::supervisor::protocol::Stop;
 
@@ -84,6 +84,8 @@ pub struct Decision {
     pub status: PodStatus,
     /// What a person should know, for as long as it is so.
     pub notes: Vec<Note>,
+    /// Which attempts have started since the last report, in order.
+    pub starts: Vec<ContainerId>,
     /// What becomes of the pod after that.
     pub next: Next,
     /// When to look again even if nothing happens.
@@ -162,6 +164,7 @@ pub fn decide(sight: &Sight<'_>) -> Decision {
     let status = report::status(sight, &fate);
     Decision {
         notes: notes::notes(sight, &fate, &status),
+        starts: notes::starts(sight),
         actions: todo.actions,
         status,
         next,
@@ -226,6 +229,9 @@ fn deadline(sight: &Sight<'_>) -> Option<Time> {
 
 /// Whether a container that has ended so is started again.
 fn may_restart(pod: &Pod, container: &Container, is_init: bool, end: &End) -> bool {
+    if pod.is_ephemeral(&container.name) {
+        return false;
+    }
     if container.restart_policy_rules.iter().any(|rule| rule.restarts_after(end.exit_code)) {
         return true;
     }
@@ -249,8 +255,12 @@ impl Todo {
     }
 }
 
-/// Starts what should run and does not: init containers one after the other, then all containers.
+/// Starts what should run and does not: init containers one after the other, then all containers. What was added to look at them comes
+/// before all: there may be something to be found out about the start.
 fn advance(sight: &Sight<'_>, todo: &mut Todo) {
+    for container in &sight.pod.spec.ephemeral_containers {
+        keep_going(sight, container, false, todo);
+    }
     for container in &sight.pod.spec.init_containers {
         keep_going(sight, container, true, todo);
         if !is_passed(sight, container) {
@@ -278,7 +288,7 @@ fn is_passed(sight: &Sight<'_>, container: &Container) -> bool {
 
 /// Whether anything that comes after an init container was ever started.
 fn has_begun_after(sight: &Sight<'_>, container: &Container) -> bool {
-    let mut after = sight.pod.all_containers().skip_while(|known| known.name != container.name).skip(1);
+    let mut after = sight.pod.own_containers().skip_while(|known| known.name != container.name).skip(1);
     after.any(|later| sight.attempts.latest(&later.name).is_some())
 }
 
@@ -316,13 +326,28 @@ fn wind_down(sight: &Sight<'_>, todo: &mut Todo) {
     let running = |container: &&Container| sight.attempts.running(&container.name).is_some();
     let mut first: Vec<_> = sight.pod.spec.containers.iter().filter(running).collect();
     if first.is_empty() {
+        // What was added to look at the containers sees them to their end, and does not hold up that of the pod.
+        for added in &sight.pod.spec.ephemeral_containers {
+            todo.actions.extend(sight.attempts.running(&added.name).map(|record| Action::Stop {
+                container: added.name.clone(),
+                attempt: record.id.attempt,
+                how: Stop::Kill,
+            }));
+        }
         first.extend(sight.pod.spec.init_containers.iter().rfind(running));
     }
     for container in first {
         if let Some(record) = sight.attempts.running(&container.name) {
-            stop(sight, container, record, sight.pod.grace_seconds(), todo);
+            stop(sight, container, record, grace_seconds(sight), todo);
         }
     }
+}
+
+/// How long the containers of a pod have that is to end. Whoever took the pod from the server before they had ended
+/// (`kubectl delete --force`) does not want to wait for them, and a name that is free again must not be used twice.
+fn grace_seconds(sight: &Sight<'_>) -> u32 {
+    let seconds = sight.pod.grace_seconds();
+    if sight.is_gone { seconds.min(GRACE_SECONDS_MIN) } else { seconds }
 }
 
 /// How long a container has after SIGTERM, even if its hook has used up all of its grace period.

@@ -15,6 +15,7 @@ pub(super) fn status(sight: &Sight<'_>, fate: &Fate) -> PodStatus {
         containers.iter().map(|container| container_status(sight, fate, container, is_init)).collect()
     };
     let mut status = PodStatus {
+        observed_generation: observed_generation(sight, fate),
         conditions: before.conditions.clone(),
         host_ip: sight.host_ip.to_owned(),
         host_ips: vec![Ip { ip: sight.host_ip.to_owned() }],
@@ -23,12 +24,23 @@ pub(super) fn status(sight: &Sight<'_>, fate: &Fate) -> PodStatus {
         start_time: before.start_time.or(Some(sight.now.whole_seconds())),
         init_container_statuses: of(&sight.pod.spec.init_containers, true),
         container_statuses: of(&sight.pod.spec.containers, false),
+        ephemeral_container_statuses: of(&sight.pod.spec.ephemeral_containers, false),
         ..PodStatus::default()
     };
     let verdict = verdict(sight, fate, &status);
     (status.phase, status.reason, status.message) = (verdict.phase, verdict.reason, verdict.message);
     set_conditions(sight, &mut status);
     status
+}
+
+/// Which version of the pod this is about. The deletion of a pod is a new version of it, too: of that alone is told with the next
+/// thing that there is to tell, for else every pod would cost a write more.
+fn observed_generation(sight: &Sight<'_>, fate: &Fate) -> i64 {
+    let is_only_news = match fate {
+        Fate::End(Why::Finished) => true,
+        Fate::End(_) | Fate::Live => sight.pod.is_deleting() && sight.attempts.any_running(),
+    };
+    if is_only_news { sight.before.observed_generation } else { sight.pod.metadata.generation }
 }
 
 struct Verdict {
@@ -88,12 +100,15 @@ fn container_status(sight: &Sight<'_>, fate: &Fate, container: &Container, is_in
         name: container.name.clone(),
         image: container.image.clone(),
         started: Some(false),
+        stop_signal: container.lifecycle.stop_signal.clone(),
         ..ContainerStatus::default()
     };
     let Some(record) = sight.attempts.latest(&container.name) else {
         status.state.waiting = Some(waiting_for_first_start(sight, container));
         return status;
     };
+    status.allocated_resources = container.resources.requests.clone();
+    status.resources = container.resources.clone();
     status.restart_count = record.id.attempt;
     status.container_id = record.id.reported();
     let previous =
@@ -274,6 +289,7 @@ fn set_condition(status: &mut PodStatus, condition_type: &str, judgement: Judgem
     let since = before.as_ref().and_then(|condition| condition.last_transition_time).filter(|_| is_unchanged);
     let condition = Condition {
         condition_type: condition_type.to_owned(),
+        observed_generation: status.observed_generation,
         status: holds.to_owned(),
         reason: judgement.reason.to_owned(),
         message: judgement.message,

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use futures_util::stream::StreamExt;
 use rustix::termios::{Winsize, tcsetwinsize};
 
+use super::beside::Running;
 use super::{Output, Prepared, Session, chunks, end_of};
 
 impl Prepared {
@@ -20,9 +21,10 @@ impl Prepared {
             .env("TERM", "xterm")
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .current_dir(&self.working_dir);
-        let child = command
-            .spawn(other_side)
-            .map_err(|error| format!("{:?} could not be started: {error}", self.name))?;
+        let entry = self.beside.enter();
+        let spawned = entry.mark().put_on(|| command.spawn(other_side));
+        let child = spawned.map_err(|error| format!("{:?} could not be started: {error}", self.name))?;
+        let child = Running { child, _entry: entry };
         let (reader, writer) = terminal.into_split();
         let resize = move |columns: u16, rows: u16| {
             let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };

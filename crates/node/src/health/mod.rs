@@ -3,8 +3,10 @@
 //!
 //! One task per attempt asks; what it learns goes into [`Health`], by which is decided.
 
+mod complaints;
 mod grpc;
 mod handler;
+mod redirect;
 mod tally;
 mod tls;
 
@@ -20,8 +22,9 @@ use tokio::task::JoinHandle;
 
 use crate::agent::Context;
 use crate::container::{ContainerId, Record};
-use crate::pod::{Container, Probe};
+use crate::pod::{Container, Handler, Probe};
 use crate::status::PodStatus;
+pub use complaints::{Check, Complaints};
 use handler::carry_out;
 use tally::{Tally, Verdict, period, timeout};
 
@@ -32,8 +35,8 @@ pub struct Health {
     pub is_started: bool,
     /// Its readiness probe says that it is ready.
     pub is_ready: bool,
-    /// Why it is not ready, for people.
-    pub unready: String,
+    /// What was found wrong with it, for people.
+    pub complaints: Complaints,
     /// Why it must be stopped.
     pub failure: Option<Failure>,
 }
@@ -41,8 +44,8 @@ pub struct Health {
 /// Why a running container must be stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// `Liveness probe failed: ...`
-    pub message: String,
+    /// What has failed.
+    pub of: Check,
     /// How long it has to end by itself, if that differs from the pod's grace period.
     pub grace_seconds: Option<u32>,
 }
@@ -53,7 +56,7 @@ impl Health {
         Health {
             is_started: container.startup_probe.is_none() && container.lifecycle.post_start.is_none(),
             is_ready: container.readiness_probe.is_none(),
-            unready: String::new(),
+            complaints: Complaints::default(),
             failure: None,
         }
     }
@@ -64,7 +67,7 @@ impl Health {
         let reported = before.container(&container.name);
         match reported.filter(|status| status.container_id == record.id.reported()) {
             Some(status) if status.started == Some(true) => {
-                Health { is_started: true, is_ready: status.ready, unready: String::new(), failure: None }
+                Health { is_started: true, is_ready: status.ready, ..Health::at_start(container) }
             }
             _ => Health::at_start(container),
         }
@@ -72,12 +75,14 @@ impl Health {
 }
 
 /// A hook before the end of a container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreStop {
     /// When it began: the grace period counts from then.
     pub begun_at: Time,
     /// Whether it is done, well or not.
     pub is_done: bool,
+    /// Why it failed, for people.
+    pub failure: Option<String>,
 }
 
 /// What is known of the health of a pod's containers, and the tasks that find it out.
@@ -143,14 +148,15 @@ impl Watch {
         if self.found.lock().pre_stops.contains_key(id) {
             return;
         }
-        self.found.lock().pre_stops.insert(id.clone(), PreStop { begun_at: now, is_done: false });
+        self.found
+            .lock()
+            .pre_stops
+            .insert(id.clone(), PreStop { begun_at: now, is_done: false, failure: None });
         let (found, wake, id, context) = (self.found.clone(), self.wake.clone(), id.clone(), context.clone());
         tokio::spawn(async move {
-            if let Err(error) = carry_out(&context, &id, &container, &handler, grace).await {
-                tracing::info!(container = %id, error, "preStop hook failed");
-            }
+            let failure = carry_out(&context, &id, &container, &handler, grace).await.err();
             if let Some(hook) = found.lock().pre_stops.get_mut(&id) {
-                hook.is_done = true;
+                (hook.is_done, hook.failure) = (true, failure);
             }
             wake.notify_one();
         });
@@ -160,7 +166,7 @@ impl Watch {
     pub(crate) fn found(&self) -> (BTreeMap<String, Health>, BTreeMap<String, PreStop>) {
         let found = self.found.lock();
         let health = found.health.iter().map(|(id, health)| (id.name.clone(), health.clone()));
-        let pre_stops = found.pre_stops.iter().map(|(id, hook)| (id.name.clone(), *hook));
+        let pre_stops = found.pre_stops.iter().map(|(id, hook)| (id.name.clone(), hook.clone()));
         (health.collect(), pre_stops.collect())
     }
 }
@@ -203,40 +209,28 @@ async fn watch(
     is_started: bool,
     report: Report,
 ) {
-    let asker = Asker { context: &context, container: &container, id: &report.id, started_at };
-    let fail = |message: String, grace_seconds| {
-        report.set(|health| health.failure = Some(Failure { message, grace_seconds }), &container);
-    };
+    let asker = Asker { context: &context, container: &container, report: &report, started_at };
+    let fail = |failure| report.set(|health| health.failure = Some(failure), &container);
     if !is_started {
         if let Err(failure) = asker.see_start().await {
-            return fail(failure.message, failure.grace_seconds);
+            return fail(failure);
         }
         report.set(|health| health.is_started = true, &container);
     }
 
     let readiness = async {
         let Some(probe) = &container.readiness_probe else { return };
-        let tell = |verdict, message: &str| -> Option<std::convert::Infallible> {
-            let (is_ready, unready) = match verdict {
-                Verdict::Good => (true, String::new()),
-                Verdict::Bad => (false, format!("Readiness probe failed: {message}")),
-            };
-            // What is not ready stays so for the first reason that was found.
-            let say = |health: &mut Health| {
-                if health.is_ready != is_ready || (!is_ready && health.unready.is_empty()) {
-                    (health.is_ready, health.unready) = (is_ready, unready);
-                }
-            };
-            report.set(say, &container);
+        let tell = |verdict| -> Option<std::convert::Infallible> {
+            report.set(|health| health.is_ready = verdict == Verdict::Good, &container);
             None
         };
-        asker.ask(probe, tell).await;
+        asker.ask(Check::Readiness, probe, tell).await;
     };
     let liveness = async {
         let Some(probe) = &container.liveness_probe else { return };
-        let (Verdict::Good | Verdict::Bad, message) =
-            asker.ask(probe, |verdict, _| (verdict == Verdict::Bad).then_some(verdict)).await;
-        fail(format!("Liveness probe failed: {message}"), probe.termination_grace_period_seconds);
+        let is_bad = |verdict| (verdict == Verdict::Bad).then_some(());
+        asker.ask(Check::Liveness, probe, is_bad).await;
+        fail(Failure { of: Check::Liveness, grace_seconds: probe.termination_grace_period_seconds });
     };
     tokio::join!(readiness, liveness);
 }
@@ -244,7 +238,7 @@ async fn watch(
 struct Asker<'a> {
     context: &'a Context,
     container: &'a Container,
-    id: &'a ContainerId,
+    report: &'a Report,
     started_at: Timestamp,
 }
 
@@ -253,25 +247,22 @@ impl Asker<'_> {
     async fn see_start(&self) -> Result<(), Failure> {
         if let Some(hook) = &self.container.lifecycle.post_start {
             // It has no time-out of its own: the pod's deletion ends it.
-            let outcome = carry_out(self.context, self.id, self.container, hook, Duration::MAX).await;
-            outcome.map_err(|error| Failure {
-                message: format!("PostStartHook failed: {error}"),
-                grace_seconds: None,
-            })?;
+            if !self.carry_out(Check::PostStart, hook, Duration::MAX).await {
+                return Err(Failure { of: Check::PostStart, grace_seconds: None });
+            }
         }
         let Some(probe) = &self.container.startup_probe else { return Ok(()) };
-        match self.ask(probe, |verdict, _| Some(verdict)).await {
-            (Verdict::Good, _) => Ok(()),
-            (Verdict::Bad, message) => Err(Failure {
-                message: format!("Startup probe failed: {message}"),
-                grace_seconds: probe.termination_grace_period_seconds,
-            }),
+        match self.ask(Check::Startup, probe, Some).await {
+            Verdict::Good => Ok(()),
+            Verdict::Bad => {
+                let grace_seconds = probe.termination_grace_period_seconds;
+                Err(Failure { of: Check::Startup, grace_seconds })
+            }
         }
     }
 
-    /// Asks again and again, and tells each verdict to `end`, until that returns something. The text is the
-    /// last error.
-    async fn ask<T>(&self, probe: &Probe, end: impl Fn(Verdict, &str) -> Option<T>) -> (T, String) {
+    /// Asks again and again, and tells each verdict to `end`, until that returns something.
+    async fn ask<T>(&self, check: Check, probe: &Probe, end: impl Fn(Verdict) -> Option<T>) -> T {
         let first_at = Time(self.started_at).after(Duration::from_secs(probe.initial_delay_seconds.into()));
         tokio::time::sleep(first_at.since(Time(Timestamp::now()))).await;
         let mut tally = Tally::default();
@@ -279,13 +270,21 @@ impl Asker<'_> {
         rhythm.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             rhythm.tick().await;
-            let answer =
-                carry_out(self.context, self.id, self.container, &probe.handler, timeout(probe)).await;
-            let message = answer.as_ref().err().cloned().unwrap_or_default();
-            let verdict = tally.count(answer.is_ok(), probe);
-            if let Some(end) = verdict.and_then(|verdict| end(verdict, &message)) {
-                return (end, message);
+            let is_good = self.carry_out(check, &probe.handler, timeout(probe)).await;
+            if let Some(end) = tally.count(is_good, probe).and_then(&end) {
+                return end;
             }
         }
+    }
+
+    /// Returns whether all was well. What was not is written down, however often it must fail to count.
+    async fn carry_out(&self, check: Check, handler: &Handler, within: Duration) -> bool {
+        let answer = carry_out(self.context, &self.report.id, self.container, handler, within).await;
+        match &answer {
+            Ok(None) => {}
+            Ok(Some(what)) => self.report.set(|health| health.complaints.warn(check, what), self.container),
+            Err(why) => self.report.set(|health| health.complaints.add(check, why), self.container),
+        }
+        answer.is_ok()
     }
 }

@@ -48,11 +48,20 @@ pub(super) struct Printer {
     stream: Option<Stream>,
     /// Whether the next entry begins a line.
     is_at_start: bool,
+    /// How many bytes of the log went before they could be read, of which nothing has been said yet.
+    n_bytes_missed: u64,
 }
 
 impl Printer {
     pub(super) fn new(since: Option<Timestamp>, has_timestamps: bool, limit_bytes: Option<u64>) -> Printer {
-        Printer { since, has_timestamps, bytes_left: limit_bytes, stream: None, is_at_start: true }
+        Printer {
+            since,
+            has_timestamps,
+            bytes_left: limit_bytes,
+            stream: None,
+            is_at_start: true,
+            n_bytes_missed: 0,
+        }
     }
 
     /// Prints what was written to one stream, if one is named.
@@ -65,6 +74,11 @@ impl Printer {
         self.bytes_left == Some(0)
     }
 
+    /// Has it said before the next entry that something is missing.
+    pub(super) fn miss(&mut self, n_bytes: u64) {
+        self.n_bytes_missed = self.n_bytes_missed.saturating_add(n_bytes);
+    }
+
     /// Prints one entry. What is not an entry is left out: the file may have been cut by a full disk.
     pub(super) fn print(&mut self, line: &[u8], into: &mut Vec<u8>) {
         let Some(entry) = Entry::parse(line) else { return };
@@ -73,9 +87,17 @@ impl Printer {
             return;
         }
         let begin = into.len();
-        if self.has_timestamps && self.is_at_start {
-            into.extend_from_slice(entry.time.as_bytes());
-            into.push(b' ');
+        let n_missed = std::mem::take(&mut self.n_bytes_missed);
+        if n_missed > 0 {
+            if !std::mem::replace(&mut self.is_at_start, true) {
+                into.push(b'\n');
+            }
+            self.begin_line(&entry, into);
+            let words = "of this log were written faster than they could be read, and are gone";
+            into.extend_from_slice(format!("({n_missed} bytes {words})\n").as_bytes());
+        }
+        if self.is_at_start {
+            self.begin_line(&entry, into);
         }
         into.extend_from_slice(entry.text);
         if !entry.is_partial {
@@ -87,6 +109,13 @@ impl Printer {
             let kept = usize::try_from(*left).unwrap_or(usize::MAX).min(added);
             into.truncate(begin.saturating_add(kept));
             *left = left.saturating_sub(kept as u64);
+        }
+    }
+
+    fn begin_line(&self, entry: &Entry<'_>, into: &mut Vec<u8>) {
+        if self.has_timestamps {
+            into.extend_from_slice(entry.time.as_bytes());
+            into.push(b' ');
         }
     }
 }
@@ -145,6 +174,24 @@ garbage
             2026-11-15T08:00:01.000000000Z two
             2026-11-15T08:00:03.000000000Z three"#]],
         );
+    }
+
+    #[test]
+    fn what_is_missing_is_said_in_a_line_of_its_own() {
+        let mut printer = Printer::new(None, true, None);
+        let mut printed = Vec::new();
+        for (n_missed, text) in [(0, "P on"), (0, "P e"), (7, "P two"), (0, "F "), (1, "F three")] {
+            printer.miss(n_missed);
+            printer.print(format!("2026-11-15T08:00:00Z stdout {text}").as_bytes(), &mut printed);
+        }
+        let expected = expect![[r#"
+            2026-11-15T08:00:00Z one
+            2026-11-15T08:00:00Z (7 bytes of this log were written faster than they could be read, and are gone)
+            2026-11-15T08:00:00Z two
+            2026-11-15T08:00:00Z (1 bytes of this log were written faster than they could be read, and are gone)
+            2026-11-15T08:00:00Z three
+        "#]];
+        expected.assert_eq(&String::from_utf8(printed).unwrap());
     }
 
     #[test]

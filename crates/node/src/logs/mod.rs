@@ -3,7 +3,8 @@
 mod entry;
 mod segments;
 
-use std::io;
+use std::io::{self, BufRead};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,14 +18,14 @@ use crate::pod::Container;
 use crate::supervisor::log_file::Stream;
 use entry::Printer;
 pub(crate) use entry::last_lines;
-use segments::{CHUNK_BYTES, Segments};
+use segments::{Piece, Segments};
 
 /// The reader's wishes, as in the query of a log request.
 #[derive(Clone, Debug, Default)]
 pub struct LogOptions {
     /// Go on until the container ends.
     pub follow: bool,
-    /// The attempt before the current one.
+    /// The attempt before the current one; the last one, of a container that waits to be started again.
     pub previous: bool,
     /// This attempt and no other: the current one may be over by the time that somebody asks for it.
     pub attempt: Option<u32>,
@@ -108,16 +109,38 @@ impl Node {
         let id = attempt(&view, choose(&view, container)?, &options)?;
         let unreadable =
             |error: io::Error| LogError::Unreadable { container: id.name.clone(), error: error.to_string() };
-        let mut log = Segments::open(id.log_path(&self.shared.config.pods())).await.map_err(unreadable)?;
-        if let Some(n_lines) = options.tail_lines {
-            log.seek_tail(n_lines).await.map_err(unreadable)?;
-        }
+        let path = id.log_path(&self.shared.config.pods());
+        let open = {
+            let options = options.clone();
+            move || open(path, &options)
+        };
+        let log = in_background(open).await.map_err(unreadable)?;
         let printer =
             Printer::new(since(&options, Timestamp::now()), options.timestamps, options.limit_bytes)
                 .only(options.stream);
         let following = options.follow.then(|| Following::new(self.shared.clone(), id));
-        Ok(stream::unfold(Reader { log, printer, following, rest: Vec::new() }, Reader::next).boxed())
+        let reader = Reader { log, printer, rest: Vec::new() };
+        Ok(stream::unfold((Some(reader), following), next).boxed())
     }
+}
+
+/// Does what may wait for the disk where nobody waits for it.
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+fn open(path: PathBuf, options: &LogOptions) -> io::Result<Segments> {
+    let mut log = Segments::open(path)?;
+    if options.follow && options.attempt.is_some() {
+        // Of an attempt that is meant by its number all is expected, and of any other what there is, as of a kubelet.
+        log = log.expecting_all();
+    }
+    if let Some(n_lines) = options.tail_lines {
+        log.seek_tail(n_lines)?;
+    }
+    Ok(log)
 }
 
 fn choose<'a>(view: &'a View, container: Option<&str>) -> Result<&'a Container, LogError> {
@@ -145,11 +168,21 @@ fn attempt(view: &View, container: &Container, options: &LogOptions) -> Result<C
     };
     let number = match options.attempt {
         None if !options.previous => return Ok(latest.id.clone()),
-        None => latest.id.attempt.checked_sub(1),
+        None => previous(view, &latest.id),
         number => number,
     };
     let record = number.and_then(|number| view.attempts.get(&container, number));
     record.map(|record| record.id.clone()).ok_or(LogError::NoPrevious { pod, container })
+}
+
+/// The attempt that the status calls the last one: of a container that waits to be started again that is its newest.
+fn previous(view: &View, latest: &ContainerId) -> Option<u32> {
+    let reported =
+        view.pod.status.container(&latest.name).and_then(|status| status.last_state.terminated.as_ref());
+    if reported.is_some_and(|ended| ended.container_id == latest.reported()) {
+        return Some(latest.attempt);
+    }
+    latest.attempt.checked_sub(1)
 }
 
 fn since(options: &LogOptions, now: Timestamp) -> Option<Timestamp> {
@@ -159,59 +192,64 @@ fn since(options: &LogOptions, now: Timestamp) -> Option<Timestamp> {
     options.since_time.map(|time| time.0).or(ago)
 }
 
-/// Reads a log file, and goes on as it grows.
+/// The next piece of a log; nothing at its end.
+async fn next(
+    (mut reader, following): (Option<Reader>, Option<Following>),
+) -> Option<(io::Result<Bytes>, (Option<Reader>, Option<Following>))> {
+    loop {
+        let mut owned = reader.take().filter(|reader| !reader.printer.is_full())?;
+        // Whether more may come is asked before the file is read, so that the last output is not missed.
+        let change = following.as_ref().and_then(Following::change);
+        let read = move || owned.read().map(|printed| (printed, owned));
+        match in_background(read).await {
+            Ok((Some(printed), reader)) => return Some((Ok(printed.into()), (Some(reader), following))),
+            Ok((None, unchanged)) => {
+                change?.await;
+                reader = Some(unchanged);
+            }
+            // The error is the last thing that is heard.
+            Err(error) => return Some((Err(error), (None, None))),
+        }
+    }
+}
+
+/// Reads the files of a log, and prints their entries.
 struct Reader {
     log: Segments,
     printer: Printer,
-    following: Option<Following>,
     /// The beginning of an entry of which the end is still to come.
     rest: Vec<u8>,
 }
 
 impl Reader {
-    async fn next(mut self) -> Option<(io::Result<Bytes>, Reader)> {
+    /// What is printed of the next entries; none if there are no more at the moment.
+    fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
-            if self.printer.is_full() {
-                return None;
-            }
-            // Whether more may come is asked before the file is read, so that the last output is not missed.
-            let change = self.following.as_ref().and_then(Following::change);
-            match self.read_chunk().await {
-                Ok(0) => match change {
-                    Some(change) => change.await,
-                    None => return None,
-                },
-                Ok(_) => {
+            match self.log.read(&mut self.rest)? {
+                Piece::End => return Ok(None),
+                Piece::Gone(n_bytes) => {
+                    self.rest.clear();
+                    self.printer.miss(n_bytes);
+                }
+                Piece::Bytes => {
                     let printed = self.print_entries();
                     if !printed.is_empty() {
-                        return Some((Ok(printed.into()), self));
+                        return Ok(Some(printed));
                     }
-                }
-                Err(error) => {
-                    // The error is the last thing the reader hears.
-                    self.following = None;
-                    self.printer = Printer::new(None, false, Some(0));
-                    return Some((Err(error), self));
                 }
             }
         }
     }
 
-    async fn read_chunk(&mut self) -> io::Result<usize> {
-        let begin = self.rest.len();
-        self.rest.resize(begin.saturating_add(CHUNK_BYTES), 0);
-        let read = self.log.read(self.rest.get_mut(begin..).unwrap_or_default()).await;
-        self.rest.truncate(begin.saturating_add(*read.as_ref().unwrap_or(&0)));
-        read
-    }
-
     fn print_entries(&mut self) -> Vec<u8> {
-        let mut printed = Vec::new();
+        let mut printed = Vec::with_capacity(self.rest.len());
         let n_whole =
             self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end.saturating_add(1));
         let rest = self.rest.split_off(n_whole);
-        for line in self.rest.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            self.printer.print(line, &mut printed);
+        let mut entries = self.rest.as_slice();
+        while let (entry, Ok(n_bytes @ 1..)) = (entries, entries.skip_until(b'\n')) {
+            let entry = entry.get(..n_bytes).and_then(|entry| entry.strip_suffix(b"\n")).unwrap_or_default();
+            self.printer.print(entry, &mut printed);
         }
         self.rest = rest;
         printed

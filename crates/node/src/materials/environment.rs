@@ -8,14 +8,15 @@ use super::fields::{Facts, field, resource};
 use super::sources::{Missing, Sources};
 use crate::pod::{Container, EnvVar, Pod};
 
-/// The variables that the manifest defines: all of `envFrom`, then `env` in order, later ones winning.
+/// The variables that Kubernetes gives and the manifest defines: the way to the server, all of `envFrom`, then `env` in order,
+/// later ones winning.
 pub fn variables(
     pod: &Pod,
     container: &Container,
     facts: &Facts,
     sources: &Sources,
 ) -> Result<BTreeMap<String, String>, Missing> {
-    let mut variables = BTreeMap::new();
+    let mut variables = facts.way_to_server.clone();
     for from in &container.env_from {
         let config_map = from.config_map_ref.as_ref().map(|reference| (Kind::ConfigMap, reference));
         let secret = from.secret_ref.as_ref().map(|reference| (Kind::Secret, reference));
@@ -160,7 +161,10 @@ mod tests {
         sources.insert((Kind::ConfigMap, "cm".to_owned()), Some(data));
         sources.insert((Kind::Secret, "s".to_owned()), Some([("key".to_owned(), b"hush".to_vec())].into()));
         sources.insert((Kind::ConfigMap, "none".to_owned()), None);
-        match variables(&pod, &pod.spec.containers[0], &Facts::default(), &sources) {
+        let way_to_server = [("SERVER", "127.0.0.1"), ("PORT", "1")];
+        let way_to_server = way_to_server.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let facts = Facts { way_to_server, ..Facts::default() };
+        match variables(&pod, &pod.spec.containers[0], &facts, &sources) {
             Ok(variables) => variables.iter().map(|(name, value)| format!("{name}={value}\n")).collect(),
             Err(missing) => missing.to_string(),
         }
@@ -174,6 +178,8 @@ mod tests {
             "env": [
                 {"name": "GREETING", "value": "hello $(CM_user), not $(LATER)"},
                 {"name": "LATER", "value": "x"},
+                {"name": "URL", "value": "https://$(SERVER):$(PORT)"},
+                {"name": "PORT", "value": "2"},
                 {"name": "CM_user", "value": "robin"},
                 {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
                 {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "key"}}},
@@ -186,6 +192,9 @@ mod tests {
             KEY=hush
             LATER=x
             POD=p
+            PORT=2
+            SERVER=127.0.0.1
+            URL=https://127.0.0.1:1
         "#]]
         .assert_eq(&variables_of(container));
     }

@@ -17,6 +17,8 @@ pub struct Facts {
     pub host_ip: String,
     /// The pod's address.
     pub pod_ip: String,
+    /// The variables by which programs find the API server.
+    pub way_to_server: BTreeMap<String, String>,
     /// What the node has: the limit of a container that has none.
     pub allocatable: BTreeMap<String, Quantity>,
 }
@@ -64,9 +66,40 @@ fn lines(entries: &BTreeMap<String, String>) -> String {
     for (index, (key, value)) in entries.iter().enumerate() {
         let separator = if index == 0 { "" } else { "\n" };
         // Writing to a string can not fail.
-        let _ = write!(text, "{separator}{key}={value:?}");
+        let _ = write!(text, "{separator}{key}={}", quote(value));
     }
     text
+}
+
+/// As Go's `%q` has it.
+fn quote(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{c}' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\u{b}' => quoted.push_str("\\v"),
+            _ if is_printable(c) => quoted.push(c),
+            // Writing to a string can not fail.
+            '\0'..='\u{7f}' => drop(write!(quoted, "\\x{:02x}", u32::from(c))),
+            '\u{80}'..='\u{ffff}' => drop(write!(quoted, "\\u{:04x}", u32::from(c))),
+            _ => drop(write!(quoted, "\\U{:08x}", u32::from(c))),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Whether there is something to see of a character. Rust knows the same of each, but for accents that stand alone: so it is
+/// asked of one that follows a letter.
+fn is_printable(c: char) -> bool {
+    let after_letter: String = ['a', c].iter().collect();
+    c == '\'' || after_letter.escape_debug().nth(1) == Some(c)
 }
 
 /// A request or limit, as in `resourceFieldRef`; `default_container` where it names none.
@@ -135,6 +168,7 @@ mod tests {
             host_ip: "127.0.0.1".into(),
             pod_ip: "127.64.0.1".into(),
             allocatable,
+            ..Facts::default()
         }
     }
 
@@ -148,6 +182,21 @@ mod tests {
         assert_eq!(of("spec.nodeName"), "here");
         assert_eq!(of("status.podIP"), "127.64.0.1");
         assert!(field(&pod(), &facts(), "spec.hostname").is_err());
+    }
+
+    #[test]
+    fn values_are_quoted_as_go_quotes_them() {
+        for (value, quoted) in [
+            ("plain, with a space", r#""plain, with a space""#),
+            ("a\"b\\c'", r#""a\"b\\c'""#),
+            ("\u{7}\u{8}\u{c}\n\r\t\u{b}", r#""\a\b\f\n\r\t\v""#),
+            ("\0\u{1}\u{7f}", r#""\x00\x01\x7f""#),
+            ("gr\u{fc}n e\u{301} \u{1f600}", "\"gr\u{fc}n e\u{301} \u{1f600}\""),
+            ("\u{a0}\u{200b}\u{feff}", r#""\u00a0\u200b\ufeff""#),
+            ("\u{e0001}\u{10ffff}", r#""\U000e0001\U0010ffff""#),
+        ] {
+            assert_eq!(quote(value), quoted);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Which ConfigMaps, Secrets and tokens a pod names.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use krafla_api::Kind;
 
@@ -24,9 +25,22 @@ pub fn of_environment(container: &Container) -> BTreeSet<Reference> {
     from.chain(single).collect()
 }
 
+/// Whether a container's environment may be something else when it is put together again.
+pub fn may_change(container: &Container) -> bool {
+    !container.env_from.is_empty() || container.env.iter().any(|variable| variable.value_from.is_some())
+}
+
 /// All that a pod's volumes name.
 pub fn of_volumes(pod: &Pod) -> BTreeSet<Reference> {
     pod.spec.volumes.iter().flat_map(of_volume).collect()
+}
+
+/// Whether a pod's volumes tell it of itself.
+pub fn has_own_fields(pod: &Pod) -> bool {
+    pod.spec.volumes.iter().any(|volume| {
+        let mut sources = volume.projected.iter().flat_map(|projected| &projected.sources);
+        volume.downward_api.is_some() || sources.any(|source| source.downward_api.is_some())
+    })
 }
 
 /// The tokens of its account that a pod's volumes hold.
@@ -35,6 +49,16 @@ pub fn tokens_of_volumes(pod: &Pod) -> impl Iterator<Item = &AccountToken> {
     projected
         .flat_map(|projected| &projected.sources)
         .filter_map(|source| source.service_account_token.as_ref())
+}
+
+/// A token is not used for longer, however long it lasts.
+const TOKEN_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// How long after a token was made a new one takes its place: once four fifths of its life are over, as in a kubelet.
+pub fn renewed_after(token: &AccountToken) -> Duration {
+    // Kubernetes' default; the server writes it down.
+    let seconds = u64::try_from(token.expiration_seconds.unwrap_or(3600)).unwrap_or(0);
+    Duration::from_millis(seconds.max(1).saturating_mul(800)).min(TOKEN_AGE_MAX)
 }
 
 fn of_volume(volume: &Volume) -> Vec<Reference> {
@@ -49,4 +73,19 @@ fn of_parts(config_map: Option<&ConfigMapVolume>, secret: Option<&SecretVolume>)
     let config_map = config_map.map(|map| (Kind::ConfigMap, map.name.clone()));
     let secret = secret.map(|secret| (Kind::Secret, secret.name().to_owned()));
     config_map.into_iter().chain(secret).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_renewed_before_it_ends_and_at_least_daily() {
+        let after = |expiration_seconds| {
+            renewed_after(&AccountToken { expiration_seconds, ..AccountToken::default() }).as_secs()
+        };
+        assert_eq!(after(Some(600)), 480);
+        assert_eq!(after(None), 2880);
+        assert_eq!(after(Some(1 << 32)), 24 * 3600);
+    }
 }

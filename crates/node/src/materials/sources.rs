@@ -89,24 +89,54 @@ impl Sources {
     }
 }
 
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Object {
+    #[serde(deserialize_with = "null_as_default")]
+    data: BTreeMap<String, String>,
+    #[serde(deserialize_with = "null_as_default")]
+    binary_data: BTreeMap<String, String>,
+}
+
 /// Reads a ConfigMap or Secret as the server has it.
 pub fn decode(kind: Kind, json: &[u8]) -> serde_json::Result<Data> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
-    #[derive(Default)]
-    struct Object {
-        #[serde(deserialize_with = "null_as_default")]
-        data: BTreeMap<String, String>,
-        #[serde(deserialize_with = "null_as_default")]
-        binary_data: BTreeMap<String, String>,
-    }
-    let object: Object = serde_json::from_slice(json)?;
-    // The server takes no other base64, so what can not be decoded is not there.
-    let bytes = |(key, text): (String, String)| Some((key, STANDARD.decode(text).ok()?));
+    let Object { data, binary_data } = serde_json::from_slice(json)?;
     Ok(if kind == Kind::Secret {
-        object.data.into_iter().filter_map(bytes).collect()
+        data.into_iter().filter_map(bytes).collect()
     } else {
-        let text = object.data.into_iter().map(|(key, text)| (key, text.into_bytes()));
-        text.chain(object.binary_data.into_iter().filter_map(bytes)).collect()
+        let text = data.into_iter().map(|(key, text)| (key, text.into_bytes()));
+        text.chain(binary_data.into_iter().filter_map(bytes)).collect()
     })
+}
+
+/// The same without what a ConfigMap says not to be text: that becomes files, but no variables.
+pub fn decode_text(kind: Kind, json: &[u8]) -> serde_json::Result<Data> {
+    let Object { data, .. } = serde_json::from_slice(json)?;
+    Ok(if kind == Kind::Secret {
+        data.into_iter().filter_map(bytes).collect()
+    } else {
+        data.into_iter().map(|(key, text)| (key, text.into_bytes())).collect()
+    })
+}
+
+/// The server takes no other base64, so what can not be decoded is not there.
+fn bytes((key, text): (String, String)) -> Option<(String, Vec<u8>)> {
+    Some((key, STANDARD.decode(text).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_text_is_for_files_only() {
+        let json = br#"{"data": {"a": "eHk="}, "binaryData": {"b": "eHk="}}"#;
+        let of = |a: &str| Data::from([("a".to_owned(), a.as_bytes().to_vec())]);
+        assert_eq!(decode_text(Kind::ConfigMap, json).unwrap(), of("eHk="));
+        assert_eq!(decode_text(Kind::Secret, json).unwrap(), of("xy"));
+        let mut with_binary = of("eHk=");
+        with_binary.insert("b".to_owned(), b"xy".to_vec());
+        assert_eq!(decode(Kind::ConfigMap, json).unwrap(), with_binary);
+        assert_eq!(decode(Kind::Secret, json).unwrap(), of("xy"));
+    }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use krafla_api::Kind;
 
 use super::fields::{Facts, field, resource};
 use super::sources::{Data, Missing, Sources};
-use crate::pod::{DownwardApi, HostPath, KeyToPath, Pod, Volume};
+use crate::pod::{DownwardApi, KeyToPath, Pod, Volume};
 
 /// Kubernetes' default for files from ConfigMaps, Secrets and fields.
 const FILE_MODE: u32 = 0o644;
@@ -33,8 +33,10 @@ pub struct Desired {
 pub enum Content {
     /// A directory that exists, or is made empty.
     Directory,
-    /// A path of the machine that must exist already, and what it must be (`Directory`, `File`, ...).
-    Existing(String),
+    /// The same, in which every user of the pod may write.
+    Scratch,
+    /// A path of the machine, and what must be there or is made (`Directory`, `FileOrCreate`, ...).
+    OfHost(String),
     /// Exactly these files, by their path below the volume.
     Files(BTreeMap<PathBuf, File>),
 }
@@ -53,17 +55,17 @@ pub struct File {
 pub struct Places<'a> {
     /// The pod's own volumes; they go with it.
     pub of_pod: &'a Path,
-    /// Claims; they stay.
-    pub of_claims: &'a Path,
+    /// Those of claims, by name; they stay.
+    pub of_claims: &'a BTreeMap<String, PathBuf>,
 }
 
-/// All volumes of a pod.
+/// All volumes of a pod, or what those lack that can not be made.
 pub fn desired(
     pod: &Pod,
     places: Places<'_>,
     facts: &Facts,
     sources: &Sources,
-) -> Result<Vec<Desired>, Missing> {
+) -> Vec<Result<Desired, Missing>> {
     pod.spec.volumes.iter().map(|volume| desired_volume(pod, volume, places, facts, sources)).collect()
 }
 
@@ -75,14 +77,16 @@ fn desired_volume(
     sources: &Sources,
 ) -> Result<Desired, Missing> {
     let (path, content) = if let Some(host) = &volume.host_path {
-        (PathBuf::from(&host.path), of_host_path(host))
+        (PathBuf::from(&host.path), Content::OfHost(host.path_type.clone()))
     } else if let Some(claim) = &volume.persistent_volume_claim {
-        (places.of_claims.join(&pod.metadata.namespace).join(&claim.claim_name), Content::Directory)
+        let missing =
+            || Missing::Object { kind: Kind::PersistentVolumeClaim, name: claim.claim_name.clone() };
+        (places.of_claims.get(&claim.claim_name).ok_or_else(missing)?.clone(), Content::Directory)
     } else {
         let path = places.of_pod.join(&volume.name);
         match files(pod, volume, facts, sources)? {
             Some(files) => (path, Content::Files(files)),
-            None if volume.empty_dir.is_some() => (path, Content::Directory),
+            None if volume.empty_dir.is_some() => (path, Content::Scratch),
             None => {
                 let message = format!(
                     "volume {:?} is of a kind that this node can not offer: use emptyDir, hostPath, configMap, secret, \
@@ -94,13 +98,6 @@ fn desired_volume(
         }
     };
     Ok(Desired { name: volume.name.clone(), path, content })
-}
-
-fn of_host_path(host: &HostPath) -> Content {
-    match host.path_type.as_str() {
-        "DirectoryOrCreate" => Content::Directory,
-        other => Content::Existing(other.to_owned()),
-    }
 }
 
 /// The files of a volume that is made of files.
@@ -216,13 +213,27 @@ fn key_of<'a>(
 pub fn write(volume: &Desired) -> io::Result<()> {
     match &volume.content {
         Content::Directory => fs::create_dir_all(&volume.path),
-        Content::Existing(path_type) => check_existing(&volume.path, path_type),
+        Content::Scratch => {
+            fs::create_dir_all(&volume.path)?;
+            fs::set_permissions(&volume.path, fs::Permissions::from_mode(0o777))
+        }
+        Content::OfHost(path_type) => make_or_check(&volume.path, path_type),
         Content::Files(files) => {
             fs::create_dir_all(&volume.path)?;
+            let _lock = lock_beside(&volume.path);
             files.iter().try_for_each(|(path, file)| write_file(&volume.path.join(path), file))?;
             remove_others(&volume.path, Path::new(""), files)
         }
     }
+}
+
+/// Keeps others from writing a volume until it is dropped: what a worker had begun goes on for a moment after the worker has
+/// ended, and the next one would find its files half-written or gone. Not the volume itself is locked, since its pod
+/// may do that. Some file systems have no locks, and there the files are written all the same.
+fn lock_beside(volume: &Path) -> Option<fs::File> {
+    let directory = fs::File::open(volume.parent()?).ok()?;
+    directory.lock().ok()?;
+    Some(directory)
 }
 
 /// Removes files whose key is no more. Directories stay: they do no harm.
@@ -239,21 +250,35 @@ fn remove_others(volume: &Path, below: &Path, files: &BTreeMap<PathBuf, File>) -
     Ok(())
 }
 
-fn check_existing(path: &Path, path_type: &str) -> io::Result<()> {
-    if path_type == "FileOrCreate" {
-        return fs::File::options().create(true).append(true).open(path).map(drop);
+/// Makes what a pod wants to find at a path of the machine, if its type allows that, and refuses what is something else.
+fn make_or_check(path: &Path, path_type: &str) -> io::Result<()> {
+    let is_there = path.exists();
+    match path_type {
+        // A kubelet looks away, and what mounts it then makes a directory.
+        "" | "DirectoryOrCreate" if !is_there => return fs::create_dir_all(path),
+        "" => return Ok(()),
+        "FileOrCreate" if !is_there => {
+            return fs::File::options().create(true).append(true).open(path).map(drop);
+        }
+        _ => {}
     }
-    let found = fs::metadata(path);
-    let is_right = match (path_type, &found) {
-        ("", _) => true,
-        ("Directory", Ok(found)) => found.is_dir(),
-        ("File", Ok(found)) => found.is_file(),
-        (_, found) => found.is_ok(),
+    let found = fs::metadata(path).map(|found| found.file_type());
+    let is = |fits: fn(&fs::FileType) -> bool| found.as_ref().is_ok_and(fits);
+    let (is_right, what) = match path_type {
+        "Directory" | "DirectoryOrCreate" => (is(fs::FileType::is_dir), "a directory"),
+        "File" | "FileOrCreate" => (is(fs::FileType::is_file), "a file"),
+        "Socket" => (is(fs::FileType::is_socket), "a socket file"),
+        "CharDevice" => (is(fs::FileType::is_char_device), "a character device"),
+        "BlockDevice" => (is(fs::FileType::is_block_device), "a block device"),
+        other => (false, other),
     };
     if is_right {
         return Ok(());
     }
-    let message = format!("hostPath {path:?} is not of type {path_type}: create it, or change its type");
+    let path = path.display();
+    let message = format!(
+        "hostPath type check failed: {path} is not {what}: create it, or change the type of the volume"
+    );
     Err(io::Error::new(io::ErrorKind::NotFound, message))
 }
 
@@ -293,19 +318,22 @@ mod tests {
         let wanted =
             AccountToken { path: "token".into(), expiration_seconds: Some(3607), ..Default::default() };
         sources.insert_token(wanted, "TOKEN".to_owned());
-        let places = Places { of_pod: Path::new("/pod"), of_claims: Path::new("/claims") };
-        let text = match desired(&pod, places, &Facts::default(), &sources) {
-            Ok(volumes) => volumes.iter().map(print).collect(),
-            Err(missing) => format!("{missing}\n"),
-        };
-        expected.assert_eq(&text);
+        let of_claims = BTreeMap::from([("data".to_owned(), PathBuf::from("/claims/ns/data-u"))]);
+        let places = Places { of_pod: Path::new("/pod"), of_claims: &of_claims };
+        let text =
+            desired(&pod, places, &Facts::default(), &sources).into_iter().map(|volume| match volume {
+                Ok(volume) => print(&volume),
+                Err(missing) => format!("{missing}\n"),
+            });
+        expected.assert_eq(&text.collect::<String>());
     }
 
     fn print(volume: &Desired) -> String {
         let path = volume.path.display();
         match &volume.content {
             Content::Directory => format!("{path}\n"),
-            Content::Existing(path_type) => format!("{path} must be {path_type:?}\n"),
+            Content::Scratch => format!("{path} for everybody\n"),
+            Content::OfHost(path_type) => format!("{path} must be {path_type:?}\n"),
             Content::Files(files) => files
                 .iter()
                 .map(|(name, file)| {
@@ -321,13 +349,19 @@ mod tests {
         check(
             serde_json::json!({"name": "v", "emptyDir": {}}),
             expect![[r#"
-            /pod/v
+            /pod/v for everybody
         "#]],
         );
         check(
             serde_json::json!({"name": "v", "persistentVolumeClaim": {"claimName": "data"}}),
             expect![[r#"
-            /claims/ns/data
+            /claims/ns/data-u
+        "#]],
+        );
+        check(
+            serde_json::json!({"name": "v", "persistentVolumeClaim": {"claimName": "other"}}),
+            expect![[r#"
+            persistentvolumeclaim "other" not found
         "#]],
         );
         check(
@@ -339,8 +373,8 @@ mod tests {
         check(
             serde_json::json!({"name": "v", "hostPath": {"path": "/data", "type": "DirectoryOrCreate"}}),
             expect![[r#"
-            /data
-        "#]],
+                /data must be "DirectoryOrCreate"
+            "#]],
         );
     }
 
@@ -406,20 +440,85 @@ mod tests {
     }
 
     #[test]
+    fn a_path_of_the_machine_must_be_what_the_pod_says() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::create_dir(path("directory")).unwrap();
+        fs::write(path("file"), "").unwrap();
+        let _listener = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        let made = |name: &str, path_type: &str| {
+            let content = Content::OfHost(path_type.to_owned());
+            let volume = Desired { name: "v".to_owned(), path: path(name), content };
+            let place = format!("{}/", directory.path().display());
+            write(&volume).map_err(|error| error.to_string().replace(&place, ""))
+        };
+        let refused = |what: &str| {
+            Err(format!("hostPath type check failed: {what}: create it, or change the type of the volume"))
+        };
+        for (path_type, fits, what) in [
+            ("Directory", "directory", "a directory"),
+            ("DirectoryOrCreate", "directory", "a directory"),
+            ("File", "file", "a file"),
+            ("FileOrCreate", "file", "a file"),
+            ("Socket", "socket", "a socket file"),
+        ] {
+            for name in ["directory", "file", "socket"] {
+                let expected = if name == fits { Ok(()) } else { refused(&format!("{name} is not {what}")) };
+                assert_eq!(made(name, path_type), expected, "{name} as {path_type}");
+                assert_eq!(made(name, ""), Ok(()), "{name}");
+            }
+        }
+        assert_eq!(made("file", "CharDevice"), refused("file is not a character device"));
+        assert_eq!(made("file", "BlockDevice"), refused("file is not a block device"));
+        assert_eq!(made("/dev/null", "CharDevice"), Ok(()));
+        for path_type in ["Directory", "File", "Socket", "CharDevice", "BlockDevice"] {
+            assert!(made("none", path_type).is_err(), "{path_type}");
+            assert!(!path("none").exists());
+        }
+        for (name, path_type, is_file) in
+            [("new/1", "", false), ("new/2", "DirectoryOrCreate", false), ("new/3", "FileOrCreate", true)]
+        {
+            assert_eq!(made(name, path_type), Ok(()), "{path_type}");
+            assert_eq!((path(name).is_file(), path(name).is_dir()), (is_file, !is_file), "{path_type}");
+        }
+    }
+
+    #[test]
+    fn everybody_may_write_to_an_empty_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("v");
+        write(&Desired { name: "v".to_owned(), path: path.clone(), content: Content::Scratch }).unwrap();
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o777);
+    }
+
+    #[test]
+    fn a_node_that_has_not_quite_ended_does_not_hinder_the_next_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let volume = |text: &str| {
+            let file = File { bytes: text.as_bytes().to_vec(), mode: TOKEN_MODE };
+            let files = BTreeMap::from([(PathBuf::from("token"), file)]);
+            Desired { name: "v".to_owned(), path: directory.path().join("v"), content: Content::Files(files) }
+        };
+        let write_often = |texts: [&str; 2]| {
+            (0..200).for_each(|_| texts.iter().for_each(|text| write(&volume(text)).unwrap()));
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| write_often(["one", "two"]));
+            scope.spawn(|| write_often(["three", "four"]));
+        });
+    }
+
+    #[test]
     fn files_whose_key_is_gone_go_too() {
         let directory = tempfile::tempdir().unwrap();
         let volume = |paths: &[&str]| {
             let files =
                 paths.iter().map(|path| (path.into(), File { bytes: Vec::new(), mode: 0o644 })).collect();
-            Desired {
-                name: "v".to_owned(),
-                path: directory.path().to_owned(),
-                content: Content::Files(files),
-            }
+            Desired { name: "v".to_owned(), path: directory.path().join("v"), content: Content::Files(files) }
         };
         write(&volume(&["a", "deep/b", "deep/c"])).unwrap();
         write(&volume(&["deep/c"])).unwrap();
-        let exists = ["a", "deep/b", "deep/c"].map(|path| directory.path().join(path).exists());
+        let exists = ["a", "deep/b", "deep/c"].map(|path| directory.path().join("v").join(path).exists());
         assert_eq!(exists, [false, false, true]);
     }
 

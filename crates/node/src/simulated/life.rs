@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use krafla_api::{GoDuration, Time};
 
+use super::size::{ClusterSize, EXIT_CODES, exit_code};
 use crate::container::{Cause, ContainerId, End, Record};
 use crate::decide::{Action, Attempts, Decision, Sight, decide};
 use crate::health::Health;
@@ -15,6 +16,10 @@ use crate::status::PodStatus;
 pub const DURATION_ANNOTATION: &str = "krafla.dev/simulated-duration";
 /// The exit code of the containers of a simulated pod.
 pub const EXIT_CODE_ANNOTATION: &str = "krafla.dev/simulated-exit-code";
+
+/// How the names of all annotations begin that say something of a simulation.
+const PREFIX: &str = "krafla.dev/simulated-";
+const ANNOTATIONS: [&str; 2] = [DURATION_ANNOTATION, EXIT_CODE_ANNOTATION];
 
 /// 128 + SIGTERM: how a container ends that is told to.
 const TERMINATED: i32 = 143;
@@ -28,14 +33,19 @@ pub(super) struct Course {
 }
 
 impl Course {
-    /// What a pod's annotations say. The error says which of them makes no sense.
-    pub(super) fn of(pod: &Pod, usually: Duration) -> Result<Course, String> {
-        let said = |name: &str| pod.metadata.annotations.get(name).map(String::as_str);
+    /// What a pod's annotations say, or else what is usual. The error says which of them makes no sense.
+    pub(super) fn of(pod: &Pod, usually: &ClusterSize) -> Result<Course, String> {
+        let annotations = &pod.metadata.annotations;
+        let is_unknown = |name: &&String| name.starts_with(PREFIX) && !ANNOTATIONS.contains(&name.as_str());
+        if let Some(unknown) = annotations.keys().find(is_unknown) {
+            return Err(misspelt(unknown));
+        }
+        let said = |name: &str| annotations.get(name).map(String::as_str);
         let run_for =
             match said(DURATION_ANNOTATION) {
                 // What is always started again is a service, and does not end by itself.
                 None if pod.spec.restart_policy == RestartPolicy::Always => None,
-                None => Some(usually),
+                None => Some(usually.run_for),
                 Some("forever") => None,
                 Some(text) => {
                     let duration = text.parse::<GoDuration>().ok().map(GoDuration::to_std);
@@ -45,11 +55,8 @@ impl Course {
                 }
             };
         let exit_code = match said(EXIT_CODE_ANNOTATION) {
-            None => 0,
-            Some(text) => {
-                let code = text.parse().ok().filter(|code| (0..=255).contains(code));
-                code.ok_or_else(|| bad(EXIT_CODE_ANNOTATION, text, "a whole number from 0 to 255"))?
-            }
+            None => usually.exit_code,
+            Some(text) => exit_code(text).ok_or_else(|| bad(EXIT_CODE_ANNOTATION, text, EXIT_CODES))?,
         };
         Ok(Course { run_for, exit_code })
     }
@@ -70,6 +77,17 @@ fn bad(annotation: &str, text: &str, wanted: &str) -> String {
     format!("the annotation {annotation} is {text:?}, and must be {wanted}")
 }
 
+/// Nobody means an annotation of ours that there is not: the one that begins most like it is named.
+fn misspelt(name: &str) -> String {
+    let n_alike =
+        |known: &&&str| known.bytes().zip(name.bytes()).take_while(|(known, said)| known == said).count();
+    let meant = ANNOTATIONS.iter().max_by_key(n_alike).filter(|known| n_alike(known) > PREFIX.len());
+    match meant {
+        Some(meant) => format!("there is no annotation {name}, did you mean {meant}?"),
+        None => format!("there is no annotation {name}, only {}", ANNOTATIONS.join(" and ")),
+    }
+}
+
 /// What the containers of one pod have done.
 #[derive(Debug)]
 pub(super) struct Life {
@@ -82,8 +100,9 @@ pub(super) struct Life {
 impl Life {
     /// Goes on from what a pod's status says: containers that ran still run.
     pub(super) fn of(pod: &Pod, course: Course, now: Time) -> Life {
-        let well = Health { is_started: true, is_ready: true, unready: String::new(), failure: None };
-        let health = pod.all_containers().map(|container| (container.name.clone(), well.clone())).collect();
+        let well = |container| Health { is_started: true, is_ready: true, ..Health::at_start(container) };
+        let health =
+            pod.all_containers().map(|container| (container.name.clone(), well(container))).collect();
         let mut life = Life { course, attempts: Attempts::default(), health };
         for container in pod.all_containers() {
             let Some(status) = pod.status.container(&container.name) else { continue };
@@ -165,6 +184,7 @@ impl Life {
             pid: None,
             started_at: Some(at.0),
             address: None,
+            is_unlimited: false,
             stopping_at: None,
             end: None,
         });
@@ -192,9 +212,13 @@ mod tests {
         pod
     }
 
+    fn usual() -> ClusterSize {
+        ClusterSize { run_for: Duration::from_secs(10), ..ClusterSize::default() }
+    }
+
     /// What a pod reports at these seconds, and when it wants to be looked at again.
     fn story(mut pod: Pod, seconds: &[i64]) -> String {
-        let course = match Course::of(&pod, Duration::from_secs(10)) {
+        let course = match Course::of(&pod, &usual()) {
             Ok(course) => course,
             Err(why) => return why,
         };
@@ -239,7 +263,7 @@ mod tests {
     #[test]
     fn a_pod_that_is_deleted_ends() {
         let mut deleted = pod(RestartPolicy::Never, &[(DURATION_ANNOTATION, "forever")]);
-        let course = Course::of(&deleted, Duration::ZERO).unwrap();
+        let course = Course::of(&deleted, &usual()).unwrap();
         let mut life = Life::of(&deleted, course, Time::from_seconds(0));
         deleted.status =
             life.until(&deleted, &PodStatus::default(), "10.0.0.1", Time::from_seconds(0)).status;
@@ -252,7 +276,7 @@ mod tests {
     #[test]
     fn after_a_restart_containers_run_on() {
         let mut running = pod(RestartPolicy::Never, &[]);
-        let course = Course::of(&running, Duration::from_secs(10)).unwrap();
+        let course = Course::of(&running, &usual()).unwrap();
         let mut life = Life::of(&running, course, Time::from_seconds(0));
         running.status =
             life.until(&running, &PodStatus::default(), "10.0.0.1", Time::from_seconds(0)).status;
@@ -269,5 +293,26 @@ mod tests {
             .assert_eq(&bad(DURATION_ANNOTATION, "soon"));
         expect![[r#"the annotation krafla.dev/simulated-exit-code is "256", and must be a whole number from 0 to 255"#]]
             .assert_eq(&bad(EXIT_CODE_ANNOTATION, "256"));
+    }
+
+    #[test]
+    fn a_misspelt_annotation_is_named_with_the_one_that_was_meant() {
+        let misspelt = |name| story(pod(RestartPolicy::Never, &[(name, "1")]), &[]);
+        expect![
+            "there is no annotation krafla.dev/simulated-duraton, did you mean krafla.dev/simulated-duration?"
+        ]
+        .assert_eq(&misspelt("krafla.dev/simulated-duraton"));
+        expect!["there is no annotation krafla.dev/simulated-exitcode, did you mean krafla.dev/simulated-exit-code?"]
+            .assert_eq(&misspelt("krafla.dev/simulated-exitcode"));
+        expect!["there is no annotation krafla.dev/simulated-luck, only krafla.dev/simulated-duration and krafla.dev/simulated-exit-code"]
+            .assert_eq(&misspelt("krafla.dev/simulated-luck"));
+    }
+
+    #[test]
+    fn pods_that_do_not_say_end_as_it_is_usual() {
+        let failing = ClusterSize { exit_code: 3, ..usual() };
+        let exit_code =
+            |annotations| Course::of(&pod(RestartPolicy::Never, annotations), &failing).unwrap().exit_code;
+        assert_eq!((exit_code(&[]), exit_code(&[(EXIT_CODE_ANNOTATION, "0")])), (3, 0));
     }
 }

@@ -26,9 +26,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub use life::{DURATION_ANNOTATION, EXIT_CODE_ANNOTATION};
-pub use size::{BadSize, ClusterSize};
+pub use size::{BadSize, ClusterSize, is_simulated};
 
-use crate::agent::{Presence, register};
+use crate::agent::{Presence, look_after_claims, register};
 use crate::pod::Pod;
 
 /// How long to wait after a failed list, a broken watch or a failed registration.
@@ -75,6 +75,7 @@ impl SimulatedNodes {
     pub async fn run(&self, shutdown: impl Future<Output = ()>) {
         tokio::select! {
             () = self.look_after_pods() => {}
+            () = look_after_claims(self.shared.client.as_ref(), None) => {}
             () = shutdown => {}
         }
     }

@@ -34,7 +34,7 @@ impl Worker {
     pub(super) async fn run(mut self) {
         let pod = self.pods.borrow_and_update().clone();
         let now = self.shared.clock.now();
-        let life = Course::of(&pod, self.shared.size.run_for).map(|course| Life::of(&pod, course, now));
+        let life = Course::of(&pod, &self.shared.size).map(|course| Life::of(&pod, course, now));
         let address = match pod.status.pod_ip.as_str() {
             "" => self.shared.next_address().to_string(),
             known => known.to_owned(),

@@ -227,6 +227,20 @@ pub(super) fn join(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), "0")
 }
 
+/// Makes this process a part of the group of another, if that is not where it is already.
+pub(super) fn join_that_of(pid: Pid) -> io::Result<()> {
+    let group = |pid: &dyn Display| Ok(own_group(&fs::read_to_string(format!("/proc/{pid}/cgroup"))?));
+    let (own, its): (_, io::Result<_>) = (group(&"self")?, group(&pid.as_raw_nonzero()));
+    let tree = || mount_point(&fs::read_to_string("/proc/self/mountinfo").ok()?);
+    match its? {
+        Some(its) if Some(&its) != own.as_ref() => match tree() {
+            Some(tree) => join(&tree.join(its.strip_prefix("/").unwrap_or(&its))),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
 /// Whether a process of a group was killed because it wanted too much memory.
 pub(super) fn ran_out_of_memory(group: &Path) -> bool {
     let events = fs::read_to_string(group.join("memory.events")).unwrap_or_default();

@@ -21,16 +21,15 @@ use super::last_words;
 use super::log_file::LogFile;
 use super::outbox::{Outbox, Session};
 use super::output::{Chunk, Output, Sink};
-use super::protocol::{Launch, Report, Request, Stop};
+use super::protocol::{Launch, Report, Request, Stop, Surroundings};
 use super::records::Records;
+use super::signals::stop_signal;
 use super::spawn::{Spawned, Streams, spawn};
-use super::stage::Sandbox;
-use super::strays::{Among, kill_strays};
-use super::{SWEEP_AFTER, log_file};
+use super::stage::{Mount, Sandbox};
+use super::strays::{Alive, Traces};
+use super::{PODS, SWEEP_AFTER, log_file};
 use crate::container::{Cause, ContainerId, End, Record, is_file_name};
-
-/// The name of the directory of all pods in the root directory.
-const PODS: &str = "pods";
+use crate::mark::{Marked, Numbers};
 
 /// All containers, known by their records. Single-threaded: nothing here waits while it holds a borrow.
 pub(super) struct Containers {
@@ -39,6 +38,8 @@ pub(super) struct Containers {
     /// a short process.
     pods: PathBuf,
     records: RefCell<Records>,
+    traces: Traces,
+    numbers: RefCell<Numbers>,
     /// What runs, by the pid of its main process.
     processes: RefCell<BTreeMap<i32, Process>>,
     outbox: Rc<Outbox>,
@@ -58,11 +59,17 @@ pub(super) struct Containers {
 
 struct Process {
     id: ContainerId,
+    /// That of its mark.
+    number: u32,
     output: Output,
     input: Option<Input>,
     terminal: Option<Terminal>,
     cgroup: Option<PathBuf>,
     explains_by_log: bool,
+    /// What asks it to end.
+    stop_signal: Signal,
+    /// For the next node: it is not written down, because it is large, and of no use once the process has ended.
+    seen: Option<Surroundings>,
 }
 
 impl Containers {
@@ -72,8 +79,9 @@ impl Containers {
         let pods = root.join(PODS);
         fs::create_dir_all(&pods)?;
         let mut records = Records::load(root);
-        if records.running().next().is_some() {
-            kill_strays(&pods, Among::Everybody, |_, id| records.of_pod(&id.pod).next().is_some());
+        let traces = Traces::of(root);
+        if records.ids().next().is_some() {
+            traces.kill_lost();
         }
         // A pause has no process that could have been lost: it just goes on.
         let lost: Vec<_> = records.running().filter(|record| record.pid.is_some()).cloned().collect();
@@ -88,6 +96,8 @@ impl Containers {
             root: root.to_owned(),
             pods,
             records: RefCell::new(records),
+            traces,
+            numbers: RefCell::default(),
             processes: RefCell::default(),
             outbox: Rc::default(),
             chunk: Chunk::default(),
@@ -124,12 +134,21 @@ impl Containers {
         }
         // A container that has ended by now is told of once, with its end.
         self.reap();
-        Some(self.outbox.take(|id| self.records.borrow().get(id).cloned()))
+        Some(self.outbox.take(|id| self.records.borrow().get(id).cloned(), || self.surroundings()))
+    }
+
+    /// What all that run see.
+    fn surroundings(&self) -> Vec<Report> {
+        let processes = self.processes.borrow();
+        let known = processes.values().filter_map(|process| {
+            Some(Report::Surroundings { id: process.id.clone(), seen: process.seen.clone()? })
+        });
+        known.collect()
     }
 
     pub(super) fn handle(self: &Rc<Self>, request: Request) {
         match request {
-            Request::Start(launch) => self.start(&launch),
+            Request::Start(launch) => self.start(*launch),
             Request::Stop { id, how } => self.stop(&id, how),
             Request::Follow { id, on } => self.outbox.follow(id, on),
             Request::CloseInput { id } => self.with_process(&id, |process| drop(process.input.take())),
@@ -140,7 +159,7 @@ impl Containers {
         }
     }
 
-    fn start(&self, launch: &Launch) {
+    fn start(&self, launch: Launch) {
         let id = &launch.id;
         if !id.is_safe() || self.records.borrow().get(id).is_some() {
             return;
@@ -152,6 +171,7 @@ impl Containers {
         let mut record = Record {
             id: id.clone(),
             address: launch.address,
+            is_unlimited: false,
             backoff_seconds: launch.backoff_seconds,
             grace_seconds: launch.grace_seconds,
             pid: None,
@@ -159,8 +179,16 @@ impl Containers {
             stopping_at: None,
             end: None,
         };
-        match self.launch(launch) {
-            Ok(pid) => record.pid = pid,
+        let cgroup = self.make_cgroup(&launch);
+        record.is_unlimited = launch.is_limited() && cgroup.is_none();
+        match self.launch(&launch, cgroup) {
+            Ok(pid) => {
+                record.pid = pid;
+                let mut processes = self.processes.borrow_mut();
+                if let Some(process) = pid.and_then(|pid| processes.get_mut(&pid)) {
+                    process.seen = Some(launch.into());
+                }
+            }
             Err(message) => {
                 record.started_at = None;
                 record.end =
@@ -171,11 +199,10 @@ impl Containers {
     }
 
     /// Returns the pid of the new process; none for a pause.
-    fn launch(&self, launch: &Launch) -> Result<Option<i32>, String> {
+    fn launch(&self, launch: &Launch, cgroup: Option<PathBuf>) -> Result<Option<i32>, String> {
         if launch.argv.is_empty() {
             return Ok(None);
         }
-        let cgroup = self.make_cgroup(launch);
         let launched = self.launch_in(launch, cgroup.clone());
         if launched.is_err() {
             self.old_cgroups.borrow_mut().extend(cgroup.filter(|group| !cgroup::remove(group)));
@@ -184,25 +211,47 @@ impl Containers {
     }
 
     fn launch_in(&self, launch: &Launch, cgroup: Option<PathBuf>) -> Result<i32, String> {
-        let (place, sandbox) = (launch.id.place(&self.pods), sandbox_of(launch, cgroup.clone()));
+        let (place, mut sandbox) = (launch.id.place(&self.pods), sandbox_of(launch, cgroup.clone()));
         if launch.stdin || sandbox.is_some() {
             let directory = self.pods.join(&*launch.id.pod.0);
             fs::create_dir_all(directory).map_err(|error| format!("no directory for this pod: {error}"))?;
         }
+        if let Some(sandbox) = &mut sandbox {
+            self.offer_message(&launch.id, sandbox)?;
+        }
         let (input, reader) = self.make_input(launch)?;
         let (stdin, typed) = if launch.tty { (None, reader) } else { (reader, None) };
-        let Spawned { pid, streams } =
-            spawn(launch, sandbox.as_ref(), &place, &self.stage, stdin).map_err(|error| error.to_string())?;
+        let number = self.numbers.borrow_mut().take();
+        let mark = self.traces.marks.mark(Marked::Container(number));
+        let spawned = mark.put_on(|| spawn(launch, sandbox.as_ref(), &place, &self.stage, stdin));
+        let Spawned { pid, streams } = spawned.map_err(|error| {
+            self.numbers.borrow_mut().give_back(number);
+            error.to_string()
+        })?;
         let attended = self.attend(launch, streams, typed).map_err(|error| {
             // Without its output nobody could tell what it does.
-            signal(pid, Stop::Kill);
+            kill_group(pid);
+            self.numbers.borrow_mut().give_back(number);
             format!("its output can not be read: {error}")
         });
         let (output, terminal) = attended?;
         let (id, explains_by_log) = (launch.id.clone(), launch.explains_by_log);
-        let process = Process { id, output, input, terminal, cgroup, explains_by_log };
+        let stop_signal = stop_signal(&launch.stop_signal);
+        let seen = None;
+        let process =
+            Process { id, number, output, input, terminal, cgroup, explains_by_log, stop_signal, seen };
         self.processes.borrow_mut().insert(pid, process);
         Ok(pid)
+    }
+
+    /// Puts the file in which a container may write why it ended where its manifest says.
+    fn offer_message(&self, id: &ContainerId, sandbox: &mut Sandbox) -> Result<(), String> {
+        let Some(target) = sandbox.message_at.take() else { return Ok(()) };
+        let source = id.message_path(&self.root);
+        let no_file = |error| format!("terminationMessagePath {target:?}: no file for it: {error}");
+        fs::File::create(&source).map_err(no_file)?;
+        sandbox.mounts.push(Mount { source, target, read_only: false });
+        Ok(())
     }
 
     /// What a container can be written to by, if it asks for that, and the end that it reads from.
@@ -252,17 +301,17 @@ impl Containers {
 
     /// A container without limits needs no group, and one with limits runs without where there can be none.
     fn make_cgroup(&self, launch: &Launch) -> Option<PathBuf> {
-        if launch.limits.is_empty() {
+        if !launch.is_limited() {
             return None;
         }
         let made = self.cgroups()?.create(&launch.id, &launch.limits);
-        made.inspect_err(|error| eprintln!("container {}: no limits: {error}", launch.id)).ok()
+        made.inspect_err(|error| note!("container {}: no limits: {error}", launch.id)).ok()
     }
 
     fn cgroups(&self) -> Option<&Cgroups> {
         let find = || {
             let found = Cgroups::find(&self.pods, &self.stage);
-            let found = found.inspect_err(|why| eprintln!("no limits: {why:#}")).ok()?;
+            let found = found.inspect_err(|why| note!("no limits: {why:#}")).ok()?;
             // What is there already is of containers that lost their supervisor.
             self.old_cgroups.borrow_mut().extend(found.all());
             Some(found)
@@ -296,7 +345,12 @@ impl Containers {
         let is_first = record.stopping_at.is_none();
         record.stopping_at = record.stopping_at.or(Some(Timestamp::now()));
         match record.pid {
-            Some(pid) => signal(pid, how),
+            Some(pid) => match how {
+                // Who is asked twice may take it for being asked to hurry.
+                Stop::Terminate if is_first => self.ask_to_end(pid),
+                Stop::Terminate => {}
+                Stop::Kill => kill_group(pid),
+            },
             None => record.end = Some(end_of_pause(how)),
         }
         if is_first || record.end.is_some() {
@@ -304,10 +358,19 @@ impl Containers {
         }
     }
 
+    fn ask_to_end(&self, pid: i32) {
+        let stop_signal =
+            self.processes.borrow().get(&pid).map_or(Signal::TERM, |process| process.stop_signal);
+        if let Some(pid) = Pid::from_raw(pid) {
+            // A process that is no more can not be signalled, and need not be.
+            let _ = kill_process(pid, stop_signal);
+        }
+    }
+
     fn forget(self: &Rc<Self>, pod: &Uid) {
         let of_pod: Vec<Record> = self.records.borrow().of_pod(pod).cloned().collect();
         for pid in of_pod.iter().filter(|record| record.is_running()).filter_map(|record| record.pid) {
-            signal(pid, Stop::Kill);
+            kill_group(pid);
         }
         let ids: Vec<_> = of_pod.into_iter().map(|record| record.id).collect();
         self.records.borrow_mut().forget(&ids);
@@ -336,7 +399,7 @@ impl Containers {
                     tokio::time::sleep(SWEEP_AFTER).await;
                 }
                 Ok(Err(error)) if error.kind() != io::ErrorKind::NotFound => {
-                    return eprintln!("pod {pod}: its files can not be removed: {error}");
+                    return note!("pod {pod}: its files can not be removed: {error}");
                 }
                 _ => return,
             }
@@ -351,7 +414,7 @@ impl Containers {
             let process = self.processes.borrow_mut().remove(&pid);
             if let (Some(process), Some(exit_code)) = (process, exit_code(status)) {
                 // Whatever the main process leaves behind in its group goes with it, as in a container.
-                signal(pid, Stop::Kill);
+                kill_group(pid);
                 self.ended(process, exit_code);
             }
         }
@@ -364,7 +427,8 @@ impl Containers {
     }
 
     fn ended(&self, process: Process, exit_code: i32) {
-        let Process { id, output, cgroup, explains_by_log, .. } = process;
+        let Process { id, number, output, cgroup, explains_by_log, .. } = process;
+        self.numbers.borrow_mut().give_back(number);
         output.finish();
         let record = self.records.borrow().get(&id).cloned();
         if let Some(mut record) = record {
@@ -378,20 +442,33 @@ impl Containers {
 
     /// Kills what containers that have ended left behind. Returns whether there was anything: then there may
     /// be more.
-    pub(super) fn sweep(&self, among: Among) -> bool {
+    pub(super) fn sweep(&self) -> bool {
         let processes = self.processes.borrow();
-        let runs = |id: &ContainerId| processes.values().any(|process| process.id == *id);
-        let n_killed = kill_strays(&self.pods, among, |pid, id| {
-            !processes.contains_key(&pid.as_raw_nonzero().get()) && !runs(id)
-        });
+        let alive = Alive {
+            pids: processes.keys().copied().collect(),
+            numbers: processes.values().map(|process| process.number).collect(),
+            ids: processes.values().map(|process| &process.id).collect(),
+        };
+        let n_killed = self.traces.kill_children(&alive);
+        self.remove_cgroups() || n_killed > 0
+    }
+
+    /// The same when nothing runs and nothing will: whatever is left goes, wherever it is.
+    pub(super) fn sweep_all(&self) -> bool {
+        let n_killed = self.traces.kill_everybody();
+        self.remove_cgroups() || n_killed > 0
+    }
+
+    /// Returns whether any group is left.
+    fn remove_cgroups(&self) -> bool {
         let mut cgroups = self.old_cgroups.borrow_mut();
         cgroups.retain(|group| !cgroup::remove(group));
-        n_killed > 0 || !cgroups.is_empty()
+        !cgroups.is_empty()
     }
 
     /// Kills what a node that is gone ran beside the containers: nobody waits for its answer any more.
     pub(super) fn sweep_after_node(&self) {
-        kill_strays(&self.pods, Among::Strangers, |_, _| true);
+        self.traces.kill_beside();
     }
 
     /// Asks all containers to end, and kills those whose time is over. Returns when to call this again; none
@@ -406,6 +483,10 @@ impl Containers {
                 self.stop(&record.id, Stop::Terminate);
             } else if waited >= grace {
                 self.stop(&record.id, Stop::Kill);
+            }
+            if self.records.borrow().get(&record.id).is_none_or(|record| !record.is_running()) {
+                // A pause has ended already, and no process will tell of it.
+                continue;
             }
             let left = grace.saturating_sub(waited).max(Duration::from_millis(10));
             again_after = Some(again_after.map_or(left, |soonest: Duration| soonest.min(left)));
@@ -458,13 +539,11 @@ fn sandbox_of(launch: &Launch, cgroup: Option<PathBuf>) -> Option<Sandbox> {
     Some(Sandbox { cgroup, tty: launch.tty, working_dir: launch.working_dir.clone(), ..sandbox })
 }
 
-/// A process that is no more can not be signalled, and need not be.
-fn signal(pid: i32, how: Stop) {
-    let Some(pid) = Pid::from_raw(pid) else { return };
-    let _ = match how {
-        Stop::Terminate => kill_process(pid, Signal::TERM),
-        Stop::Kill => kill_process_group(pid, Signal::KILL),
-    };
+/// Kills a process and all that it has started in its group. Those that are no more can not be killed, and need not be.
+fn kill_group(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
 }
 
 /// A pause ends like a well-behaved server.
@@ -512,11 +591,69 @@ mod tests {
         let Request::Start(mut launch) = pause(&id) else { panic!("not a start") };
         launch.argv = vec!["true".to_owned()];
         launch.limits.memory_bytes = Some(1 << 30);
-        containers.start(&launch);
+        containers.start(*launch);
         let cause = containers.records.borrow().get(&id).unwrap().end.as_ref().unwrap().cause;
         assert_eq!(cause, Cause::NotStarted);
         // This tree is not the kernel's, so that the group is not gone at once.
         assert_eq!(*containers.old_cgroups.borrow(), [tree.path().join("p-main-0")]);
+    }
+
+    #[tokio::test]
+    async fn a_container_whose_limits_can_not_be_kept_is_known_as_that() {
+        let root = tempfile::tempdir().unwrap();
+        let containers = Containers::load(root.path(), Vec::new()).unwrap();
+        assert!(containers.cgroups.set(None).is_ok());
+        let is_unlimited = |name: &str, memory_bytes, argv: &[&str]| {
+            let id = ContainerId { pod: Uid::from("p"), name: name.into(), attempt: 0 };
+            let Request::Start(mut launch) = pause(&id) else { panic!("not a start") };
+            launch.argv = argv.iter().map(|part| (*part).to_owned()).collect();
+            launch.limits.memory_bytes = memory_bytes;
+            containers.start(*launch);
+            containers.records.borrow().get(&id).unwrap().is_unlimited
+        };
+        assert!(is_unlimited("limited", Some(1 << 30), &["/no/such/command"]));
+        assert!(!is_unlimited("pause", Some(1 << 30), &[]));
+        assert!(!is_unlimited("free", None, &["/no/such/command"]));
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_pause_that_was_asked_to_end() {
+        let root = tempfile::tempdir().unwrap();
+        let containers = Rc::new(Containers::load(root.path(), Vec::new()).unwrap());
+        let id = ContainerId { pod: Uid::from("p"), name: "main".into(), attempt: 0 };
+        containers.handle(pause(&id));
+        assert_eq!(containers.stop_all(), None);
+    }
+
+    #[tokio::test]
+    async fn a_container_is_asked_to_end_once() {
+        let root = tempfile::tempdir().unwrap();
+        let containers = Rc::new(Containers::load(root.path(), Vec::new()).unwrap());
+        let id = ContainerId { pod: Uid::from("p"), name: "main".into(), attempt: 0 };
+        let Request::Start(mut launch) = pause(&id) else { panic!("not a start") };
+        let script =
+            "trap 'echo asked >> asked' TERM; echo > up; until test -e go; do sleep 0.01; done; echo > over";
+        launch.argv = ["sh", "-c", script].map(str::to_owned).into();
+        launch.working_dir = root.path().to_owned();
+        let until_written = |name: &str| {
+            let file = root.path().join(name);
+            while fs::read_to_string(&file).unwrap_or_default().is_empty() {
+                std::thread::yield_now();
+            }
+        };
+        let stop = || containers.handle(Request::Stop { id: id.clone(), how: Stop::Terminate });
+        let whole = async {
+            containers.start(*launch);
+            until_written("up");
+            stop();
+            until_written("asked");
+            // The node decides again before it has heard that this was done.
+            stop();
+            fs::write(root.path().join("go"), "").unwrap();
+            until_written("over");
+        };
+        LocalSet::new().run_until(whole).await;
+        assert_eq!(fs::read_to_string(root.path().join("asked")).unwrap(), "asked\n");
     }
 
     #[tokio::test]

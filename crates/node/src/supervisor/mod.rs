@@ -11,6 +11,13 @@
 //! the hands of this process, and a restarted krafla finds them again through the socket. It does what it is
 //! asked and reports what happens; what to start and when to restart is decided by the node.
 
+/// Says something in the supervisor's log. If that can not be written, because the disk is full for instance, it goes on all the same.
+macro_rules! note {
+    ($($words:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($words)*)));
+    }};
+}
+
 pub mod cgroup;
 mod containers;
 mod input;
@@ -20,6 +27,7 @@ mod outbox;
 mod output;
 pub mod protocol;
 mod records;
+mod signals;
 pub(crate) mod spawn;
 pub mod stage;
 mod strays;
@@ -46,7 +54,7 @@ use tokio::time::{Instant, sleep_until};
 
 use containers::Containers;
 use protocol::{Request, read_message, to_line};
-use strays::Among;
+use strays::Traces;
 
 /// What happens to the containers when krafla dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +107,9 @@ const SWEEP_AFTER: Duration = Duration::from_millis(100);
 /// end them, with their grace.
 pub(crate) const KILL_ALL: Signal = Signal::QUIT;
 
+/// The name of the directory of all pods in the root directory.
+const PODS: &str = "pods";
+
 /// The name of the socket in the root directory.
 const SOCKET: &str = "supervisor.sock";
 
@@ -115,6 +126,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match args.split_first() {
         Some((what, args)) if what == "stage" => return stage::main(args),
         Some((what, args)) if what == "enter" => return stage::enter(args),
+        Some((what, args)) if what == "view" => return stage::view(args),
         Some((what, args)) if what == "join" => return stage::join(args),
         Some((what, args)) if what == "check" => return stage::check(args),
         _ => {}
@@ -122,9 +134,17 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("supervisor: {error:#}");
+            note!("supervisor: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Ends all containers of a root directory whose supervisor was killed, and whose node will not start another one. Nobody else may
+/// use the directory, which may be removed after this.
+pub fn end_lost(root: &Path) {
+    if let Ok(root) = fs::canonicalize(root) {
+        Traces::of(&root).kill_lost();
     }
 }
 
@@ -284,7 +304,7 @@ impl Supervisor {
     }
 
     fn sweep(&mut self) {
-        let found_any = self.containers.sweep(Among::Children);
+        let found_any = self.containers.sweep();
         self.sweep_at = found_any.then(|| Instant::now() + SWEEP_AFTER);
     }
 
@@ -302,7 +322,7 @@ impl Supervisor {
                 () = tokio::time::sleep(again_after) => {}
             }
         }
-        while self.containers.sweep(Among::Everybody) {
+        while self.containers.sweep_all() {
             tokio::select! {
                 Some(()) = self.child_ended.recv() => self.containers.reap(),
                 () = tokio::time::sleep(SWEEP_AFTER) => {}
@@ -335,7 +355,7 @@ async fn serve(containers: Rc<Containers>, connection: UnixStream) {
             match read_message::<Request, _>(&mut reader).await {
                 Ok(Some(request)) => containers.handle(request),
                 Ok(None) => return,
-                Err(error) => return eprintln!("a request can not be read: {error}"),
+                Err(error) => return note!("a request can not be read: {error}"),
             }
         }
     };

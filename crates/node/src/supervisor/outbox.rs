@@ -78,12 +78,19 @@ impl Outbox {
         self.is_first.get() || !self.grown.borrow().is_empty() || !self.changed.borrow().is_empty()
     }
 
-    /// Everything there is to tell.
-    pub(super) fn take(&self, record: impl Fn(&ContainerId) -> Option<Record>) -> Vec<Report> {
+    /// Everything there is to tell; a node that has just attached is told what there is `at_first`, too.
+    pub(super) fn take(
+        &self,
+        record: impl Fn(&ContainerId) -> Option<Record>,
+        at_first: impl FnOnce() -> Vec<Report>,
+    ) -> Vec<Report> {
         // Growth comes first: a reader shall have the last output before it hears of the end.
         let mut reports: Vec<_> = self.grown.take().into_iter().map(Report::Grew).collect();
         reports.extend(self.changed.take().iter().filter_map(&record).map(Report::Record));
-        reports.extend(self.is_first.take().then_some(Report::Synced));
+        if self.is_first.take() {
+            reports.extend(at_first());
+            reports.push(Report::Synced);
+        }
         reports
     }
 }

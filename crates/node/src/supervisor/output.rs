@@ -70,12 +70,32 @@ impl Sink {
         self.tell(outcome);
     }
 
+    /// Carries over what is in a pipe now. Returns whether more may come.
+    fn take_in(&self, stream: Stream, pipe: &Receiver) -> bool {
+        let mut chunk = self.chunk.0.borrow_mut();
+        match pipe.try_read(&mut chunk) {
+            Ok(0) => return false,
+            Ok(n) => self.write(stream, chunk.get(..n).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return false,
+        }
+        true
+    }
+
+    /// Lets the container wait if it has written more than its log can bear.
+    async fn rest(&self) {
+        let rest = self.log.borrow().rest(Timestamp::now());
+        if !rest.is_zero() {
+            tokio::time::sleep(rest).await;
+        }
+    }
+
     fn tell(&self, outcome: io::Result<bool>) {
         match outcome {
             Ok(true) => self.outbox.grew(&self.id),
             Ok(false) => {}
             // A full disk must not stop the container: its output is lost, and this says so.
-            Err(error) => eprintln!("container {}: its log can not be written: {error}", self.id),
+            Err(error) => note!("container {}: its log can not be written: {error}", self.id),
         }
     }
 }
@@ -124,14 +144,8 @@ impl Output {
 /// two files open that all those after it inherit and close.
 async fn carry(sink: Sink, stream: Stream, pipe: Weak<Receiver>) {
     let Some(pipe) = pipe.upgrade() else { return };
-    while pipe.readable().await.is_ok() {
-        let mut chunk = sink.chunk.0.borrow_mut();
-        match pipe.try_read(&mut chunk) {
-            Ok(0) => return,
-            Ok(n) => sink.write(stream, chunk.get(..n).unwrap_or_default()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => return,
-        }
+    while pipe.readable().await.is_ok() && sink.take_in(stream, &pipe) {
+        sink.rest().await;
     }
 }
 
@@ -140,5 +154,6 @@ async fn carry_terminal(sink: Sink, mut terminal: OwnedReadPty) {
     let mut chunk = vec![0; CHUNK_BYTES];
     while let Ok(n @ 1..) = terminal.read(&mut chunk).await {
         sink.write(Stream::Stdout, chunk.get(..n).unwrap_or_default());
+        sink.rest().await;
     }
 }

@@ -64,7 +64,7 @@ pub enum Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// SIGTERM to its main process.
+    /// SIGTERM to its main process, or what it has instead.
     Terminate,
     /// SIGKILL to all of its processes.
     Kill,
@@ -93,6 +93,9 @@ pub struct Launch {
     /// Whether it runs on a terminal, on which standard output and standard error are one.
     #[serde(default)]
     pub tty: bool,
+    /// The name of the signal that asks it to end, if that is not SIGTERM.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stop_signal: String,
     /// Kept in the record: its pod's address, which the server is told only after the start.
     #[serde(default)]
     pub address: Option<Ipv4Addr>,
@@ -102,12 +105,48 @@ pub struct Launch {
     pub grace_seconds: u32,
 }
 
+impl Launch {
+    /// Whether there is a process, and something that it may not do.
+    pub(super) fn is_limited(&self) -> bool {
+        !self.argv.is_empty() && !self.limits.is_empty()
+    }
+}
+
+/// What a container sees of the machine, and what runs beside it must see too. What it is made of may have changed since the
+/// container was started, so this is kept for as long as the container runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// The whole environment.
+    pub env: Vec<(String, String)>,
+    /// Where it runs.
+    pub working_dir: PathBuf,
+    /// What it sees differently from the rest of the machine, if anything.
+    pub sandbox: Option<Sandbox>,
+    /// Whether it is held to limits.
+    pub is_limited: bool,
+}
+
+impl From<Launch> for Surroundings {
+    fn from(launch: Launch) -> Surroundings {
+        let is_limited = launch.is_limited();
+        let Launch { env, working_dir, sandbox, .. } = launch;
+        Surroundings { env, working_dir, sandbox, is_limited }
+    }
+}
+
 /// What the supervisor reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Report {
     /// A container's record, new or changed.
     Record(Record),
+    /// What a container sees that ran already when the node attached. Of all others the node knows it.
+    Surroundings {
+        /// Which.
+        id: ContainerId,
+        /// What it sees.
+        seen: Surroundings,
+    },
     /// All records have been reported that existed when the node attached.
     Synced,
     /// A followed container has written something.

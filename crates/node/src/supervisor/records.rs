@@ -94,7 +94,7 @@ impl Records {
     fn write(&mut self, lines: impl IntoIterator<Item = Line>) {
         if let Err(error) = self.try_to_write(lines) {
             self.journal = None;
-            eprintln!("{} can not be written: {error}", self.path.display());
+            note!("{} can not be written: {error}", self.path.display());
         }
     }
 
@@ -150,6 +150,7 @@ mod tests {
             pid: Some(pid),
             started_at: None,
             address: None,
+            is_unlimited: false,
             stopping_at: None,
             end: None,
         }

@@ -18,6 +18,9 @@ use crate::container::CONTAINER_VARIABLE;
 /// Where commands are looked for if the container's environment does not say.
 const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// The longest argument, or variable with its name, that a process can be started with: 32 pages, the last byte of which is not ours.
+const STRING_BYTES_MAX: usize = (128 << 10) - 1;
+
 /// A process that was just started.
 pub(super) struct Spawned {
     pub(super) pid: i32,
@@ -45,6 +48,8 @@ pub(crate) enum SpawnError {
     NotExecutable(PathBuf),
     #[error("workingDir {0:?} is not a directory of this machine: create it, or name another one")]
     NoWorkingDir(PathBuf),
+    #[error("command {0:?} could not be started: {1}, and Linux takes {STRING_BYTES_MAX} at most")]
+    TooLong(String, String),
     #[error("command {0:?} could not be started: {1}")]
     Failed(PathBuf, io::Error),
 }
@@ -69,9 +74,27 @@ pub(super) fn spawn(
         .env_clear()
         .envs(launch.env.iter().map(|(name, value)| (name, value)))
         .env(CONTAINER_VARIABLE, place);
-    let program = PathBuf::from(command.get_program());
+    // The program that is started may be another one, which nobody has asked for.
+    let program = launch.argv.first().map(PathBuf::from).unwrap_or_default();
     let spawned = if launch.tty { on_terminal(command) } else { with_pipes(command, stdin) };
-    spawned.map_err(|error| SpawnError::Failed(program, error))
+    spawned.map_err(|error| match (error.kind(), too_long(launch)) {
+        (io::ErrorKind::ArgumentListTooLong, Some(what)) => {
+            SpawnError::TooLong(program.display().to_string(), what)
+        }
+        _ => SpawnError::Failed(program, error),
+    })
+}
+
+/// What of a container can not be given to any process.
+fn too_long(launch: &Launch) -> Option<String> {
+    let variables = launch.env.iter().map(|(name, value)| {
+        // The sign between them counts too.
+        (format!("variable {name:?}"), name.len().saturating_add(value.len()).saturating_add(1))
+    });
+    let arguments =
+        launch.argv.iter().enumerate().map(|(index, argument)| (format!("argument {index}"), argument.len()));
+    let mut long = variables.chain(arguments).filter(|(_, n_bytes)| *n_bytes > STRING_BYTES_MAX);
+    long.next().map(|(what, n_bytes)| format!("{what} has {n_bytes} bytes"))
 }
 
 /// The child is reaped with all others, by its pid; dropping the handle does nothing to it.
@@ -154,4 +177,35 @@ pub(crate) fn find_program(
 
 fn is_executable(path: &Path) -> bool {
     access(path, Access::EXEC_OK).is_ok() && path.is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn failure(argv: &[&str], env: serde_json::Value, sandbox: Option<&Sandbox>) -> String {
+        let launch = json!({
+            "id": {"pod": "p", "name": "main", "attempt": 0}, "argv": argv, "env": env, "working_dir": "/",
+            "sandbox": null, "limits": {}, "explains_by_log": false, "backoff_seconds": 0, "grace_seconds": 0,
+        });
+        let launch = serde_json::from_value(launch).unwrap();
+        spawn(&launch, sandbox, Path::new("/place"), &[], None).err().unwrap().to_string()
+    }
+
+    #[test]
+    fn what_is_too_long_for_linux_is_named() {
+        let long = "x".repeat(200 << 10);
+        for sandbox in [None, Some(&Sandbox::default())] {
+            assert_eq!(
+                failure(&["true"], json!([["SHORT", ""], ["LONG", long]]), sandbox),
+                "command \"true\" could not be started: variable \"LONG\" has 204805 bytes, and Linux takes 131071 at most"
+            );
+            assert_eq!(
+                failure(&["true", &long], json!([]), sandbox),
+                "command \"true\" could not be started: argument 1 has 204800 bytes, and Linux takes 131071 at most"
+            );
+        }
+    }
 }

@@ -1,58 +1,106 @@
 //! Finds processes that outlived their container, or the node that ran them beside one.
 //!
 //! When the main process of a container ends, its process group is killed. What had left the group before (a
-//! daemon, a job of an interactive shell) becomes a child of the supervisor, and is known by its environment.
-//! So are commands of `kubectl exec`, probes and hooks; but they are the node's children, and anybody's when it is killed.
+//! daemon, a job of an interactive shell) becomes a child of the supervisor, and is known by its mark ([`crate::mark`]); where marks
+//! could not be put on, by its environment. So are commands of `kubectl exec`, probes and hooks; but they are the node's children, and
+//! anybody's when it is killed.
+//!
+//! A child that hides from both belongs to nobody that is known. It may go on for as long as it may be of a container that runs.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpid, kill_process};
+use rustix::process::{Pid, getpid};
 
 use crate::container::{CONTAINER_VARIABLE, ContainerId};
+use crate::mark::{self, Marked, Marks, kill_all, parent_of};
 
-/// Where to look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Among {
-    /// Children of this process: what its containers have left behind.
-    Children,
-    /// All but this process' descendants: what the node has run beside containers.
-    Strangers,
-    /// All processes: what the containers of a supervisor that is no more have left behind.
-    Everybody,
+/// How often processes that were lost are looked for, and how long they have to die in between.
+const LOST_ROUNDS_MAX: usize = 100;
+const LOST_ROUND: Duration = Duration::from_millis(10);
+
+/// How all processes of one root directory are known.
+#[derive(Debug)]
+pub(super) struct Traces {
+    pub(super) pods: PathBuf,
+    pub(super) marks: Marks,
 }
 
-/// Kills all processes whose container, one of those in `pods`, is one that `is_stray` names. Returns how
-/// many there were.
-///
-/// One call is not always enough: the children of what is killed become children of this process, and only
-/// then show.
-pub(super) fn kill_strays(pods: &Path, among: Among, is_stray: impl Fn(Pid, &ContainerId) -> bool) -> usize {
-    let Ok(processes) = fs::read_dir("/proc") else { return 0 };
-    let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut n_killed = 0;
-    for pid in pids.filter_map(Pid::from_raw) {
-        if among == Among::Children && parent_of(pid) != Some(getpid()) {
-            continue;
-        }
-        if container_of(pods, pid).is_some_and(|id| is_stray(pid, &id))
-            && !(among == Among::Strangers && is_descendant(pid))
-            && kill_process(pid, Signal::KILL).is_ok()
-        {
-            n_killed += 1;
+/// Whose a process is.
+#[derive(Debug, PartialEq, Eq)]
+enum Owner {
+    /// By its mark.
+    Marked(Marked),
+    /// By its environment.
+    Named(ContainerId),
+}
+
+/// What runs.
+#[derive(Debug, Default)]
+pub(super) struct Alive<'a> {
+    /// Main processes.
+    pub(super) pids: BTreeSet<i32>,
+    /// The numbers of the marks of their containers.
+    pub(super) numbers: BTreeSet<u32>,
+    pub(super) ids: BTreeSet<&'a ContainerId>,
+}
+
+impl Traces {
+    pub(super) fn of(root: &Path) -> Traces {
+        Traces { pods: root.join(super::PODS), marks: Marks::of(root) }
+    }
+
+    /// Kills what containers that are not alive have left to this process. Returns how many processes that were.
+    ///
+    /// One call is not always enough: the children of what is killed become children of this process, and only
+    /// then show.
+    pub(super) fn kill_children(&self, alive: &Alive<'_>) -> usize {
+        kill_all(|pid| parent_of(pid) == Some(getpid()) && self.is_stray(pid, alive))
+    }
+
+    /// Kills what containers have left to anybody, once none is alive.
+    pub(super) fn kill_everybody(&self) -> usize {
+        kill_all(|pid| parent_of(pid) == Some(getpid()) || self.owner_of(pid).is_some())
+    }
+
+    /// Kills what the containers of a supervisor that is no more have left behind.
+    pub(super) fn kill_lost(&self) {
+        // What was started while the others were killed is found the next time. Who can not be killed can not be waited for.
+        for _ in 0..LOST_ROUNDS_MAX {
+            if kill_all(|pid| self.owner_of(pid).is_some()) == 0 {
+                return;
+            }
+            std::thread::sleep(LOST_ROUND);
         }
     }
-    n_killed
-}
 
-/// The second field after the name, which is in parentheses and may contain anything.
-fn parent_of(pid: Pid) -> Option<Pid> {
-    let stat = String::from_utf8(read(pid, "stat").ok()?).ok()?;
-    let (_, after_name) = stat.rsplit_once(')')?;
-    after_name.split_whitespace().nth(1)?.parse().ok().and_then(Pid::from_raw)
+    /// Kills what a node that is no more has run beside containers.
+    pub(super) fn kill_beside(&self) -> usize {
+        kill_all(|pid| match self.owner_of(pid) {
+            Some(Owner::Marked(Marked::Beside(_))) => true,
+            Some(Owner::Named(_)) => !is_descendant(pid),
+            Some(Owner::Marked(Marked::Container(_))) | None => false,
+        })
+    }
+
+    fn is_stray(&self, pid: Pid, alive: &Alive<'_>) -> bool {
+        if alive.pids.contains(&pid.as_raw_nonzero().get()) {
+            return false;
+        }
+        match self.owner_of(pid) {
+            Some(Owner::Marked(Marked::Container(number))) => !alive.numbers.contains(&number),
+            Some(Owner::Named(id)) => !alive.ids.contains(&id),
+            Some(Owner::Marked(Marked::Beside(_))) | None => alive.pids.is_empty(),
+        }
+    }
+
+    fn owner_of(&self, pid: Pid) -> Option<Owner> {
+        let marked = self.marks.of_process(pid).map(Owner::Marked);
+        marked.or_else(|| container_of(&self.pods, pid).map(Owner::Named))
+    }
 }
 
 /// Whether a process is this one, or was started by it or by one that was.
@@ -61,16 +109,9 @@ pub(super) fn is_descendant(pid: Pid) -> bool {
 }
 
 fn container_of(pods: &Path, pid: Pid) -> Option<ContainerId> {
-    let environment = read(pid, "environ").ok()?;
+    let environment = mark::read(pid, "environ").ok()?;
     let variables = environment.split(|byte| *byte == 0);
     let mut values = variables
         .filter_map(|variable| variable.strip_prefix(CONTAINER_VARIABLE.as_bytes())?.strip_prefix(b"="));
     ContainerId::of_place(pods, Path::new(OsStr::from_bytes(values.next()?)))
-}
-
-/// What `/proc` says of a process. It does not say how long that is, and in a small buffer it would be read by the line.
-fn read(pid: Pid, file: &str) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(8 << 10);
-    File::open(format!("/proc/{}/{file}", pid.as_raw_nonzero()))?.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

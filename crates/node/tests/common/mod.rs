@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt};
 use krafla_api::Uid;
-use krafla_node::{LogOptions, Mode, Node, NodeConfig};
+use krafla_node::{LogOptions, Mode, Node, NodeConfig, ServerAccess};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -26,13 +26,22 @@ pub(crate) struct Machine {
     pub(crate) server: Server,
     pub(crate) directory: TempDir,
     pub(crate) isolation: bool,
+    pub(crate) tells: bool,
+    pub(crate) access: Option<Arc<dyn ServerAccess>>,
     mode: Mode,
 }
 
 impl Machine {
     pub(crate) fn new(mode: Mode) -> Machine {
         let directory = tempfile::tempdir().unwrap();
-        let machine = Machine { server: Server::default(), directory, isolation: true, mode };
+        let machine = Machine {
+            server: Server::default(),
+            directory,
+            isolation: true,
+            tells: false,
+            access: None,
+            mode,
+        };
         std::fs::create_dir(machine.workdir()).unwrap();
         machine
     }
@@ -50,7 +59,8 @@ impl Machine {
         let supervisor = vec![env!("CARGO_BIN_EXE_krafla-node-supervisor").into()];
         let mut config = NodeConfig::new("here", self.root(), self.workdir(), supervisor, self.mode);
         config.isolation = self.isolation;
-        let node = Arc::new(Node::new(Arc::new(self.server.clone()), config, None));
+        config.tells = self.tells;
+        let node = Arc::new(Node::new(Arc::new(self.server.clone()), config, self.access.clone()));
         let (stop, stopped) = oneshot::channel::<()>();
         let runner = node.clone();
         let task = tokio::spawn(async move {

@@ -55,6 +55,11 @@ impl Server {
         self.0.store(&mut state, kind, key, object, EventType::Modified);
     }
 
+    /// Removes an object of the namespace `default` at once.
+    pub(crate) fn remove(&self, kind: Kind, name: &str) {
+        self.0.delete(kind, &Key::new("default", name), Some(0)).unwrap();
+    }
+
     /// Asks for the deletion of a pod, as `kubectl delete` does.
     pub(crate) fn delete_pod(&self, name: &str, grace_seconds: Option<i64>) {
         self.0.delete(Kind::Pod, &Key::new("default", name), grace_seconds).unwrap();
@@ -75,6 +80,20 @@ impl Server {
         let mut events =
             state.objects.iter().filter(|((kind, _), _)| *kind == Kind::Event).map(|(_, event)| event);
         events.find(|event| event["reason"] == reason).cloned()
+    }
+
+    /// Waits until there are so many events with a reason, and returns their messages.
+    pub(crate) async fn until_messages(&self, reason: &str, n_events: usize) -> Vec<String> {
+        self.wait(reason, |_| Some(self.messages(reason)).filter(|told| told.len() >= n_events)).await
+    }
+
+    /// The messages of all events with a reason.
+    pub(crate) fn messages(&self, reason: &str) -> Vec<String> {
+        let state = self.0.state.lock();
+        let events =
+            state.objects.iter().filter(|((kind, _), _)| *kind == Kind::Event).map(|(_, event)| event);
+        let told = events.filter(|event| event["reason"] == reason);
+        told.map(|event| event["message"].as_str().unwrap().to_owned()).collect()
     }
 
     /// How many status writes there were.

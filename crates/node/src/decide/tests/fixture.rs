@@ -8,7 +8,7 @@ use krafla_api::Time;
 
 use super::super::*;
 use crate::container::{Cause, ContainerId};
-use crate::health::Failure;
+use crate::health::{Check, Complaints, Failure};
 use crate::pod::{ExitCodes, Handler, Probe, ReadinessGate, RestartRule};
 use crate::status::{Condition, ContainerStatus, Phase};
 
@@ -18,11 +18,24 @@ pub(super) fn check(facts: &str, expected: Expect) {
     expected.assert_eq(&print(&World::parse(facts).decide()));
 }
 
+/// What is decided.
+pub(super) fn decision_of(facts: &str) -> Decision {
+    World::parse(facts).decide()
+}
+
 /// Compares the whole status as it would be written.
 #[track_caller]
 pub(super) fn status_of(facts: &str, expected: Expect) {
     let status = World::parse(facts).decide().status;
     expected.assert_eq(&serde_json::to_string_pretty(&status).unwrap());
+}
+
+/// Compares the starts that nobody was told of, in their order.
+#[track_caller]
+pub(super) fn starts_of(facts: &str, expected: &[&str]) {
+    let starts = World::parse(facts).decide().starts;
+    let starts: Vec<_> = starts.iter().map(|id| format!("{}/{}", id.name, id.attempt)).collect();
+    assert_eq!(starts, expected);
 }
 
 /// Compares the conditions, one per line.
@@ -89,6 +102,7 @@ impl World {
                 .init_containers
                 .push(Container { restart_policy: Some(RestartPolicy::Always), ..named(name) }),
             ["container", name] => spec.containers.push(named(name)),
+            ["ephemeral", name] => spec.ephemeral_containers.push(named(name)),
             ["container", name, "policy", own, rules @ ..] => {
                 let restart_policy_rules = match rules {
                     [rule @ ("restarts-on" | "restarts-all-on"), code] => {
@@ -115,6 +129,21 @@ impl World {
                 status: (*status).to_owned(),
                 ..Condition::default()
             }),
+            ["reported", attempt] => {
+                let id = record(attempt, &["0.."]).id;
+                self.pod.status.container_statuses.push(ContainerStatus {
+                    container_id: id.reported(),
+                    restart_count: id.attempt,
+                    name: id.name,
+                    ..ContainerStatus::default()
+                });
+            }
+            ["generation", number_of] => self.pod.metadata.generation = number(number_of),
+            ["observed", number_of] => self.pod.status.observed_generation = number(number_of),
+            ["asks", name, cpu] => {
+                let container = spec.containers.iter_mut().find(|container| container.name == *name).unwrap();
+                container.resources.requests.insert("cpu".to_owned(), cpu.parse().unwrap());
+            }
             ["gone"] => self.is_gone = true,
             ["now", at] => self.now = number(at),
             ["trouble", name, "until", at] => {
@@ -135,18 +164,24 @@ impl World {
                 container.lifecycle.pre_stop = Some(Handler::default());
             }
             ["hook", name, "begun", at, rest @ ..] => {
-                let hook = PreStop { begun_at: Time::from_seconds(number(at)), is_done: *rest == ["done"] };
+                let hook = PreStop {
+                    begun_at: Time::from_seconds(number(at)),
+                    is_done: !rest.is_empty(),
+                    failure: rest.contains(&"failed").then(|| "exit code 1".to_owned()),
+                };
                 self.pre_stops.insert((*name).to_owned(), hook);
             }
             ["health", name, words @ ..] => {
-                let failure =
-                    Failure { message: "Liveness probe failed: no".to_owned(), grace_seconds: Some(5) };
-                let health = Health {
+                let failure = Failure { of: Check::Liveness, grace_seconds: Some(5) };
+                let mut health = Health {
                     is_started: words.contains(&"started"),
                     is_ready: words.contains(&"ready"),
-                    unready: String::new(),
+                    complaints: Complaints::default(),
                     failure: words.contains(&"failed").then_some(failure),
                 };
+                if words.contains(&"failed") || words.contains(&"failing") {
+                    health.complaints.add(Check::Liveness, "no");
+                }
                 self.health.insert((*name).to_owned(), health);
             }
             [attempt, rest @ ..] => self.attempts.insert(record(attempt, rest)),
@@ -155,7 +190,8 @@ impl World {
     }
 }
 
-/// `main/0 10..20 exit 1 backoff 10 stopping 15`, with `oom` if it wanted too much memory; or `main/0 fails at 10`.
+/// `main/0 10..20 exit 1 backoff 10 stopping 15`, with `oom` if it wanted too much memory, `unlimited` if its
+/// limits can not be kept; or `main/0 fails at 10`.
 fn record(attempt: &str, words: &[&str]) -> Record {
     let (name, attempt) = attempt.split_once('/').unwrap();
     let value = |word: &str| words.iter().skip_while(|w| **w != word).nth(1).map(|value| number(value));
@@ -170,6 +206,7 @@ fn record(attempt: &str, words: &[&str]) -> Record {
         id: ContainerId { pod: "u".into(), name: name.to_owned(), attempt: attempt.parse().unwrap() },
         backoff_seconds: value("backoff").unwrap_or(0) as u32,
         address: None,
+        is_unlimited: words.contains(&"unlimited"),
         grace_seconds: 30,
         pid: None,
         started_at: span.map(|(start, _)| second(number(start))),
@@ -223,7 +260,8 @@ fn print(decision: &Decision) -> String {
     let reason =
         if status.reason.is_empty() { "" } else { &format!(" {}: {}", status.reason, status.message) };
     lines.push(format!("{:?}{reason}", status.phase));
-    lines.extend(status.init_container_statuses.iter().chain(&status.container_statuses).map(container));
+    let own = status.init_container_statuses.iter().chain(&status.container_statuses);
+    lines.extend(own.chain(&status.ephemeral_container_statuses).map(container));
     lines.extend(
         decision.notes.iter().map(|note| format!("{:?} {}: {}", note.severity, note.reason, note.message)),
     );

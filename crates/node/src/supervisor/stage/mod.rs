@@ -16,14 +16,18 @@
 mod mounts;
 
 use std::ffi::OsString;
-use std::fs;
-use std::os::fd::AsFd;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
-use rustix::process::{Pid, PidfdFlags, getegid, geteuid, ioctl_tiocsctty, pidfd_open, setsid};
+use rustix::fs::{Mode, OFlags, open, openat};
+use rustix::process::{
+    Pid, PidfdFlags, chroot, fchdir, getegid, geteuid, ioctl_tiocsctty, pidfd_open, setsid,
+};
 use rustix::thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces};
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +40,9 @@ use crate::container::CONTAINER_VARIABLE;
 pub struct Sandbox {
     /// What it sees where.
     pub mounts: Vec<Mount>,
+    /// Where it may write why it ended, unless something else is there.
+    #[serde(default)]
+    pub message_at: Option<PathBuf>,
     /// Its host name.
     pub hostname: String,
     /// Where it runs; it may be in one of the mounts.
@@ -64,15 +71,37 @@ pub struct Mount {
 
 /// Becomes the command of a container: `<sandbox> <command>...`.
 pub(super) fn main(args: &[OsString]) -> ExitCode {
+    // Before anything is mounted over it.
+    let report = std::env::var_os(CONTAINER_VARIABLE).and_then(|place| Report::open(Path::new(&place)));
     let Err(error) = become_container(args);
     let message = format!("{error:#}");
     eprintln!("{message}");
-    if let Some(place) = std::env::var_os(CONTAINER_VARIABLE) {
+    if let Some(report) = report {
         // Without this the supervisor takes the end of this process for that of the container, which it then
         // is.
-        let _ = fs::write(PathBuf::from(place).with_added_extension("error"), message);
+        let _ = report.write(&message);
     }
     ExitCode::from(128)
+}
+
+/// Where the supervisor looks for what went wrong.
+struct Report {
+    directory: OwnedFd,
+    name: OsString,
+}
+
+impl Report {
+    fn open(place: &Path) -> Option<Report> {
+        let name = place.with_added_extension("error").file_name()?.to_owned();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Some(Report { directory: open(place.parent()?, flags, Mode::empty()).ok()?, name })
+    }
+
+    fn write(&self, message: &str) -> io::Result<()> {
+        let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC;
+        let file = openat(&self.directory, &self.name, flags, Mode::RUSR | Mode::WUSR)?;
+        File::from(file).write_all(message.as_bytes())
+    }
 }
 
 fn become_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible> {
@@ -97,12 +126,20 @@ fn become_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallibl
 
 /// Runs a command in the place of a container that runs: `<pid> <working directory> <command>...`.
 pub(super) fn enter(args: &[OsString]) -> ExitCode {
-    match enter_container(args) {
-        Err(error) => {
-            eprintln!("{error:#}");
-            ExitCode::from(126)
-        }
-    }
+    let Err(error) = enter_container(args);
+    told(&error)
+}
+
+/// Runs a command where a container would run that has no process: `<sandbox> <command>...`.
+pub(super) fn view(args: &[OsString]) -> ExitCode {
+    let Err(error) = become_container(args);
+    told(&error)
+}
+
+/// Whoever waits for the command reads what it writes, and knows this exit code from shells.
+fn told(error: &anyhow::Error) -> ExitCode {
+    eprintln!("{error:#}");
+    ExitCode::from(126)
 }
 
 fn enter_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible> {
@@ -110,13 +147,25 @@ fn enter_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible
     let pid =
         pid.to_str().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw).context("not a process")?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).context("the container does not run")?;
-    let mut spaces = ThreadNameSpaceType::MOUNT | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME;
-    if fs::read_link(format!("/proc/{}/ns/user", pid.as_raw_nonzero()))?
-        != fs::read_link("/proc/self/ns/user")?
-    {
-        spaces |= ThreadNameSpaceType::USER;
+    // What it uses counts as what the container uses.
+    cgroup::join_that_of(pid).context("the container's limits can not be set")?;
+    let mut spaces = ThreadNameSpaceType::empty();
+    for (name, space) in [
+        ("mnt", ThreadNameSpaceType::MOUNT),
+        ("uts", ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME),
+        ("user", ThreadNameSpaceType::USER),
+    ] {
+        let its = fs::read_link(format!("/proc/{}/ns/{name}", pid.as_raw_nonzero()))?;
+        spaces.set(space, its != fs::read_link(format!("/proc/self/ns/{name}"))?);
     }
-    move_into_thread_name_spaces(pidfd.as_fd(), spaces).context("the container can not be entered")?;
+    if !spaces.is_empty() {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = open(format!("/proc/{}/root", pid.as_raw_nonzero()), flags, Mode::empty())?;
+        move_into_thread_name_spaces(pidfd.as_fd(), spaces).context("the container can not be entered")?;
+        // That of the mount name space is another one where krafla itself runs below a root of its own.
+        fchdir(root)?;
+        chroot(".").context("the container's files can not be seen")?;
+    }
     Err(exec(argv, &PathBuf::from(working_dir))?.into())
 }
 

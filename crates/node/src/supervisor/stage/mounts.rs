@@ -14,23 +14,29 @@
 //!
 //! What a container writes to such a directory itself is gone with it, as in a container; what lies deeper is
 //! the machine's. The working directory is not replaced: what is missing there is made for real, because
-//! people look for results there.
+//! people look for results there. It is not removed again either: whoever removes a directory takes away what others, maybe of another
+//! krafla, have mounted on it.
+//!
+//! A mount may cover the place that others come from, such as `/tmp`. So all are opened before the first is made.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use rustix::fs::{StatVfsMountFlags, statvfs};
-use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
-    mount_remount, unmount,
+use rustix::fs::{
+    AtFlags, CWD, Gid, Mode, StatVfsMountFlags, Uid, chownat, mknodat, readlinkat, statat, statvfs,
+    symlinkat, unlinkat,
 };
-use rustix::process::{chdir, pivot_root};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
+    mount_bind_recursive, mount_change, mount_remount, move_mount, open_tree, unmount,
+};
+use rustix::process::{chdir, getegid, geteuid, pivot_root, umask};
 
 use super::{Mount, Sandbox};
 
@@ -42,17 +48,71 @@ const ENTRIES_MAX: usize = 4096;
 pub(super) fn set_up(sandbox: &Sandbox) -> anyhow::Result<()> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).context("mounts can not be made private")?;
-    let mut mounts: Vec<_> = sandbox.mounts.iter().collect();
+    let mut mounts: Vec<_> = sandbox.mounts.iter().cloned().chain(working_dir_that_stays(sandbox)).collect();
     // What is mounted into another mount comes after it.
     mounts.sort_by_key(|mount| mount.target.components().count());
+    let offered = |mount: &Mount| format!("mountPath {:?} can not be offered", mount.target);
+    let sources: Vec<_> = mounts
+        .iter()
+        .map(|mount| Source::open(&mount.source).with_context(|| offered(mount)))
+        .collect::<anyhow::Result<_>>()?;
     // Of the root, or of nothing, everything would be a part.
     let workdir =
         Some(sandbox.workdir.clone()).filter(|workdir| workdir.is_absolute() && workdir.parent().is_some());
     let mut view = View { sandbox, copies: BTreeSet::new(), own: workdir.into_iter().collect() };
-    for mount in mounts {
-        view.add(mount).with_context(|| format!("mountPath {:?} can not be offered", mount.target))?;
+    if mounts.iter().any(|mount| is_missing_in_root(&mount.target)) {
+        // First, because the place where the copy is made may be covered later.
+        view.replace_by_copy(Path::new("/"))?;
+    }
+    for (mount, source) in mounts.iter().zip(&sources) {
+        view.add(mount, source).with_context(|| offered(mount))?;
     }
     Ok(())
+}
+
+/// A volume that covers the directory in which all containers run by themselves does not take it away.
+fn working_dir_that_stays(sandbox: &Sandbox) -> Option<Mount> {
+    let workdir = fs::canonicalize(&sandbox.workdir).ok()?;
+    let is_covered = sandbox.mounts.iter().any(|mount| {
+        let target = fs::canonicalize(&mount.target).unwrap_or_else(|_| mount.target.clone());
+        workdir.starts_with(&target) && workdir != target
+    });
+    let is_used = sandbox.working_dir.starts_with(&sandbox.workdir);
+    (is_covered && is_used).then(|| Mount {
+        source: workdir.clone(),
+        target: sandbox.workdir.clone(),
+        read_only: false,
+    })
+}
+
+/// Whether a path can only be made in the root directory itself.
+fn is_missing_in_root(path: &Path) -> bool {
+    let first = path.components().nth(1).map(|first| Path::new("/").join(first));
+    path.is_absolute() && first.is_some_and(|first| first.symlink_metadata().is_err())
+}
+
+/// What is mounted somewhere, held so that it stays within reach.
+struct Source<'a> {
+    path: &'a Path,
+    is_dir: bool,
+    /// None on a Linux before 5.2: there it is found by its path, if that is not covered.
+    tree: Option<OwnedFd>,
+}
+
+impl Source<'_> {
+    fn open(path: &Path) -> anyhow::Result<Source<'_>> {
+        let is_dir = fs::metadata(path).with_context(|| format!("{path:?} is missing"))?.is_dir();
+        let flags =
+            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+        Ok(Source { path, is_dir, tree: open_tree(CWD, path, flags).ok() })
+    }
+
+    fn mount(&self, target: &Path) -> rustix::io::Result<()> {
+        match &self.tree {
+            Some(tree) => move_mount(tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH),
+            None => mount_bind_recursive(self.path, target),
+        }
+    }
 }
 
 /// The file system as the container will see it.
@@ -66,10 +126,9 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn add(&mut self, mount: &Mount) -> anyhow::Result<()> {
-        let source = fs::metadata(&mount.source).with_context(|| format!("{:?} is missing", mount.source))?;
-        let target = self.make_mount_point(&mount.target, source.is_dir())?;
-        mount_bind_recursive(&mount.source, &target)?;
+    fn add(&mut self, mount: &Mount, source: &Source<'_>) -> anyhow::Result<()> {
+        let target = self.make_mount_point(&mount.target, source.is_dir)?;
+        source.mount(&target)?;
         if mount.read_only {
             make_read_only(&target)?;
         }
@@ -105,12 +164,26 @@ impl View<'_> {
     }
 
     fn replace_by_copy(&mut self, directory: &Path) -> anyhow::Result<()> {
-        let original = File::open(directory)?;
-        let entries = entries_of(directory)?;
+        let original = match File::open(directory) {
+            // What this user can not look into, such as `/root`, is empty for the container.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
+            opened => Some(opened?),
+        };
+        let entries = if original.is_some() { entries_of(directory)? } else { Vec::new() };
         let is_root = directory == Path::new("/");
         let copy = if is_root { &self.sandbox.scratch } else { directory };
-        mount("tmpfs", copy, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755")?;
-        fill(copy, &original, &entries)?;
+        // Drivers make devices when they are first used.
+        let may_have_devices = directory == Path::new("/dev");
+        let flags =
+            if may_have_devices { MountFlags::NOSUID } else { MountFlags::NOSUID | MountFlags::NODEV };
+        mount("tmpfs", copy, "tmpfs", flags, c"mode=755")?;
+        if let Some(original) = original {
+            // What is made has the rights of what it stands for.
+            let before = umask(Mode::empty());
+            let filled = fill(copy, &original, &entries);
+            umask(before);
+            filled?;
+        }
         if is_root {
             become_root(copy)?;
         }
@@ -145,13 +218,18 @@ fn entries_of(directory: &Path) -> anyhow::Result<Vec<(OsString, FileType)>> {
 fn fill(copy: &Path, original: &File, entries: &[(OsString, FileType)]) -> anyhow::Result<()> {
     // The original can not be reached by its path any more, but still through the open file.
     let held = PathBuf::from(format!("/proc/self/fd/{}", original.as_raw_fd()));
+    let made = File::open(copy)?;
+    // Where devices do not work they can be made, but not opened.
+    let may_make_devices = !statvfs(copy)?.f_flag.contains(StatVfsMountFlags::NODEV);
     for (name, file_type) in entries {
         let (from, to) = (held.join(name), copy.join(name));
         let outcome = if file_type.is_symlink() {
-            fs::read_link(&from).and_then(|target| symlink(target, &to))
+            copy_link(original, &made, name)
+        } else if may_make_devices && is_device(*file_type) && copy_device(original, &made, name).is_ok() {
+            Ok(())
         } else {
-            let made = if file_type.is_dir() { fs::create_dir(&to) } else { File::create(&to).map(drop) };
-            made.and_then(|()| Ok(mount_bind_recursive(&from, &to)?))
+            let point = if file_type.is_dir() { fs::create_dir(&to) } else { File::create(&to).map(drop) };
+            point.and_then(|()| Ok(mount_bind_recursive(&from, &to)?))
         };
         match outcome {
             // It went away meanwhile.
@@ -163,6 +241,31 @@ fn fill(copy: &Path, original: &File, entries: &[(OsString, FileType)]) -> anyho
     // Without the right to give files away, they belong to the one user there is.
     let _ = std::os::unix::fs::chown(copy, Some(metadata.uid()), Some(metadata.gid()));
     Ok(fs::set_permissions(copy, metadata.permissions())?)
+}
+
+fn is_device(file_type: FileType) -> bool {
+    file_type.is_char_device() || file_type.is_block_device()
+}
+
+/// Makes the same link once more. Here and below names are looked up in open directories, which is quicker than by paths
+/// that lead through `/proc`.
+fn copy_link(from: &File, to: &File, name: &OsStr) -> io::Result<()> {
+    Ok(symlinkat(readlinkat(from, name, Vec::new())?, to, name)?)
+}
+
+/// Makes the same device once more. Only root may, and it takes a fraction of the time that a mount takes, of which `/dev` would need a
+/// hundred.
+fn copy_device(from: &File, to: &File, name: &OsStr) -> io::Result<()> {
+    let device = statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let (kind, mode) =
+        (rustix::fs::FileType::from_raw_mode(device.st_mode), Mode::from_raw_mode(device.st_mode));
+    mknodat(to, name, kind, mode, device.st_rdev)?;
+    let (user, group) = (Uid::from_raw(device.st_uid), Gid::from_raw(device.st_gid));
+    if (user, group) == (geteuid(), getegid()) {
+        return Ok(());
+    }
+    let given = chownat(to, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW);
+    Ok(given.inspect_err(|_| _ = unlinkat(to, name, AtFlags::empty()))?)
 }
 
 /// Makes a directory the root of the file system, and lets go of the old one.
