@@ -60,11 +60,11 @@ impl LocalClient {
     async fn carry_out(&self, step: &Step) -> Result<Written, ClientError> {
         let resource = self.resource(step.kind())?;
         let written = match step {
-            Step::Create { object, .. } => self.create(&resource, object).await,
+            Step::Create { object, .. } => self.create(&resource, object, &self.options()).await,
             Step::CreateGenerated { object, recipe, .. } => {
                 let mut object = object.clone();
                 recipe.fill(&mut object, &self.ssh_key_pair().await?);
-                self.create(&resource, &object).await
+                self.create(&resource, &object, &self.options()).await
             }
             Step::Patch { key, uid, revision, of_status, patch, .. } => {
                 let part = if *of_status { Part::Status } else { Part::Main };
@@ -93,10 +93,15 @@ impl LocalClient {
         written.map(Written::from).map_err(refusal)
     }
 
-    async fn create(&self, resource: &Resource, object: &Value) -> Result<Answer, Status> {
+    async fn create(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        options: &WriteOptions,
+    ) -> Result<Answer, Status> {
         let namespace = object::namespace(object).to_owned();
         let object = codec::normalise(resource, object).map_err(Status::bad_request)?;
-        self.api.create(resource, &namespace, object, &self.options()).await
+        self.api.create(resource, &namespace, object, options).await
     }
 
     /// Draws a key pair beside the work of others: it takes longer than anything else here.
@@ -172,10 +177,18 @@ impl Manifests for LocalClient {
         })
     }
 
+    fn check<'a>(&'a self, of: &'a Served, object: &'a Value) -> BoxFuture<'a, Result<(), ClientError>> {
+        Box::pin(async move {
+            let resource = self.served_resource(of)?;
+            let options = WriteOptions { dry_run: true, ..self.options() };
+            self.create(&resource, object, &options).await.map(drop).map_err(refusal)
+        })
+    }
+
     fn make<'a>(&'a self, of: &'a Served, object: &'a Value) -> BoxFuture<'a, Result<Written, ClientError>> {
         Box::pin(async move {
             let resource = self.served_resource(of)?;
-            self.create(&resource, object).await.map(Written::from).map_err(refusal)
+            self.create(&resource, object, &self.options()).await.map(Written::from).map_err(refusal)
         })
     }
 
@@ -189,7 +202,8 @@ impl Manifests for LocalClient {
         Box::pin(async move {
             let resource = self.served_resource(of)?;
             let options = WriteOptions { uid: Some(uid.clone()), ..self.options() };
-            let patch = Patch::Merge(patch.clone());
+            let merge = if of.has_strategic_patches() { Patch::Strategic } else { Patch::Merge };
+            let patch = merge(patch.clone());
             let written = self.api.patch(&resource, key, Part::Main, &patch, &options).await;
             written.map(Written::from).map_err(refusal)
         })

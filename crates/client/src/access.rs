@@ -66,6 +66,14 @@ pub enum AccessError {
         /// Why. Not as a source: whoever prints those too would say it twice.
         why: std::io::Error,
     },
+    /// A file is something else than a kubeconfig.
+    #[error("{}: not a kubeconfig: {why}", path.display())]
+    NotAKubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A kubeconfig says something that can not be used.
     #[error("{place}: {message}")]
     Unusable {

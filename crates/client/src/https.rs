@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
@@ -136,7 +136,8 @@ impl HttpsClient {
         HttpsClient { manager: manager.into(), ..self }
     }
 
-    /// The server's version, as in `v1.35.0`; that of the embedded server ends with `+krafla`.
+    /// The server's version, as in `v1.35.0`; that of the embedded server ends with `+krafla`, or with
+    /// `+krafla.simulated` where pods only seem to run.
     pub async fn version(&self) -> Result<String, ClientError> {
         let body = self.shared.read(&Request::get("/version".to_owned())).await?;
         let version: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -152,7 +153,7 @@ impl HttpsClient {
         pod: &Key,
         container: &str,
         options: LogOptions,
-    ) -> Result<BoxStream<'static, Bytes>, ClientError> {
+    ) -> Result<BoxStream<'static, Result<Bytes, ClientError>>, ClientError> {
         let tail = options.tail_lines.map(|n| format!("&tailLines={n}")).unwrap_or_default();
         let attempt = options.attempt.map(|it| format!("&previous={}&attempt={}", it.is_previous, it.number));
         let attempt = attempt.unwrap_or_default();
@@ -164,8 +165,7 @@ impl HttpsClient {
         );
         let response = self.shared.open(&Request::get(path)).await?;
         let pieces = response.into_body().into_data_stream();
-        // A log that can not be read any further ends; there is no way to say why in the middle of a body.
-        Ok(pieces.scan((), |(), piece| std::future::ready(piece.ok())).boxed())
+        Ok(pieces.map_err(|error| ClientError::Unknown(error.to_string())).boxed())
     }
 }
 
@@ -208,6 +208,10 @@ impl Manifests for HttpsClient {
 
     fn read<'a>(&'a self, of: &'a Served, key: &'a Key) -> BoxFuture<'a, Result<Bytes, ClientError>> {
         Box::pin(async move { self.shared.read(&Request::get(object_path(of, key))).await })
+    }
+
+    fn check<'a>(&'a self, of: &'a Served, object: &'a Value) -> BoxFuture<'a, Result<(), ClientError>> {
+        Box::pin(async move { self.shared.ask(&Request::check(of, object)).await.map(drop) })
     }
 
     fn make<'a>(&'a self, of: &'a Served, object: &'a Value) -> BoxFuture<'a, Result<Written, ClientError>> {
@@ -368,7 +372,11 @@ impl Shared {
             built = built.header(AUTHORIZATION, token.header()?);
         }
         let built = built.body(Full::from(body)).map_err(|error| ClientError::Unknown(error.to_string()))?;
-        self.http.request(built).await.map_err(|error| ClientError::Unknown(with_causes(&error)))
+        self.http.request(built).await.map_err(|error| {
+            // What the library calls its own error says nothing to whoever reads this.
+            let what = if error.is_connect() { "no connection" } else { "no answer" };
+            ClientError::Unknown(format!("{what}{}", causes(&error)))
+        })
     }
 }
 
@@ -385,10 +393,10 @@ fn not_served(kind: Kind, error: ClientError) -> ClientError {
     }
 }
 
-/// An error with all that led to it.
-fn with_causes(error: &dyn Error) -> String {
+/// All that led to an error.
+fn causes(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+    causes.fold(String::new(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// The token that goes with requests.

@@ -126,14 +126,13 @@ fn missing(file: &Path, context: &str, what: &str, name: &str) -> AccessError {
 }
 
 fn parse(file: &Path) -> Result<Kubeconfig, AccessError> {
-    let text = String::from_utf8(read_file(file)?)
-        .map_err(|_| AccessError::unusable(file.display(), "not a kubeconfig: not UTF-8"))?;
+    let other = |why: String| AccessError::NotAKubeconfig { path: file.to_owned(), why };
+    let text = String::from_utf8(read_file(file)?).map_err(|_| other("not UTF-8".to_owned()))?;
     if text.trim().is_empty() {
         return Ok(Kubeconfig::default());
     }
     let options = serde_saphyr::options! { with_snippet: false };
-    serde_saphyr::from_str_with_options(&text, options)
-        .map_err(|error| AccessError::unusable(file.display(), format!("not a kubeconfig: {error}")))
+    serde_saphyr::from_str_with_options(&text, options).map_err(|error| other(error.to_string()))
 }
 
 fn find<'a, T: Clone>(

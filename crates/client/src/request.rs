@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 /// Of the types of patches, the one that every kind takes, CRDs included.
 const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 const JSON: &str = "application/json";
 const STRICT: &str = "fieldValidation=Strict";
 
@@ -36,11 +37,18 @@ impl Request {
         Request::post(format!("{path}?{STRICT}"), object.clone())
     }
 
+    /// Asks whether an object that a user wrote could be made.
+    pub(crate) fn check(of: &Served, object: &Value) -> Request {
+        let made = Request::make(of, object);
+        Request { path: format!("{}&dryRun=All", made.path), ..made }
+    }
+
     /// Gives an object the fields that a user wrote.
     pub(crate) fn amend(of: &Served, key: &Key, uid: &Uid, patch: &Value) -> Request {
         let path = format!("{}?{STRICT}", object_path(of, key));
         let body = with_preconditions(patch.clone(), &uid.0, None);
-        Request { method: Method::PATCH, path, content_type: MERGE_PATCH, body }
+        let content_type = if of.has_strategic_patches() { STRATEGIC_PATCH } else { MERGE_PATCH };
+        Request { method: Method::PATCH, path, content_type, body }
     }
 
     /// The request of a write by whoever has this name in `managedFields`. What is drawn at random must have been drawn.

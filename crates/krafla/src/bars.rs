@@ -1,76 +1,67 @@
-//! How a run looks on a terminal: one line for each job or flow, one bar for each task, one line for each step. Pure.
-
-use std::time::Duration;
+//! A task as it is shown on a terminal: its name, a bar, and how many pods are how. Pure.
 
 use krafla_api::volcano::TaskSpec;
-use krafla_plan::Object;
 use krafla_plan::object::{Job, VcJob};
 
-use crate::progress;
-use crate::steps::{self, StepView};
+use crate::printable;
+use crate::room::State;
 
-/// How wide a bar is on a terminal that has the room.
+/// How wide a bar is on a terminal that has the room, and how wide it must be to be of use.
 const BAR_WIDTH_MAX: usize = 40;
-
-/// A job or flow as it is shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct View {
-    /// Its name and phase.
-    pub(crate) title: String,
-    /// Those of a job.
-    pub(crate) tasks: Vec<TaskView>,
-    /// Those of a flow.
-    pub(crate) steps: Vec<StepView>,
-    /// What it waits for, in a sentence.
-    pub(crate) waits_for: Option<String>,
-    /// How long it took, once it has ended.
-    pub(crate) ended_after: Option<Duration>,
-}
+const BAR_WIDTH_MIN: usize = 5;
+/// So much of a name is shown at least.
+const NAME_WIDTH_MIN: usize = 8;
 
 /// A task as it is shown: how many pods it wants, and how they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TaskView {
     pub(crate) name: String,
     pub(crate) wanted: usize,
+    pub(crate) pending: usize,
     pub(crate) running: usize,
     pub(crate) succeeded: usize,
     pub(crate) failed: usize,
 }
 
-impl View {
-    /// A job or flow as it was last seen; `None` before it was seen at all.
-    pub(crate) fn of(name: &str, object: Option<&Object>, waits_for: Option<&str>) -> View {
-        let mut view = View { waits_for: waits_for.map(str::to_owned), ..View::default() };
-        let Some(object) = object else {
-            view.title = format!("{name}: Pending");
-            return view;
-        };
-        view.title = progress::title(object);
-        if let Some(job) = object.as_vcjob() {
-            view.tasks = tasks(job);
-        } else if let Some(job) = object.as_job() {
-            view.tasks = vec![pods(job)];
-        } else if let Some(flow) = object.as_jobflow() {
-            view.steps = steps::steps(name, flow);
-            view.title = steps::title(name, flow, &view.steps);
+impl TaskView {
+    pub(crate) fn state(&self) -> State {
+        match self {
+            it if it.failed > 0 => State::Failed,
+            it if it.pending > 0 => State::Pending,
+            it if it.running > 0 => State::Running,
+            it if it.succeeded < it.wanted => State::Waiting,
+            _ => State::Succeeded,
         }
-        view
+    }
+
+    /// `2 of 4 succeeded, 1 failed, 1 running`, in the order of the bar's cells.
+    fn counts(&self, is_short: bool) -> String {
+        let succeeded = if is_short { "" } else { " succeeded" };
+        let mut counts = format!("{} of {}{succeeded}", self.succeeded, self.wanted);
+        for (n, what) in [(self.failed, "failed"), (self.running, "running")] {
+            if n > 0 {
+                counts += &format!(", {n} {what}");
+            }
+        }
+        counts
     }
 }
 
 /// A Job of Kubernetes is one task. One that does not say how many must succeed wants as many as run at once.
-fn pods(job: &Job) -> TaskView {
+pub(crate) fn pods(job: &Job) -> TaskView {
     let count = |n: i32| usize::try_from(n).unwrap_or(0);
     TaskView {
         name: "pods".to_owned(),
         wanted: count(job.spec.completions.or(job.spec.parallelism).unwrap_or(1)),
+        pending: 0,
         running: count(job.status.active),
         succeeded: count(job.status.succeeded),
         failed: count(job.status.failed),
     }
 }
 
-fn tasks(job: &VcJob) -> Vec<TaskView> {
+/// The tasks of a Job of Volcano.
+pub(crate) fn tasks(job: &VcJob) -> Vec<TaskView> {
     let view = |task: &TaskSpec| {
         let counts = job.status.task_status_count.get(&task.name).map(|state| &state.phase);
         let count =
@@ -78,6 +69,7 @@ fn tasks(job: &VcJob) -> Vec<TaskView> {
         TaskView {
             name: task.name.clone(),
             wanted: usize::try_from(task.replicas).unwrap_or(0),
+            pending: count("Pending"),
             running: count("Running"),
             succeeded: count("Succeeded"),
             failed: count("Failed"),
@@ -86,52 +78,48 @@ fn tasks(job: &VcJob) -> Vec<TaskView> {
     job.spec.tasks.iter().map(view).collect()
 }
 
-/// The lines of one picture, none of them wider than the terminal, and not more of them than fit: what has left the
-/// terminal at its top can not be drawn over.
-pub(crate) fn render(views: &[View], elapsed: Duration, [width, height]: [usize; 2]) -> Vec<String> {
-    let name_width = views.iter().flat_map(|view| &view.tasks).map(|task| task.name.chars().count()).max();
-    let mut lines = Vec::new();
-    for view in views {
-        lines.push(format!("{} ({})", view.title, time(view.ended_after.unwrap_or(elapsed))));
-        lines.extend(view.tasks.iter().map(|task| task_line(task, name_width.unwrap_or(0), width)));
-        lines.extend(steps::lines(&view.steps));
-        lines.extend(view.waits_for.iter().flat_map(|reason| wrapped("  waiting: ", reason, width)));
-    }
-    // The last line is the cursor's.
-    let n_lines_max = height.saturating_sub(1).max(1);
-    if lines.len() > n_lines_max {
-        let n_left_out = lines.len().saturating_sub(n_lines_max).saturating_add(1);
-        lines.truncate(n_lines_max.saturating_sub(1));
-        lines.push(format!("… and {n_left_out} more lines"));
-    }
-    lines.into_iter().map(|line| cut(&line, width)).collect()
+/// Where names, bars and counts stand: below each other, for all tasks of a picture.
+pub(crate) struct Columns {
+    name_width: usize,
+    bar_width: usize,
+    is_short: bool,
 }
 
-/// A sentence on as many lines as it needs, below each other: its end, which says what to do, matters most.
-fn wrapped(title: &str, sentence: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![title.trim_end().to_owned()];
-    for word in sentence.split_whitespace() {
-        let fits = |line: &String| line.chars().count().saturating_add(word.chars().count()) < width;
-        match lines.last_mut().filter(|line| fits(line)) {
-            Some(line) => *line += &format!(" {word}"),
-            None => lines.push(format!("{:1$}{word}", "", title.len())),
-        }
+impl Columns {
+    /// What does not fit becomes shorter: first the counts, then the names, and last of all there is no bar.
+    pub(crate) fn of(tasks: &[&TaskView], width: usize) -> Columns {
+        let names = tasks.iter().map(|task| printable::width(&task.name)).max().unwrap_or(0);
+        let longest = |counts: &dyn Fn(&TaskView) -> String| {
+            tasks.iter().map(|task| counts(task).len()).max().unwrap_or(0)
+        };
+        // Room for all to run, so that bars do not change their length when they do.
+        let busy = |task: &TaskView| TaskView { running: task.wanted, failed: 0, ..task.clone() };
+        let counts = |is_short: bool| {
+            longest(&|task| task.counts(is_short)).max(longest(&|task| busy(task).counts(is_short)))
+        };
+        let short_names = names.min((width / 3).max(NAME_WIDTH_MIN));
+        let choices = [(names, false), (names, true), (short_names, true)].into_iter();
+        let mut fitting = choices.filter_map(|(name_width, is_short)| {
+            // Two spaces before each of the three columns.
+            let taken = name_width.saturating_add(counts(is_short)).saturating_add(6);
+            let bar_width = width.checked_sub(taken).filter(|room| *room >= BAR_WIDTH_MIN)?;
+            Some(Columns { name_width, bar_width: bar_width.min(BAR_WIDTH_MAX), is_short })
+        });
+        fitting.next().unwrap_or_else(|| {
+            let left = width.saturating_sub(longest(&|task| task.counts(true))).saturating_sub(4);
+            Columns { name_width: names.min(left.max(NAME_WIDTH_MIN)), bar_width: 0, is_short: true }
+        })
     }
-    lines
-}
 
-/// `  worker  ████████▒▒▒▒░░░░  2 of 4 succeeded, 1 running`
-fn task_line(task: &TaskView, name_width: usize, width: usize) -> String {
-    let mut counts = format!("{} of {} succeeded", task.succeeded, task.wanted);
-    for (n, what) in [(task.running, "running"), (task.failed, "failed")] {
-        if n > 0 {
-            counts += &format!(", {n} {what}");
+    /// `  worker  ████████▒▒▒▒░░░░  2 of 4 succeeded, 1 running`
+    pub(crate) fn line(&self, task: &TaskView) -> String {
+        let (name_width, counts) = (self.name_width, task.counts(self.is_short));
+        let name = printable::cut_in_the_middle(&task.name, name_width);
+        match self.bar_width {
+            0 => format!("  {name:name_width$}  {counts}"),
+            bar_width => format!("  {name:name_width$}  {}  {counts}", bar(task, bar_width)),
         }
     }
-    // Two spaces before each of the three columns.
-    let taken = name_width.saturating_add(counts.chars().count()).saturating_add(6);
-    let bar = bar(task, width.saturating_sub(taken).min(BAR_WIDTH_MAX));
-    format!("  {:name_width$}  {bar}  {counts}", task.name)
 }
 
 /// Full for what succeeded, crossed for what failed, shaded for what runs, light for what is still to come.
@@ -150,130 +138,47 @@ fn bar(task: &TaskView, width: usize) -> String {
     bar
 }
 
-/// `4.2 s`, `3:07`, `1:03:07`.
-fn time(elapsed: Duration) -> String {
-    let seconds = elapsed.as_secs();
-    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{:.1} s", elapsed.as_secs_f64()),
-        (0, _) => format!("{minutes}:{rest:02}"),
-        _ => format!("{hours}:{minutes:02}:{rest:02}"),
-    }
-}
-
-/// A line that wraps would be counted as one and leave its rest behind when it is drawn over.
-fn cut(line: &str, width: usize) -> String {
-    if line.chars().count() <= width {
-        return line.to_owned();
-    }
-    line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use expect_test::{Expect, expect};
+    use expect_test::expect;
 
     use super::*;
 
     fn task(name: &str, wanted: usize, [running, succeeded, failed]: [usize; 3]) -> TaskView {
-        TaskView { name: name.to_owned(), wanted, running, succeeded, failed }
-    }
-
-    fn check(view: View, seconds: f64, width: usize, expected: Expect) {
-        let lines = render(&[view], Duration::from_secs_f64(seconds), [width, 24]);
-        assert!(lines.iter().all(|line| line.chars().count() <= width), "{lines:#?}");
-        expected.assert_eq(&lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+        TaskView { name: name.to_owned(), wanted, pending: 0, running, succeeded, failed }
     }
 
     #[test]
-    fn a_job_is_a_line_and_a_bar_for_each_task() {
-        let tasks = vec![task("leader", 1, [1, 0, 0]), task("worker", 8, [3, 2, 1])];
-        let job = View { title: "train: Running".to_owned(), tasks, ..View::default() };
-        check(
-            job.clone(),
-            4.25,
-            80,
-            expect![[r#"
-                train: Running (4.2 s)
-                  leader  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒  0 of 1 succeeded, 1 running
-                  worker  ███████xxxx▒▒▒▒▒▒▒▒▒▒▒▒░░░░░░░░  2 of 8 succeeded, 3 running, 1 failed
-            "#]],
-        );
-        check(
-            job,
-            187.0,
-            40,
-            expect![[r#"
-                train: Running (3:07)
-                  leader  ▒  0 of 1 succeeded, 1 running
-                  worker    2 of 8 succeeded, 3 running…
-            "#]],
-        );
-    }
-
-    #[test]
-    fn what_a_job_waits_for_stands_below_it() {
-        let job = View {
-            title: "greedy: Pending".to_owned(),
-            tasks: vec![task("work", 3, [0, 0, 0])],
-            waits_for: Some("there is not enough cpu".to_owned()),
-            ..View::default()
-        };
-        check(
-            job,
-            3787.0,
-            60,
-            expect![[r#"
-                greedy: Pending (1:03:07)
-                  work  ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░  0 of 3 succeeded
-                  waiting: there is not enough cpu
-            "#]],
-        );
-        let told_at_length = View {
-            title: "greedy: Pending".to_owned(),
-            waits_for: Some(
-                "it needs 4 cpu, and not enough is left of the cluster's 2; to do: ask for less".to_owned(),
+    fn columns_stand_below_each_other_also_where_there_is_little_room() {
+        let tasks = [task("leader-with-a-long-name-1", 1, [1, 0, 0]), task("w", 100, [10, 50, 3])];
+        for (width, expected) in [
+            (
+                80,
+                expect![[r#"
+                      leader-with-a-long-name-1  ▒▒▒▒▒▒▒▒  0 of 1 succeeded, 1 running
+                      w                          ████▒░░░  50 of 100 succeeded, 3 failed, 10 running
+                "#]],
             ),
-            ..View::default()
-        };
-        check(
-            told_at_length,
-            1.0,
-            40,
-            expect![[r#"
-            greedy: Pending (1.0 s)
-              waiting: it needs 4 cpu, and not
-                       enough is left of the
-                       cluster's 2; to do: ask for
-                       less
-        "#]],
-        );
-    }
-
-    #[test]
-    fn the_time_of_what_has_ended_stands_still() {
-        let ended = View {
-            title: "hello: Completed".to_owned(),
-            ended_after: Some(Duration::from_secs(2)),
-            ..View::default()
-        };
-        check(
-            ended,
-            60.0,
-            60,
-            expect![[r#"
-            hello: Completed (2.0 s)
-        "#]],
-        );
-    }
-
-    #[test]
-    fn a_picture_is_not_higher_than_its_terminal() {
-        let views: Vec<View> =
-            (0..9).map(|n| View { title: format!("job-{n}"), ..View::default() }).collect();
-        let lines = render(&views, Duration::ZERO, [80, 5]);
-        assert_eq!(lines, ["job-0 (0.0 s)", "job-1 (0.0 s)", "job-2 (0.0 s)", "… and 6 more lines"]);
-        assert_eq!(render(&views, Duration::ZERO, [80, 10]).len(), 9);
+            (
+                60,
+                expect![[r#"
+                      leader-with-a-long-name-1  0 of 1, 1 running
+                      w                          50 of 100, 3 failed, 10 running
+                "#]],
+            ),
+            (
+                40,
+                expect![[r#"
+                      lead…e-1  0 of 1, 1 running
+                      w         50 of 100, 3 failed, 10 running
+                "#]],
+            ),
+        ] {
+            let tasks: Vec<&TaskView> = tasks.iter().collect();
+            let columns = Columns::of(&tasks, width);
+            let lines = tasks.iter().map(|task| format!("{}\n", columns.line(task).trim_start()));
+            expected.assert_eq(&lines.collect::<String>());
+        }
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use krafla_api::{Kind, Scope, Served};
 use krafla_apiserver::registry::{Registry, Resource, custom};
-use krafla_apiserver::schema::spelling::{closest, unknown_fields};
-use krafla_runtime::Manifests;
+use krafla_apiserver::schema::spelling::{Unknown, closest, unknown_fields, wrong_types};
 use serde_json::{Map, Value};
 
+use crate::home::{Home, plainly};
 use crate::manifest::Document;
 use crate::progress::FOLLOWED;
 use crate::run::BadInput;
@@ -22,9 +22,11 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// The kind, if a run waits for its end.
+    /// The kind, if a run waits for its end. A pod that is started again whenever it ends is there for the others.
     pub(crate) fn followed(&self) -> Option<Kind> {
-        self.of.known().filter(|kind| FOLLOWED.contains(kind))
+        let kind = self.of.known().filter(|kind| FOLLOWED.contains(kind))?;
+        let ends = || ["Never", "OnFailure"].contains(&self.text("/spec/restartPolicy"));
+        (kind != Kind::Pod || ends()).then_some(kind)
     }
 
     /// A field of text.
@@ -36,26 +38,24 @@ impl Manifest {
     fn rank(&self) -> u8 {
         match self.of.known() {
             Some(Kind::Namespace | Kind::CustomResourceDefinition) => 0,
-            Some(kind) if FOLLOWED.contains(&kind) => 2,
+            _ if self.followed().is_some() => 2,
             _ => 1,
         }
     }
 }
 
 /// Finds out what all documents are, and brings them in an order in which they can be made. Nothing is made if one of them
-/// is of no kind. What names no namespace is meant to be in `namespace`.
-pub(crate) async fn identify(
-    cluster: &dyn Manifests,
-    documents: Vec<Document>,
-    namespace: &str,
-) -> Result<Vec<Manifest>> {
-    let mut catalogue = Catalogue { served: Vec::new(), defined: definitions(&documents) };
+/// is of no kind. What names no namespace is meant to be in that of `home`.
+pub(crate) async fn identify(home: &Home, documents: Vec<Document>) -> Result<Vec<Manifest>> {
+    let (served, defined) = (Vec::new(), definitions(&documents));
+    let mut catalogue = Catalogue { served, defined, knows_all_fields: home.is_krafla };
     let versions: BTreeSet<&str> = documents.iter().map(|document| &*document.api_version).collect();
     for version in versions {
-        let served = cluster.served(version).await.context("the cluster does not say what it serves")?;
-        catalogue.served.extend(served);
+        let served = home.manifests.served(version).await;
+        let unheard = |error| anyhow!("the cluster does not say what it serves: {}", plainly(&error));
+        catalogue.served.extend(served.map_err(unheard)?);
     }
-    Ok(catalogue.identify_all(documents, namespace).map_err(BadInput)?)
+    Ok(catalogue.identify_all(documents, &home.namespace).map_err(BadInput)?)
 }
 
 /// What the definitions among the documents will have the cluster serve.
@@ -70,6 +70,9 @@ fn definitions(documents: &[Document]) -> Vec<Resource> {
 struct Catalogue {
     served: Vec<Served>,
     defined: Vec<Resource>,
+    /// Whether a field of a served kind that is not known here is one that there is not. Another cluster may be newer than
+    /// this program: what it does not know, it refuses itself.
+    knows_all_fields: bool,
 }
 
 impl Catalogue {
@@ -79,8 +82,8 @@ impl Catalogue {
         refuse_doubles(&manifests)?;
         if !manifests.iter().any(|manifest| manifest.followed().is_some()) {
             bail!(
-                "there is no Job, JobFlow or CronJob in the files, so there is nothing to wait for: \
-                 add one, or use `krafla up` and kubectl"
+                "there is no Job, JobFlow or CronJob in the files, nor a Pod with restartPolicy Never or OnFailure, so \
+                 there is nothing to wait for: add one, or use `krafla up` and kubectl"
             );
         }
         manifests.sort_by_key(Manifest::rank);
@@ -96,10 +99,13 @@ impl Catalogue {
             bail!("{place}: {}", self.unserved(&api_version, &kind));
         };
         let schema = defined.and_then(|resource| resource.custom.as_ref()).map(|custom| &*custom.compiled);
-        let unknown: Vec<String> =
-            unknown_fields(&of, schema, &object).iter().map(|field| field.to_string()).collect();
-        if !unknown.is_empty() {
-            bail!("{place}: {}", unknown.join("; "));
+        if self.knows_all_fields || schema.is_some() {
+            let (unknown, wrong) = (unknown_fields(&of, schema, &object), wrong_types(&of, &object));
+            let namesake = namesake(&of, &unknown, &object);
+            let unknown = unknown.iter().map(ToString::to_string);
+            let mistakes: Vec<String> =
+                unknown.chain(wrong.iter().map(ToString::to_string)).chain(namesake).collect();
+            ensure!(mistakes.is_empty(), "{place}: {}", mistakes.join("; "));
         }
         if let (Scope::Namespaced, Some(fields)) = (of.scope, object.as_object_mut()) {
             let metadata = fields.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
@@ -137,6 +143,23 @@ impl Catalogue {
             );
         format!("the cluster does not serve {api_version} {kind}; {remedy}")
     }
+}
+
+/// That a kind of the same name in another group has fields which this one has not: Volcano and Kubernetes both have a Job.
+fn namesake(of: &Served, unknown: &[Unknown], object: &Value) -> Option<String> {
+    let is_namesake = |other: &Served| other.kind == of.kind && other.group != of.group;
+    let other = Kind::ALL.into_iter().map(Served::from).find(is_namesake)?;
+    let still_unknown = unknown_fields(&other, None, object);
+    // What is below a field that it does not have either is not its own.
+    let is_in = |field: &str, outer: &str| {
+        field.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    let has = |field: &&Unknown| !still_unknown.iter().any(|it| is_in(&field.path, &it.path));
+    let fields: Vec<&str> = unknown.iter().filter(has).map(|field| &*field.path).collect();
+    let (version, kind) = (other.api_version(), &other.kind);
+    let whose = if version.contains("volcano") { "Volcano's" } else { "Kubernetes' own" };
+    let fields = (!fields.is_empty()).then(|| fields.join(", "))?;
+    Some(format!("{whose} {kind} has {fields}: did you mean `apiVersion: {version}`?"))
 }
 
 /// Of two objects with one name, the second would be taken for a change of the first, and nobody means that.
@@ -186,8 +209,13 @@ mod tests {
         let builtin = builtin.resources().filter(|resource| resource.is_kept());
         let served = builtin.map(|resource| Served::from(&**resource));
         let served = served.chain(Kind::VOLCANO.map(Served::from)).collect();
-        let catalogue = Catalogue { served, defined: definitions(&documents) };
+        let catalogue = Catalogue { served, defined: definitions(&documents), knows_all_fields: true };
         catalogue.identify_all(documents, "here")
+    }
+
+    /// What is known of another cluster, which serves these.
+    fn elsewhere(served: Vec<Served>) -> Catalogue {
+        Catalogue { served, defined: Vec::new(), knows_all_fields: false }
     }
 
     fn check(texts: &[&str], expected: Expect) {
@@ -263,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_cluster_without_volcanos_kinds_is_told_how_to_get_them() {
-        let catalogue = Catalogue { served: vec![Kind::Job.into()], defined: Vec::new() };
+        let catalogue = elsewhere(vec![Kind::Job.into()]);
         let job = documents(&["{apiVersion: batch.volcano.sh/v1alpha1, kind: Job}"]);
         let said = catalogue.identify_all(job, "here").err().unwrap().to_string();
         expect!["document 1: the cluster does not serve batch.volcano.sh/v1alpha1 Job; Volcano's kinds are installed with `krafla crds | kubectl apply --server-side -f -`"].assert_eq(&said);
@@ -288,6 +316,58 @@ mod tests {
     }
 
     #[test]
+    fn a_job_with_the_fields_of_the_other_job_is_told_which_one_that_is() {
+        check(
+            &["{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {minAvailable: 1, tasks: []}}"],
+            expect![
+                "document 1: unknown field spec.minAvailable; unknown field spec.tasks; Volcano's Job has spec.minAvailable, spec.tasks: did you mean `apiVersion: batch.volcano.sh/v1alpha1`?"
+            ],
+        );
+        check(
+            &[
+                "{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, metadata: {name: j}, spec: {completions: 1, template: {}}}",
+            ],
+            expect![
+                "document 1: unknown field spec.completions; unknown field spec.template; Kubernetes' own Job has spec.completions, spec.template: did you mean `apiVersion: batch/v1`?"
+            ],
+        );
+        check(
+            &[
+                "{apiVersion: batch/v1, kind: CronJob, metadata: {name: j}, spec: {jobTemplate: {spec: {queue: q}}}}",
+            ],
+            expect![
+                "document 1: unknown field spec.jobTemplate.spec.queue; Volcano's CronJob has spec.jobTemplate.spec.queue: did you mean `apiVersion: batch.volcano.sh/v1alpha1`?"
+            ],
+        );
+        // It is no field of either.
+        check(
+            &[
+                "{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, metadata: {name: j}, spec: {policies: {event: X}}}",
+            ],
+            expect![
+                "document 1: unknown field spec.policies.event; spec.policies: it must be a list: `[a, b]`, or a line that begins with `-` for each"
+            ],
+        );
+        check(
+            &["{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {task: []}}"],
+            expect!["document 1: unknown field spec.task"],
+        );
+    }
+
+    #[test]
+    fn a_field_that_another_cluster_may_know_is_left_to_it() {
+        let newer = documents(&["{apiVersion: batch/v1, kind: Job, spec: {newerThanThis: 1}}"]);
+        let manifests = elsewhere(vec![Kind::Job.into()]).identify_all(newer, "here").unwrap();
+        assert_eq!(manifests[0].object["spec"], json!({ "newerThanThis": 1 }));
+        // What a definition in the files says of its fields, is known.
+        let mut catalogue = elsewhere(vec![Kind::Job.into(), Kind::CustomResourceDefinition.into()]);
+        let widgets = documents(&[WIDGETS, "{apiVersion: example.com/v1, kind: Widget, sise: 1}"]);
+        catalogue.defined = definitions(&widgets);
+        let said = catalogue.identify_all(widgets, "here").err().unwrap().to_string();
+        assert_eq!(said, "document 2: unknown field sise, did you mean size?");
+    }
+
+    #[test]
     fn two_objects_of_one_name_are_refused_unless_they_are_of_two_kinds() {
         let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: j}}";
         check(
@@ -300,7 +380,7 @@ mod tests {
         check(
             &[map],
             expect![
-                "there is no Job, JobFlow or CronJob in the files, so there is nothing to wait for: add one, or use `krafla up` and kubectl"
+                "there is no Job, JobFlow or CronJob in the files, nor a Pod with restartPolicy Never or OnFailure, so there is nothing to wait for: add one, or use `krafla up` and kubectl"
             ],
         );
     }

@@ -28,14 +28,15 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run jobs as ordinary processes of this machine and exit with their result
     ///
-    /// Applies the objects in the files and waits until every Job and JobFlow among them has ended. This takes place in
+    /// Applies the objects in the files and waits until every Job and JobFlow among them has ended, the first run of every
+    /// CronJob, and every Pod whose restartPolicy is Never or OnFailure. This takes place in
     /// the cluster that --kubeconfig names; or else in the `krafla up` that the variable KUBECONFIG names, or that of
     /// .krafla in this directory, if it is running; or else in a cluster inside this process, of which nothing stays.
     /// Which one it is, is said on standard error. Another cluster than a `krafla up` is only used if --kubeconfig names it.
     ///
-    /// Exit code 0: all jobs completed; 1: a job failed; 2: the input is wrong; 130: interrupted. Ctrl-C deletes the jobs
-    /// and waits until their pods have ended in order; a second one does not wait. In a cluster that stays, jobs that
-    /// have ended stay too.
+    /// Exit code 0: all jobs completed; 1: a job failed, took longer than --timeout, or waits in a cluster of its own for
+    /// something that will not come; 2: the input is wrong; 130: interrupted. Ctrl-C deletes the jobs and waits until their
+    /// pods have ended in order; a second one does not wait. In a cluster that stays, jobs that have ended stay too.
     Run(Run),
     /// Keep a cluster on this machine: API server, controllers, scheduler and node
     ///
@@ -75,12 +76,18 @@ pub(crate) struct Run {
     /// The same, in the way of `kubectl apply`
     #[arg(short = 'f', long, value_name = "FILE")]
     filename: Vec<PathBuf>,
+    /// Of directories, read also what is in the directories below them, but those whose names begin with a dot
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
     /// Print what all pods write, each line with its pod's name
     #[arg(long)]
     pub(crate) logs: bool,
     /// Print the final status of all jobs to standard output, and progress to standard error
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Output>,
+    /// End what has not ended after this time, with exit code 1: 90s, 10m, 1h30m
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
     /// Where containers without a workingDir start, on this machine
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) workdir: PathBuf,
@@ -95,6 +102,12 @@ pub(crate) struct Run {
     /// Run in a cluster inside this process, whatever else is running
     #[arg(long, conflicts_with = "kubeconfig")]
     pub(crate) own_cluster: bool,
+    /// Delete jobs, flows, CronJobs and pods that have the name of one in the files, whether they have ended or not, and run these
+    /// in their place
+    ///
+    /// Each is deleted when its pods have ended in order, and then the one of the files is made.
+    #[arg(long)]
+    pub(crate) replace: bool,
 }
 
 impl Run {
@@ -120,7 +133,7 @@ pub(crate) struct Up {
     pub(crate) in_memory: bool,
     /// Pretend to have other nodes than this machine, on which pods only seem to run: nodes=1000,cpu=32,memory=128Gi
     ///
-    /// Any resource can be named. A pod runs for duration=1s and ends with exit code 0, unless its annotations
+    /// Any resource can be named. A pod runs for duration=1s and ends with exit-code=0, unless its annotations
     /// krafla.dev/simulated-duration and krafla.dev/simulated-exit-code say otherwise.
     #[arg(long, value_name = "SIZE")]
     pub(crate) simulate: Option<ClusterSize>,

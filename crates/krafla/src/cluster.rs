@@ -1,31 +1,37 @@
 //! A whole cluster in this process: API server, controllers, scheduler, node.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use krafla_admission::Settings;
-use krafla_api::{Key, Quantity};
+use krafla_api::{Key, Kind, Quantity};
 use krafla_apiserver::admit::{Admission, ServiceAccounts, StorageProtection, Volcano};
 use krafla_apiserver::gc::Collector;
 use krafla_apiserver::http::{gather_noise, write_private};
 use krafla_apiserver::store::Store;
-use krafla_apiserver::{Api, LocalClient, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
-use krafla_node::simulated::{ClusterSize, SimulatedNodes};
+use krafla_apiserver::{Api, LocalClient, PodAccess, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
+use krafla_node::simulated::{ClusterSize, SimulatedNodes, is_simulated};
 use krafla_node::{Mode, Node, NodeConfig, ServerAccess};
-use krafla_plan::Controller;
 use krafla_plan::k8sjob::Managed;
+use krafla_plan::podgc::PodGcController;
 use krafla_plan::podgroup::PodGroupController;
+use krafla_plan::{Controller, Object};
 use krafla_runtime::metrics::Metrics;
 use krafla_runtime::{Client, Engine, SystemClock};
 use krafla_scheduler::Scheduler;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::pod_access::NodeAccess;
+use crate::pod_access::{NodeAccess, SimulatedAccess};
+use crate::run::BadInput;
 use crate::server_access::OwnServer;
 
 /// How many plans are carried out at once.
@@ -33,6 +39,9 @@ const WORKERS: usize = 8;
 
 /// How long killed processes may take to end.
 const KILL_MAX: Duration = Duration::from_secs(5);
+
+/// The node that runs processes of this machine.
+const NODE_NAME: &str = "localhost";
 
 /// How many pods are named before the others are only counted.
 const NAMED_MAX: usize = 5;
@@ -65,6 +74,8 @@ pub(crate) struct Config {
 pub(crate) struct Cluster {
     pub(crate) client: Arc<LocalClient>,
     pub(crate) node: Arc<Node>,
+    /// Whether pods only seem to run, and the node has none.
+    is_simulated: bool,
     api: Api,
     store: Store,
     metrics: Arc<Metrics>,
@@ -78,7 +89,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts everything but HTTP.
     pub(crate) async fn start(config: Config) -> Result<Cluster> {
-        std::fs::create_dir_all(&config.data_dir)
+        make_private(&config.data_dir)
             .with_context(|| format!("the data directory {} can not be made", config.data_dir.display()))?;
         if config.is_served {
             gather_noise();
@@ -99,10 +110,15 @@ impl Cluster {
             Tokens::for_now()
         };
         let tokens = Arc::new(tokens);
-        // Everybody writes under a name of their own, as `managedFields` shows it, and takes what another has read.
+        // Everybody writes under a name of their own, as `managedFields` shows it, and takes what another has read. Where nobody
+        // can ask, the names are left out: to keep them is a twelfth of the work of a short pod.
         let local = LocalClient::new(api.clone());
-        let client = |manager: &str| -> Arc<dyn Client> { Arc::new(local.clone().writing_as(manager)) };
+        let writing_as = |manager: &str| {
+            if config.is_served { local.clone().writing_as(manager) } else { local.clone() }
+        };
+        let client = |manager: &str| -> Arc<dyn Client> { Arc::new(writing_as(manager)) };
 
+        forget_nodes(client("krafla-node").as_ref(), config.simulate.as_ref()).await?;
         let mut tasks = JoinSet::new();
         tasks.spawn(api.clone().run_namespaces());
         tasks.spawn(api.clone().run_quotas());
@@ -116,8 +132,9 @@ impl Cluster {
             tasks.spawn(run_engine(client, engine(controllers(&config.settings), "controllers")));
         }
         let gang_names = config.settings.scheduler_names.clone();
-        let scheduler = Scheduler { gang_names, reclaims: config.reclaims, ..Scheduler::default() };
-        let scheduler = engine(vec![Box::new(scheduler)], "scheduler");
+        let (tells, reclaims) = (config.is_served, config.reclaims);
+        let scheduler = Scheduler { gang_names, tells, reclaims, ..Scheduler::default() };
+        let scheduler = engine(vec![Box::new(scheduler), Box::new(PodGcController)], "scheduler");
         tasks.spawn(run_engine(client("krafla-scheduler"), scheduler));
 
         let (stop_node, stopped) = oneshot::channel();
@@ -126,6 +143,7 @@ impl Cluster {
         let access = pods_can_talk.then(|| Arc::new(access) as Arc<dyn ServerAccess>);
         let node = Arc::new(Node::new(client("krafla-node"), node_config(&config)?, access));
         let (running, simulated) = (node.clone(), config.simulate.clone());
+        let is_simulated = simulated.is_some();
         let pods_of = client("krafla-node");
         let node_task = tokio::spawn(async move {
             let stopped = async {
@@ -136,16 +154,31 @@ impl Cluster {
                 None => running.run(stopped).await,
             }
         });
-        let (client, stop_node) = (Arc::new(local.writing_as("krafla")), Some(stop_node));
-        Ok(Cluster { client, node, api, store, metrics, tasks, node_task, stop_node, tokens, address })
+        let (client, stop_node) = (Arc::new(writing_as("krafla")), Some(stop_node));
+        Ok(Cluster {
+            client,
+            node,
+            is_simulated,
+            api,
+            store,
+            metrics,
+            tasks,
+            node_task,
+            stop_node,
+            tokens,
+            address,
+        })
     }
 
     /// Listens for kubectl and others.
     pub(crate) async fn serve(&mut self, listen: SocketAddr, data_dir: &Path) -> Result<RunningServer> {
+        let node = NodeAccess(self.node.clone());
+        let pod_access: Arc<dyn PodAccess> =
+            if self.is_simulated { Arc::new(SimulatedAccess) } else { Arc::new(node) };
         let config = ServerConfig {
             listen,
             data_dir: Some(data_dir.to_owned()),
-            pod_access: Some(Arc::new(NodeAccess(self.node.clone()))),
+            pod_access: Some(pod_access),
             tokens: self.tokens.clone(),
             controllers: Some(self.metrics.clone()),
         };
@@ -155,13 +188,16 @@ impl Cluster {
         Ok(server)
     }
 
-    /// Ends everything in order: first what acts, then what keeps. Pods that end with the cluster are named by `say` and
-    /// have their grace, until somebody is `hurried`. The process has to end after this.
+    /// Ends everything in order: first what acts, then what keeps. Pods that are left are named by `say`; those that end with the
+    /// cluster have their grace, until somebody is `hurried`. The process has to end after this.
     pub(crate) async fn stop(mut self, say: impl FnOnce(&str), hurried: impl Future<Output = ()>) {
         self.tasks.shutdown().await;
-        let left = if self.node.takes_pods_along() { self.node.unfinished_pods() } else { Vec::new() };
-        if !left.is_empty() {
+        let left = self.unfinished_pods().await;
+        if !left.is_empty() && self.node.takes_pods_along() {
             say(&format!("ending pods that are left: {}; Ctrl-C kills them at once", listed(&left)));
+        } else if !left.is_empty() {
+            let remedy = "`krafla up` with the same --data-dir takes them over";
+            say(&format!("pods that go on: {}; {remedy}", listed(&left)));
         }
         // The receiver is only gone if the node has ended by itself.
         let _ = self.stop_node.take().map(|stop| stop.send(()));
@@ -179,8 +215,23 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// The pods that the node has, as far as nobody knows yet that they have ended.
+    async fn unfinished_pods(&self) -> Vec<Key> {
+        let mut left = self.node.unfinished_pods();
+        if !left.is_empty() {
+            let pods = self.client.list(Kind::Pod).await.map(|listed| listed.items).unwrap_or_default();
+            let pods = pods.iter().map(|json| Object::decode(Kind::Pod, json));
+            let has_ended = |pod: &Object| pod.as_pod().is_some_and(|pod| pod.status.phase.is_finished());
+            let ended: BTreeSet<Key> = pods.filter(has_ended).map(|pod| pod.meta.key).collect();
+            left.retain(|pod| !ended.contains(pod));
+        }
+        left
+    }
+}
+
 /// The first names, and how many more there are.
-fn listed(pods: &[Key]) -> String {
+pub(crate) fn listed(pods: &[Key]) -> String {
     let named: Vec<&str> = pods.iter().take(NAMED_MAX).map(|key| &*key.name).collect();
     match pods.len().saturating_sub(NAMED_MAX) {
         0 => named.join(", "),
@@ -201,20 +252,53 @@ fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
     krafla_plan::controllers_of(&Managed::default(), podgroups)
 }
 
+/// Removes the simulated nodes of an earlier start that are not those of this one.
+async fn forget_nodes(client: &dyn Client, simulated: Option<&ClusterSize>) -> Result<()> {
+    let here = client.get(Kind::Node, &Key::new("", NODE_NAME)).await;
+    if simulated.is_some() && here.is_ok() {
+        let message =
+            "--simulate: the cluster of this --data-dir runs processes, which nobody would look after";
+        return Err(anyhow!("{message}: name another --data-dir"));
+    }
+    let is_forgotten = |name: &str| is_simulated(name) && !simulated.is_some_and(|size| size.is_node(name));
+    krafla_node::forget(client, is_forgotten).await.context("nodes of an earlier start can not be removed")
+}
+
 async fn run_engine(client: Arc<dyn Client>, engine: Engine) {
     krafla_runtime::run(engine, client, Arc::new(SystemClock), WORKERS).await;
 }
 
+/// Makes a directory that nobody else can look into: Secrets will be in it. One that is there already stays as it is.
+fn make_private(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+/// Where containers start, if it is a directory, as an absolute path.
+pub(crate) fn workdir(dir: &Path) -> Result<PathBuf> {
+    if !dir.is_dir() {
+        let message = "is not a directory of this machine: create it, or name another one";
+        return Err(BadInput(anyhow!("--workdir: {} {message}", dir.display())).into());
+    }
+    absolute(dir)
+}
+
+/// A path from the root directory on. One that has no such place is relative to a directory that is gone.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| {
+        let remedy = "change to one that is there, with `cd`";
+        BadInput(anyhow!("the directory in which krafla was started can not be found ({error}): {remedy}"))
+            .into()
+    })
+}
+
 fn node_config(config: &Config) -> Result<NodeConfig> {
-    let absolute = |path: &Path| {
-        std::path::absolute(path).with_context(|| format!("{} is not a usable path", path.display()))
-    };
     let program = std::env::current_exe().context("krafla's own program file can not be found")?;
     let supervisor = vec![program.into_os_string(), OsString::from("supervise")];
     let root = absolute(&config.node_dir)?;
-    std::fs::create_dir_all(&root).with_context(|| format!("{} can not be made", root.display()))?;
-    let mut node = NodeConfig::new("localhost", root, absolute(&config.workdir)?, supervisor, config.mode);
+    make_private(&root).with_context(|| format!("{} can not be made", root.display()))?;
+    let mut node = NodeConfig::new(NODE_NAME, root, absolute(&config.workdir)?, supervisor, config.mode);
     node.capacity = config.capacity.iter().cloned().collect();
+    node.tells = config.is_served;
     Ok(node)
 }
 

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use krafla_admission::Settings;
 use krafla_api::{Key, Quantity};
-use krafla_client::{Access, Attempt, HttpsClient, Limits};
+use krafla_apiserver::http::{SIMULATED_SUFFIX, VERSION_SUFFIX};
+use krafla_client::{Access, AccessError, Attempt, HttpsClient, Limits};
 use krafla_node::{Mode, Node};
-use krafla_runtime::{Client, Manifests};
+use krafla_runtime::{Client, ClientError, Manifests};
 
 use crate::cluster::{self, Cluster};
 use crate::run::BadInput;
@@ -21,10 +22,11 @@ use crate::run_dir::RunDir;
 
 /// What `krafla up` calls the context of its kubeconfig.
 const CONTEXT: &str = "krafla";
-/// How the version of an embedded server ends.
-const VERSION_SUFFIX: &str = "+krafla";
 /// A cluster on this machine that takes longer than this to say its version is not there.
 const GREETING_MAX: Duration = Duration::from_secs(5);
+
+/// How soon a log is asked for again that broke off.
+const LOG_RETRIED_AFTER: Duration = Duration::from_millis(500);
 
 /// Which cluster a user means.
 pub(crate) enum Choice {
@@ -41,18 +43,51 @@ impl Choice {
     /// one of our own. A run must not end up in some other cluster only because a variable was set.
     pub(crate) fn of(named: Option<&Path>, variable: Option<&OsStr>, data_dir: &Path) -> Result<Choice> {
         if let Some(file) = named {
-            return Ok(Choice::There(Box::new(
-                Access::of_file(file).map_err(anyhow::Error::from).map_err(BadInput)?,
-            )));
+            let access = Access::of_file(file).map_err(|error| BadInput(anyhow!("--kubeconfig: {error}")))?;
+            return Ok(Choice::There(Box::new(access)));
         }
         let is_up = |access: &Access| access.context == CONTEXT;
         let variable = variable.filter(|files| !files.is_empty());
-        let of_variable = variable.and_then(|files| Access::of_list(files).ok()).filter(is_up);
-        if let Some(access) = of_variable {
-            return Ok(Choice::There(Box::new(access)));
+        match variable.map(Access::of_list).transpose() {
+            Ok(access) => {
+                if let Some(access) = access.filter(is_up) {
+                    return Ok(Choice::There(Box::new(access)));
+                }
+            }
+            // Whoever sets the variable means something by it; this can not be it.
+            Err(error) if is_no_kubeconfig(&error, variable) => {
+                let remedy = "correct or unset the variable, or use --kubeconfig or --own-cluster";
+                return Err(BadInput(anyhow!("KUBECONFIG: {error}: {remedy}")).into());
+            }
+            // Another cluster than a `krafla up` would not be used anyway, whether it can be or not.
+            Err(_) => {}
         }
         let of_directory = Access::of_file(&data_dir.join("kubeconfig")).ok().filter(is_up);
         Ok(of_directory.map_or(Choice::Own, |access| Choice::Here(Box::new(access))))
+    }
+
+    /// What to say of a `KUBECONFIG` that was passed over because none of its files is there: that may be an oversight.
+    pub(crate) fn remark(&self, variable: Option<&OsStr>) -> Option<String> {
+        let files = variable.filter(|files| !files.is_empty())?;
+        let is_missed = !std::env::split_paths(files).any(|file| file.is_file());
+        let instead = match self {
+            Choice::There(_) => return None,
+            Choice::Here(_) => "it is passed over",
+            Choice::Own => "this run has a cluster of its own instead",
+        };
+        let files = Path::new(files).display();
+        is_missed.then(|| format!("KUBECONFIG: there is no file {files}; {instead}"))
+    }
+}
+
+/// Whether one of the files of a list can not be read, or is something else, and not only what one of them names.
+fn is_no_kubeconfig(error: &AccessError, files: Option<&OsStr>) -> bool {
+    let is_listed =
+        |path: &Path| files.is_some_and(|files| std::env::split_paths(files).any(|it| it == path));
+    match error {
+        AccessError::NotAKubeconfig { .. } => true,
+        AccessError::File { path, .. } => is_listed(path),
+        AccessError::Missing(_) | AccessError::Unusable { .. } => false,
     }
 }
 
@@ -64,15 +99,19 @@ pub(crate) struct Home {
     pub(crate) logs: Logs,
     /// The namespace that is meant where none is named.
     pub(crate) namespace: String,
+    /// Whether its API server is that of this program.
+    pub(crate) is_krafla: bool,
     /// Where containers without a workingDir have to be told to start, because the node would start them elsewhere.
     pub(crate) workdir: Option<PathBuf>,
+    /// Whether its pods only seem to run.
+    pub(crate) is_simulated: bool,
     own: Option<(Cluster, RunDir)>,
 }
 
 impl Home {
     /// A cluster that ends with the run.
     pub(crate) async fn own(workdir: PathBuf, capacity: Vec<(String, Quantity)>) -> Result<Home> {
-        let dir = RunDir::make().context("no temporary directory can be made")?;
+        let dir = RunDir::make().map_err(|refusal| BadInput(anyhow!(refusal)))?;
         let config = cluster::Config {
             data_dir: dir.path().to_owned(),
             node_dir: dir.path().to_owned(),
@@ -93,7 +132,9 @@ impl Home {
             manifests: client,
             logs: Logs::Node(cluster.node.clone()),
             namespace: "default".to_owned(),
+            is_krafla: true,
             workdir: None,
+            is_simulated: false,
             own: Some((cluster, dir)),
         })
     }
@@ -105,17 +146,28 @@ impl Home {
         let client =
             HttpsClient::new(access, Limits::default()).map_err(anyhow::Error::from).map_err(BadInput)?;
         let version = tokio::time::timeout(GREETING_MAX, client.version()).await;
-        let version = version.unwrap_or_else(|_| {
-            Err(krafla_runtime::ClientError::Unknown(format!("no answer within {GREETING_MAX:?}")))
-        });
+        let version = version
+            .unwrap_or_else(|_| Err(ClientError::Unknown(format!("no answer within {GREETING_MAX:?}"))));
         let version = version.map_err(|error| {
-            BadInput(anyhow!("the cluster of {origin} ({server}) can not be used: {error}"))
+            let why = match &error {
+                ClientError::NotFound(_) => "what answers there is no Kubernetes API server".to_owned(),
+                other => plainly(other),
+            };
+            BadInput(anyhow!("the cluster of {origin} ({server}) can not be used: {why}"))
         })?;
         let is_here = matches!(server.host(), Some("127.0.0.1" | "localhost" | "[::1]"));
-        let is_node_here = is_here && version.ends_with(VERSION_SUFFIX);
-        let workdir = if is_node_here { Some(std::path::absolute(workdir)?) } else { None };
+        let is_simulated = version.ends_with(SIMULATED_SUFFIX);
+        let is_krafla = is_simulated || version.ends_with(VERSION_SUFFIX);
+        let is_node_here = is_here && is_krafla && !is_simulated;
+        let workdir = if is_node_here { Some(cluster::absolute(workdir)?) } else { None };
         let (shared, logs) = (Arc::new(client.clone()), Logs::Server(client));
-        Ok(Home { client: shared.clone(), manifests: shared, logs, namespace, workdir, own: None })
+        let (client, manifests): (Arc<dyn Client>, Arc<dyn Manifests>) = (shared.clone(), shared);
+        Ok(Home { client, manifests, logs, namespace, is_krafla, workdir, is_simulated, own: None })
+    }
+
+    /// Whether the cluster ends with the run. Nobody else can reach it.
+    pub(crate) fn is_own(&self) -> bool {
+        self.own.is_some()
     }
 
     /// Whether pods are processes of this machine, whatever their images are.
@@ -128,6 +180,16 @@ impl Home {
         if let Some((cluster, _dir)) = self.own {
             cluster.stop(say, hurried).await;
         }
+    }
+}
+
+/// Why a cluster did not do what it was asked, for whoever reads it on a screen: what became of a write that got no answer is
+/// nothing that they can look after.
+pub(crate) fn plainly(error: &ClientError) -> String {
+    match error {
+        ClientError::Unknown(why) => why.clone(),
+        ClientError::Refused { message, .. } => message.clone(),
+        other => other.to_string(),
     }
 }
 
@@ -178,10 +240,52 @@ impl Logs {
             }
             Logs::Server(client) => {
                 let options = krafla_client::LogOptions { follow, attempt, tail_lines };
-                client.log(pod, container, options).await.ok()
+                let log = client.log(pod, container, options).await.ok()?;
+                let (client, pod, container) = (client.clone(), pod.clone(), container.to_owned());
+                let again = move || {
+                    let (client, pod, container) = (client.clone(), pod.clone(), container.clone());
+                    async move { client.log(&pod, &container, options).await }
+                };
+                Some(unbroken(log, again))
             }
         }
     }
+}
+
+/// A log as a server tells it.
+type Told = BoxStream<'static, Result<Bytes, ClientError>>;
+
+/// A log that goes on where it broke off: it is asked for `again`, from its beginning, and what was told before is left out.
+fn unbroken<F>(log: Told, again: impl Fn() -> F + Send + Sync + 'static) -> BoxStream<'static, Bytes>
+where
+    F: Future<Output = Result<Told, ClientError>> + Send + 'static,
+{
+    let begun = (Some(log), 0_usize, 0_usize, Arc::new(again));
+    let told = futures_util::stream::unfold(begun, |(mut log, mut n_told, mut n_known, again)| async move {
+        loop {
+            let Some(pieces) = &mut log else {
+                match again().await {
+                    Ok(anew) => (log, n_known) = (Some(anew), n_told),
+                    // The pod is gone, and with it the rest.
+                    Err(ClientError::NotFound(_) | ClientError::Refused { .. }) => return None,
+                    Err(_) => tokio::time::sleep(LOG_RETRIED_AFTER).await,
+                }
+                continue;
+            };
+            match pieces.next().await? {
+                Err(_) => log = None,
+                Ok(mut piece) => {
+                    let known = piece.split_to(n_known.min(piece.len()));
+                    n_known = n_known.saturating_sub(known.len());
+                    n_told = n_told.saturating_add(piece.len());
+                    if !piece.is_empty() {
+                        return Some((piece, (log, n_told, n_known, again)));
+                    }
+                }
+            }
+        }
+    });
+    told.boxed()
 }
 
 #[cfg(test)]
@@ -230,9 +334,63 @@ mod tests {
         assert_eq!(chosen("krafla", By::Directory), "here");
         assert_eq!(chosen("production", By::Directory), "own");
         let nowhere = Path::new("/nowhere");
-        for variable in ["/nowhere", ""] {
-            assert_eq!(word(&Choice::of(None, Some(OsStr::new(variable)), nowhere).unwrap()), "own");
-        }
         assert!(Choice::of(Some(nowhere), None, nowhere).is_err());
+    }
+
+    #[test]
+    fn a_variable_that_names_nothing_is_told_of_and_one_that_names_something_else_is_refused() {
+        let nowhere = Path::new("/nowhere");
+        let choice = |variable: &OsStr| Choice::of(None, Some(variable), nowhere);
+        let remark = |variable: &str| {
+            let variable = OsStr::new(variable);
+            let choice = choice(variable).unwrap();
+            assert_eq!(word(&choice), "own");
+            choice.remark(Some(variable)).unwrap_or_default()
+        };
+        assert_eq!(
+            remark("/nowhere"),
+            "KUBECONFIG: there is no file /nowhere; this run has a cluster of its own instead"
+        );
+        assert_eq!(remark(""), "");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("kubeconfig");
+        for (text, expected) in [("[1, 2]", "not a kubeconfig"), ("a: [", "not a kubeconfig")] {
+            std::fs::write(&file, text).unwrap();
+            let error = choice(file.as_os_str()).err().unwrap();
+            assert!(error.is::<BadInput>(), "{error}");
+            let said = error.to_string();
+            assert!(said.starts_with(&format!("KUBECONFIG: {}: {expected}", file.display())), "{said}");
+            assert!(
+                said.ends_with("correct or unset the variable, or use --kubeconfig or --own-cluster"),
+                "{said}"
+            );
+        }
+        // Somebody's cluster, which is used by kubectl alone, may need what we can not do.
+        let missing = "current-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n\
+            clusters: [{name: a, cluster: {server: 'https://a', certificate-authority: /nowhere}}]\n";
+        for text in ["current-context: production\nclusters: null\n", missing] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(remark(file.to_str().unwrap()), "");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_log_goes_on_where_it_broke_off() {
+        let lost = || ClientError::Unknown("lost".to_owned());
+        let log = |pieces: Vec<Result<&'static str, ClientError>>| -> Told {
+            let pieces =
+                pieces.into_iter().map(|piece| piece.map(|text| Bytes::from_static(text.as_bytes())));
+            futures_util::stream::iter(pieces.collect::<Vec<_>>()).boxed()
+        };
+        let n_asked = std::sync::atomic::AtomicUsize::new(0);
+        let again = move || {
+            let asked = n_asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            std::future::ready(match asked {
+                0 => Ok(log(vec![Ok("on"), Ok("e\ntw"), Err(lost())])),
+                _ => Ok(log(vec![Ok("one\ntwo\n"), Ok("three\n")])),
+            })
+        };
+        let told: Vec<Bytes> = unbroken(log(vec![Ok("one\n"), Err(lost())]), again).collect().await;
+        assert_eq!(told.concat(), b"one\ntwo\nthree\n");
     }
 }

@@ -8,12 +8,15 @@ mod cluster;
 mod controller_manager;
 mod doctor;
 mod home;
-mod job_waits;
 mod manifest;
+mod outcome;
+mod picture;
 mod pod_access;
 mod pod_logs;
+mod printable;
 mod progress;
 mod resource_groups;
+mod room;
 mod run;
 mod run_dir;
 mod screen;
@@ -45,7 +48,7 @@ const EXIT_FAILED: u8 = 1;
 fn main() -> ExitCode {
     let (words, remarks) = cli::volcano::settle(std::env::args_os());
     let command = Cli::parse_from(words).command;
-    remarks.iter().for_each(|remark| eprintln!("krafla: {remark}"));
+    remarks.iter().for_each(|remark| screen::tell(&format!("krafla: {remark}\n")));
     let outcome = match command {
         // The supervisor is the parent of all containers: it stays small and single-threaded.
         Command::Supervise(args) => return krafla_node::supervisor::main(args.args),
@@ -58,7 +61,7 @@ fn main() -> ExitCode {
         Command::Up(args) => block_on("warn", up::up(*args)).map_err(|error| BadInput(error).into()),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("krafla: {error:#}");
+        screen::tell(&format!("krafla: {error:#}\n"));
         let code = if error.is::<BadInput>() { EXIT_BAD_INPUT } else { EXIT_FAILED };
         ExitCode::from(code)
     })
@@ -81,7 +84,7 @@ fn block_on(level: &str, work: impl Future<Output = Result<ExitCode>>) -> Result
 /// Prints the CRDs as one YAML document each.
 fn crds() -> Result<ExitCode> {
     for crd in krafla_api::crd::crds() {
-        println!("---\n{}", serde_saphyr::to_string(&crd)?.trim_end());
+        screen::print(&format!("---\n{}\n", serde_saphyr::to_string(&crd)?.trim_end()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,12 +1,16 @@
 //! Manifests: what a user wrote, with the place where it stands, so that every complaint can name it.
 
+use std::fs::DirEntry;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use krafla_apiserver::schema::json::Node;
 use krafla_apiserver::schema::yaml;
+use serde::de::IgnoredAny;
 use serde_json::Value;
+
+use crate::screen::tell;
 
 /// A file larger than this is no manifest.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -20,11 +24,15 @@ pub(crate) struct Document {
     pub(crate) object: Value,
 }
 
+/// So many entries of directories are looked at to find out whether manifests are left out. It is only a remark.
+const ENTRIES_LOOKED_AT_MAX: usize = 10_000;
+
 /// Reads all objects of all files, or says what is wrong with the first that can not be used. Nothing is applied before
-/// everything has been read.
-pub(crate) fn read_all(files: &[impl AsRef<Path>]) -> Result<Vec<Document>> {
+/// everything has been read. A directory stands for the manifests right in it, or for all below it if `recursive`.
+pub(crate) fn read_all(files: &[impl AsRef<Path>], recursive: bool) -> Result<Vec<Document>> {
     let mut found: Vec<Document> = Vec::new();
-    for file in files.iter().map(|file| expand(file.as_ref())).collect::<Result<Vec<_>>>()?.iter().flatten() {
+    let expanded = files.iter().map(|file| expand(file.as_ref(), recursive)).collect::<Result<Vec<_>>>()?;
+    for file in expanded.iter().flatten() {
         let name = name_of(file);
         let text = read_text(file).with_context(|| format!("{name}: can not be read"))?;
         let documents = documents(&text);
@@ -45,16 +53,29 @@ pub(crate) fn read_all(files: &[impl AsRef<Path>]) -> Result<Vec<Document>> {
     Ok(found)
 }
 
-/// The items of a list, as `kubectl get -o yaml` prints them, each with its place. Anything else stands for itself.
+/// The items of a list, as `kubectl get -o yaml` prints them, each with its place. Those of a list of one kind, a JobList, are
+/// of that kind if they do not say. Anything else stands for itself.
 fn items(place: String, mut object: Value) -> Vec<(String, Value)> {
-    let is_list =
-        object.get("apiVersion") == Some(&"v1".into()) && object.get("kind") == Some(&"List".into());
-    match object.get_mut("items").filter(|_| is_list).map(Value::take) {
-        Some(Value::Array(items)) => items
-            .into_iter()
-            .enumerate()
-            .map(|(index, item)| (format!("{place}, items[{index}]"), item))
-            .collect(),
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let Some(kind) = kind.strip_suffix("List").filter(|_| !api_version.is_empty()) else {
+        return vec![(place, object)];
+    };
+    match object.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => {
+            let typed = |mut item: Value| {
+                let says_nothing = ["apiVersion", "kind"].iter().all(|field| item.get(*field).is_none());
+                if let Some(fields) = item.as_object_mut().filter(|_| says_nothing && !kind.is_empty()) {
+                    fields.insert("apiVersion".to_owned(), api_version.as_str().into());
+                    fields.insert("kind".to_owned(), kind.into());
+                }
+                item
+            };
+            let numbered = items.into_iter().enumerate();
+            numbered
+                .flat_map(|(index, item)| self::items(format!("{place}, items[{index}]"), typed(item)))
+                .collect()
+        }
         Some(Value::Null) => Vec::new(),
         // What is no list of items is refused in its own name.
         Some(_) | None => vec![(place, object)],
@@ -63,11 +84,36 @@ fn items(place: String, mut object: Value) -> Vec<(String, Value)> {
 
 /// Reads a document. Where it can not be read, the line is that of the file.
 fn parse(document: &str, n_lines_before: usize) -> Result<Value, String> {
-    let parse = |text: &str| yaml::parse(text.as_bytes()).map(Node::into_value);
+    let parse = |text: &str| {
+        let node = yaml::parse(text.as_bytes())?;
+        match doubled(&node) {
+            Some(path) => Err(format!("{path} is there twice: remove one of them")),
+            None => Ok(node.into_value()),
+        }
+    };
     parse(document).map_err(|error| {
         let in_its_place = "\n".repeat(n_lines_before) + document;
         in_plain_words(&parse(&in_its_place).err().unwrap_or(error))
     })
+}
+
+/// The path of a field that is there twice. The last would count, and nobody means that.
+fn doubled(node: &Node<'_>) -> Option<String> {
+    match node {
+        Node::Object(fields) => fields.iter().enumerate().find_map(|(index, (name, value))| {
+            let is_doubled = fields.iter().skip(index + 1).any(|(other, _)| other == name);
+            let deeper = || doubled(value).map(|path| format!("{name}{}{path}", separator(&path)));
+            if is_doubled { Some(name.to_string()) } else { deeper() }
+        }),
+        Node::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+            doubled(item).map(|path| format!("[{index}]{}{path}", separator(&path)))
+        }),
+        Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) => None,
+    }
+}
+
+fn separator(rest: &str) -> &'static str {
+    if rest.starts_with('[') { "" } else { "." }
 }
 
 /// What the reader of YAML says, as users would.
@@ -79,43 +125,144 @@ fn in_plain_words(error: &str) -> String {
     error.to_owned()
 }
 
-/// A directory stands for the manifests in it, in order of their names.
-fn expand(path: &Path) -> Result<Vec<PathBuf>> {
+/// A directory stands for the manifests in it, in order of their names. Says of one that has more of them further below that
+/// these are left out.
+fn expand(path: &Path, recursive: bool) -> Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let entries = std::fs::read_dir(path).with_context(|| format!("{}: can not be read", path.display()))?;
-    let is_manifest = |file: &PathBuf| {
-        let extension = file.extension().and_then(|extension| extension.to_str());
-        matches!(extension, Some("yaml" | "yml" | "json"))
-    };
-    let mut files: Vec<PathBuf> =
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_manifest).collect();
-    if files.is_empty() {
-        bail!("{}: it holds no manifests: no file right in it ends in .yaml, .yml or .json", path.display());
+    let name = path.display();
+    let (mut files, mut left_out) = (Vec::new(), Vec::new());
+    gather(path, recursive, &mut files, &mut left_out)?;
+    let mut n_left = ENTRIES_LOOKED_AT_MAX;
+    let left_out = left_out.iter().find(|dir| holds_manifests(dir, &mut n_left));
+    match (files.is_empty(), left_out) {
+        (true, Some(dir)) => bail!(
+            "{name}: it holds no manifests itself, but {} does: name that one, or take in all below it with -R",
+            dir.display()
+        ),
+        (true, None) => {
+            bail!("{name}: it holds no manifests: no file right in it ends in .yaml, .yml or .json")
+        }
+        (false, Some(dir)) => {
+            tell(&format!(
+                "krafla: {name}: manifests in directories below it, as {}, are left out; -R takes them in\n",
+                dir.display()
+            ));
+        }
+        (false, None) => {}
     }
-    files.sort();
     Ok(files)
 }
 
-/// The documents of a YAML stream that say something, each with the number of lines before it. JSON is YAML.
+/// The manifests of a directory, with those of the directories in it if `recursive`, and else these directories.
+fn gather(dir: &Path, recursive: bool, files: &mut Vec<PathBuf>, left_out: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in entries(dir).with_context(|| format!("{}: can not be read", dir.display()))? {
+        match what(&entry) {
+            Entry::Manifest => files.push(entry.path()),
+            Entry::Directory if recursive => gather(&entry.path(), recursive, files, left_out)?,
+            Entry::Directory => left_out.push(entry.path()),
+            Entry::Other => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether a manifest is found in a directory or below it among the first `n_left` entries.
+fn holds_manifests(dir: &Path, n_left: &mut usize) -> bool {
+    entries(dir).unwrap_or_default().iter().any(|entry| {
+        *n_left = n_left.saturating_sub(1);
+        *n_left > 0
+            && match what(entry) {
+                Entry::Manifest => true,
+                Entry::Directory => holds_manifests(&entry.path(), n_left),
+                Entry::Other => false,
+            }
+    })
+}
+
+/// What is in a directory, in order of the names.
+fn entries(dir: &Path) -> std::io::Result<Vec<DirEntry>> {
+    let mut entries: Vec<DirEntry> = std::fs::read_dir(dir)?.filter_map(Result::ok).collect();
+    entries.sort_by_key(DirEntry::file_name);
+    Ok(entries)
+}
+
+/// What something in a directory is to us.
+enum Entry {
+    Manifest,
+    Directory,
+    Other,
+}
+
+/// Directories whose names begin with a dot, such as that of `krafla up`, hold nothing to run, and links to directories may lead
+/// around in a ring.
+fn what(entry: &DirEntry) -> Entry {
+    let path = entry.path();
+    let is_link = entry.file_type().is_ok_and(|file_type| file_type.is_symlink());
+    let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    match extension {
+        _ if path.is_dir() => {
+            if is_link || is_hidden {
+                Entry::Other
+            } else {
+                Entry::Directory
+            }
+        }
+        Some("yaml" | "yml" | "json") => Entry::Manifest,
+        _ => Entry::Other,
+    }
+}
+
+/// The documents of a YAML stream that say something, each with the number of lines before it. JSON is YAML, but its documents
+/// need nothing between them.
 fn documents(text: &str) -> Vec<(usize, String)> {
     let mut documents = vec![(0, String::new())];
     for (index, line) in text.lines().enumerate() {
-        if line == "---" {
+        if is_marker(line, "...") || line == "---" {
             documents.push((index + 1, String::new()));
-        } else if let Some(beginning) = line.strip_prefix("---").filter(|rest| rest.starts_with([' ', '\t']))
-        {
-            documents.push((index, format!("{beginning}\n")));
+        } else if is_marker(line, "---") {
+            documents.push((index, format!("{}\n", line.trim_start_matches('-'))));
         } else if let Some((_, document)) = documents.last_mut() {
             document.push_str(line);
             document.push('\n');
         }
     }
+    // A line of directives before the first `---`, such as `%YAML 1.2`, says nothing that matters here.
     let says_something = |(_, document): &(usize, String)| {
-        document.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#'))
+        document.lines().any(|line| !line.starts_with('%') && !is_blank(line.trim()))
     };
-    documents.into_iter().filter(says_something).collect()
+    documents.into_iter().flat_map(one_by_one).filter(says_something).collect()
+}
+
+/// Whether a line begins or ends a document: what may stand behind the marker is divided from it.
+fn is_marker(line: &str, marker: &str) -> bool {
+    line.strip_prefix(marker).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+}
+
+fn is_blank(line: &str) -> bool {
+    line.is_empty() || line.starts_with('#')
+}
+
+/// The JSON documents that follow each other. What is no JSON stays together.
+fn one_by_one((n_lines_before, text): (usize, String)) -> Vec<(usize, String)> {
+    if !text.trim_start().starts_with('{') {
+        return vec![(n_lines_before, text)];
+    }
+    let (mut documents, mut n_lines, mut rest) = (Vec::new(), n_lines_before, text.as_str());
+    loop {
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
+        let is_json = matches!(values.next(), Some(Ok(_)));
+        let (first, others) = rest.split_at_checked(values.byte_offset()).unwrap_or((rest, ""));
+        if !is_json || others.lines().map(str::trim).all(is_blank) {
+            documents.push((n_lines, rest.to_owned()));
+            return documents;
+        }
+        documents.push((n_lines, first.to_owned()));
+        n_lines += first.matches('\n').count();
+        rest = others;
+    }
 }
 
 fn name_of(file: &Path) -> String {
@@ -141,7 +288,8 @@ fn read_text(file: &Path) -> Result<String> {
     if n_bytes as u64 > FILE_BYTES_MAX {
         bail!("larger than {} MiB", FILE_BYTES_MAX >> 20);
     }
-    Ok(text)
+    // Some editors begin every file with a mark of its encoding.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 impl Document {
@@ -182,8 +330,37 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("job.yaml");
         std::fs::write(&file, text).unwrap();
-        let error = read_all(&[&file]).err().map(|error| format!("{error:#}\n")).unwrap_or_default();
+        let error = read_all(&[&file], false).err().map(|error| format!("{error:#}\n")).unwrap_or_default();
         expected.assert_eq(&error.replace(&format!("{}/", dir.path().display()), ""));
+    }
+
+    #[test]
+    fn a_directory_stands_for_its_manifests_and_for_those_below_it_if_that_is_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["b", "b/deep", ".krafla", "empty", "notes", "odd.yaml"] {
+            std::fs::create_dir(path(name)).unwrap();
+        }
+        for name in ["a.yaml", "c.json", "b/deep/1.yml", "b/0.yaml", ".krafla/x.yaml", "notes/n.txt"] {
+            std::fs::write(path(name), "").unwrap();
+        }
+        std::os::unix::fs::symlink(dir.path(), path("b/ring")).unwrap();
+        let found = |name: &str, recursive| {
+            let found = expand(&path(name), recursive).map_err(|error| error.to_string())?;
+            let relative = |file: PathBuf| file.strip_prefix(dir.path()).unwrap().display().to_string();
+            Ok::<_, String>(found.into_iter().map(relative).collect::<Vec<_>>())
+        };
+        assert_eq!(found("", false).unwrap(), ["a.yaml", "c.json"]);
+        assert_eq!(found("", true).unwrap(), ["a.yaml", "b/0.yaml", "b/deep/1.yml", "c.json"]);
+        assert!(holds_manifests(&path("b"), &mut 100) && !holds_manifests(&path("notes"), &mut 100));
+        assert!(!holds_manifests(&path("b"), &mut 0));
+        assert!(found("notes", true).unwrap_err().contains("it holds no manifests: no file"));
+        std::fs::rename(path("b/deep"), path("empty/deep")).unwrap();
+        let refusal = found("empty", false).unwrap_err();
+        assert!(
+            refusal.contains("empty/deep does: name that one, or take in all below it with -R"),
+            "{refusal}"
+        );
     }
 
     #[test]
@@ -194,10 +371,49 @@ mod tests {
     }
 
     #[test]
+    fn directives_and_ends_of_documents_are_understood() {
+        let text = "%YAML 1.2\n# begins\n---\na: 1\n...\n%TAG ! !\n---\nb: 2\n... # over\nc: 3\n";
+        let expected = [(3, "a: 1\n"), (7, "b: 2\n"), (9, "c: 3\n")];
+        assert_eq!(documents(text), expected.map(|(line, text)| (line, text.to_owned())));
+        // In the middle of a document they are something else.
+        let text = "a: |\n  ...\n  %b\n";
+        assert_eq!(documents(text), [(0, text.to_owned())]);
+    }
+
+    #[test]
+    fn json_documents_may_follow_each_other() {
+        let check = |text: &str, expected: &[(usize, &str)]| {
+            let expected: Vec<_> = expected.iter().map(|(line, text)| (*line, (*text).to_owned())).collect();
+            assert_eq!(documents(text), expected, "{text}");
+        };
+        check("{\"a\":\n1}\n{\"b\": 2} {}\n", &[(0, "{\"a\":\n1}"), (1, "\n{\"b\": 2}"), (2, " {}\n")]);
+        check("{\"a\": 1}{\"b\": ]}\n", &[(0, "{\"a\": 1}"), (0, "{\"b\": ]}\n")]);
+        check("{\"a\": 1} # one\n# two\n", &[(0, "{\"a\": 1} # one\n# two\n")]);
+        check("{a: 1,\n b: 2}\n", &[(0, "{a: 1,\n b: 2}\n")]);
+    }
+
+    #[test]
     fn the_items_of_a_list_are_objects_each_with_its_place() {
         let list =
             "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n";
         check(list, expect![[""]]);
+        let kinds = |list: &str| {
+            let list = krafla_apiserver::schema::yaml::parse(list.as_bytes()).unwrap().into_value();
+            let found = items("f".to_owned(), list);
+            let of =
+                |(place, item): (String, Value)| format!("{place}: {} {}", item["apiVersion"], item["kind"]);
+            found.into_iter().map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            kinds("{apiVersion: batch/v1, kind: JobList, items: [{spec: {}}, {apiVersion: v1, kind: Pod}]}"),
+            [r#"f, items[0]: "batch/v1" "Job""#, r#"f, items[1]: "v1" "Pod""#]
+        );
+        assert_eq!(
+            kinds("{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: PodList, items: [{}]}]}"),
+            [r#"f, items[0], items[0]: "v1" "Pod""#]
+        );
+        assert_eq!(kinds("{apiVersion: example.com/v1, kind: Wishlist, items: [1]}").len(), 1);
+        assert_eq!(kinds("{apiVersion: example.com/v1, kind: PriceList, prices: [1]}").len(), 1);
         check(
             &format!("{list}- {{kind: ConfigMap, metadata: {{name: b}}}}\n"),
             expect![[r#"

@@ -11,6 +11,35 @@ use krafla_apiserver::http::{ExecOptions, LogOptions, Output, Session};
 use krafla_apiserver::{PodAccess, Status};
 use krafla_node::Node;
 
+/// Access to pods that only seem to run: there is nothing of them but what their status says.
+pub(crate) struct SimulatedAccess;
+
+impl PodAccess for SimulatedAccess {
+    fn logs<'a>(
+        &'a self,
+        pod: &'a Key,
+        _container: &'a str,
+        _options: LogOptions,
+    ) -> BoxFuture<'a, Result<BoxStream<'static, Bytes>, Status>> {
+        let message = format!("pod {} is simulated: nothing runs in it, so it has no logs", pod.name);
+        Box::pin(std::future::ready(Err(Status::bad_request(message))))
+    }
+
+    fn exec<'a>(
+        &'a self,
+        pod: &'a Key,
+        _container: &'a str,
+        _options: ExecOptions,
+    ) -> BoxFuture<'a, Result<Session, Status>> {
+        let message = format!("pod {} is simulated: it has no processes, and none can be started", pod.name);
+        Box::pin(std::future::ready(Err(Status::bad_request(message))))
+    }
+
+    fn is_simulated(&self) -> bool {
+        true
+    }
+}
+
 /// Access to one node's pods.
 pub(crate) struct NodeAccess(pub(crate) Arc<Node>);
 

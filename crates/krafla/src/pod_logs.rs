@@ -1,7 +1,7 @@
 //! What the pods of jobs write: followed while they run, or the last lines of those that failed.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
+use std::io::BufRead;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -15,38 +15,47 @@ use krafla_node::pod::Pod;
 use krafla_node::status::{ContainerState, ContainerStatus, Phase, Terminated};
 use krafla_plan::Object;
 use krafla_runtime::Client;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 use crate::changes::changes;
 use crate::home::{Home, Logs};
-use crate::screen::{Screen, wants_colour};
+use crate::printable;
+use crate::progress::{self, JobKey};
+use crate::screen::{Screen, tell, tell_line_of_pod, wants_colour};
 
 /// How many of a failed pod's last lines are shown.
 const LAST_LINES: u64 = 10;
 /// How many failed pods are shown.
 const FAILED_PODS_SHOWN_MAX: usize = 5;
+/// How much of a line is kept until it ends: one that does not end must not fill the memory.
+const PIECE_BYTES_MAX: usize = 64 << 10;
+/// So many containers may have lines on their way to the screen.
+const SHOWN_AT_ONCE: usize = 16;
+/// What stands before a piece of a line that is not its first.
+const GOES_ON: &str = "…";
 /// The colours of prefixes on a terminal: cyan, green, yellow, blue, magenta, red.
 const COLOURS: [u8; 6] = [36, 32, 33, 34, 35, 31];
 
 /// Follows the logs of all pods of some jobs.
-pub(crate) struct Follower(Option<JoinHandle<JoinSet<()>>>, tokio::sync::watch::Sender<bool>);
+pub(crate) struct Follower(JoinHandle<JoinSet<()>>, tokio::sync::watch::Sender<bool>);
 
 impl Follower {
     /// Begins to print what the pods of these jobs write.
-    pub(crate) fn start(home: &Home, jobs: Option<Vec<Key>>, revision: u64, screen: Arc<Screen>) -> Follower {
+    pub(crate) fn start(home: &Home, jobs: Vec<JobKey>, revision: u64, screen: Arc<Screen>) -> Follower {
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let client = home.client.clone();
-        let printer = Printer { logs: home.logs.clone(), screen };
-        let task = jobs.map(|jobs| tokio::spawn(follow(client, printer, jobs, revision, stopped)));
-        Follower(task, stop)
+        let printer =
+            Printer { logs: home.logs.clone(), screen, at_once: Arc::new(Semaphore::new(SHOWN_AT_ONCE)) };
+        Follower(tokio::spawn(follow(client, printer, jobs, revision, stopped)), stop)
     }
 
-    /// Waits until everything that was written has been printed.
+    /// Waits until everything has been printed that pods wrote that have ended or are about to. Others go on, and nobody waits
+    /// for them.
     pub(crate) async fn finish(self) {
         self.1.send_replace(true);
-        let Some(task) = self.0 else { return };
-        if let Ok(mut printing) = task.await {
+        if let Ok(mut printing) = self.0.await {
             while printing.join_next().await.is_some() {}
         }
     }
@@ -55,7 +64,7 @@ impl Follower {
 async fn follow(
     client: Arc<dyn Client>,
     printer: Printer,
-    jobs: Vec<Key>,
+    jobs: Vec<JobKey>,
     revision: u64,
     mut stopped: tokio::sync::watch::Receiver<bool>,
 ) -> JoinSet<()> {
@@ -80,7 +89,10 @@ async fn follow(
     }
     // That a job has ended may be known before the last of what its pods did.
     if let Ok(listed) = client.list(Kind::Pod).await {
-        listed.items.iter().for_each(|pod| following.observe(pod));
+        for pod in &listed.items {
+            following.observe(pod);
+            following.leave_if_it_goes_on(pod);
+        }
     }
     following.printing
 }
@@ -88,11 +100,17 @@ async fn follow(
 /// The containers whose output is printed.
 struct Following {
     printer: Printer,
-    jobs: Vec<Key>,
+    jobs: Vec<JobKey>,
     printing: JoinSet<()>,
     /// By pod and container: which attempt comes next, and who prints it.
-    known: BTreeMap<(Uid, String), (u32, UnboundedSender<Attempt>)>,
+    known: BTreeMap<(Uid, String), Known>,
     colours: Colours,
+}
+
+struct Known {
+    next: u32,
+    queue: UnboundedSender<Attempt>,
+    printer: AbortHandle,
 }
 
 impl Following {
@@ -107,18 +125,13 @@ impl Following {
         let statuses = pod.status.init_container_statuses.iter().chain(&pod.status.container_statuses);
         for status in statuses.filter(|status| has_started(status)) {
             let key = (object.meta.uid.clone(), status.name.clone());
-            let (next, queue) = self.known.entry(key).or_insert_with(|| {
+            let Known { next, queue, .. } = self.known.entry(key).or_insert_with(|| {
                 let name = &pod.metadata.name;
                 let prefix = if is_only_one { name.clone() } else { format!("{name}/{}", status.name) };
-                let prefix = self.colours.paint(&object, &prefix);
+                let prefix = self.colours.paint(&object, &prefix, self.printer.screen.is_terminal());
                 let (queue, attempts) = unbounded_channel();
-                self.printing.spawn(self.printer.clone().print(
-                    pod.key(),
-                    status.name.clone(),
-                    prefix,
-                    attempts,
-                ));
-                (0, queue)
+                let print = self.printer.clone().print(pod.key(), status.name.clone(), prefix, attempts);
+                Known { next: 0, queue, printer: self.printing.spawn(print) }
             });
             for attempt in attempts(*next, status.restart_count) {
                 // A printer only ends when nobody can tell it of further attempts.
@@ -126,6 +139,19 @@ impl Following {
             }
             *next = (*next).max(status.restart_count.saturating_add(1));
         }
+    }
+}
+
+impl Following {
+    /// Stops to print what a pod writes that nobody has asked to end.
+    fn leave_if_it_goes_on(&mut self, json: &[u8]) {
+        let object = Object::decode(Kind::Pod, json);
+        let has_ended = object.as_pod().is_none_or(|pod| pod.status.phase.is_finished());
+        if has_ended || object.meta.is_deleting() {
+            return;
+        }
+        let of_pod = self.known.iter().filter(|((uid, _), _)| *uid == object.meta.uid);
+        of_pod.for_each(|(_, known)| known.printer.abort());
     }
 }
 
@@ -145,6 +171,8 @@ fn attempts(next: u32, current: u32) -> impl Iterator<Item = Attempt> {
 struct Printer {
     logs: Logs,
     screen: Arc<Screen>,
+    /// Who may wait for a reader that stands still: the node needs threads too.
+    at_once: Arc<Semaphore>,
 }
 
 impl Printer {
@@ -164,18 +192,109 @@ impl Printer {
     }
 
     async fn print_attempt(&self, mut log: BoxStream<'static, Bytes>, prefix: &str) {
-        let mut rest = Vec::new();
-        while let Some(chunk) = log.next().await {
-            rest.extend_from_slice(&chunk);
-            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = rest.drain(..=end).collect();
-                self.screen.log(&format!("{prefix} {}", String::from_utf8_lossy(&line).trim_end()));
+        let mut lines = Lines::new(prefix, self.screen.is_terminal());
+        let mut shown = String::new();
+        // What comes next is read while this is shown: a log goes away that is read too slowly.
+        while let (Some(chunk), ()) = tokio::join!(log.next(), self.show(shown)) {
+            shown = lines.add(&chunk);
+        }
+        self.show(lines.finish()).await;
+    }
+
+    /// Shows lines, all at once: there may be very many. Whoever reads them slowly holds up this one reader, and not
+    /// those threads that the jobs depend on.
+    async fn show(&self, lines: String) {
+        let Some(text) = lines.strip_suffix('\n').map(str::to_owned) else { return };
+        let (screen, at_once) = (self.screen.clone(), self.at_once.clone().acquire_owned().await);
+        // It ends badly only if this process does.
+        let _ = tokio::task::spawn_blocking(move || {
+            screen.line(&text);
+            drop(at_once);
+        })
+        .await;
+    }
+}
+
+/// A container's output, line by line as it is shown.
+struct Lines<'a> {
+    prefix: &'a str,
+    on_terminal: bool,
+    /// The beginning of a line that has not ended yet.
+    rest: Vec<u8>,
+    /// Whether there was more of this line before.
+    goes_on: bool,
+}
+
+impl Lines<'_> {
+    fn new(prefix: &str, on_terminal: bool) -> Lines<'_> {
+        Lines { prefix, on_terminal, rest: Vec::new(), goes_on: false }
+    }
+
+    /// The lines that are whole now, and the pieces of one that is too long to wait for its end.
+    fn add(&mut self, chunk: &[u8]) -> String {
+        let mut shown = String::with_capacity(chunk.len().saturating_mul(2));
+        for line in lines(chunk) {
+            let (text, has_ended) = line.strip_suffix(b"\n").map_or((line, false), |text| (text, true));
+            if has_ended && self.rest.is_empty() && text.len() <= PIECE_BYTES_MAX {
+                self.show(text, &mut shown);
+                continue;
+            }
+            self.rest.extend_from_slice(text);
+            self.show_pieces(&mut shown);
+            if has_ended {
+                shown.push_str(&self.finish());
             }
         }
+        shown
+    }
+
+    /// What was not ended by a line end.
+    fn finish(&mut self) -> String {
+        let mut shown = String::new();
+        let rest = std::mem::take(&mut self.rest);
         if !rest.is_empty() {
-            self.screen.log(&format!("{prefix} {}", String::from_utf8_lossy(&rest)));
+            self.show(&rest, &mut shown);
+        }
+        self.goes_on = false;
+        shown
+    }
+
+    fn show_pieces(&mut self, shown: &mut String) {
+        while self.rest.len() > PIECE_BYTES_MAX {
+            let rest = self.rest.split_off(last_boundary(&self.rest, PIECE_BYTES_MAX));
+            let piece = std::mem::replace(&mut self.rest, rest);
+            self.show(&piece, shown);
+            self.goes_on = true;
         }
     }
+
+    fn show(&self, text: &[u8], shown: &mut String) {
+        shown.push_str(self.prefix);
+        shown.push(' ');
+        if self.goes_on {
+            shown.push_str(GOES_ON);
+        }
+        let text = String::from_utf8_lossy(text);
+        let text = text.trim_end();
+        shown.push_str(if self.on_terminal { printable::last_written(text) } else { text });
+        shown.push('\n');
+    }
+}
+
+/// The lines of a text, each with its end. A slice's own ways to divide it take several times as long.
+fn lines(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let all = text;
+        // Memory can be read without fail.
+        let n_bytes = text.skip_until(b'\n').unwrap_or_default();
+        all.get(..n_bytes).filter(|line| !line.is_empty())
+    })
+}
+
+/// The last place in a text, not after `at`, at which no character is cut.
+fn last_boundary(text: &[u8], at: usize) -> usize {
+    let is_inside = |place: &usize| text.get(*place).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000);
+    (at.saturating_sub(3)..=at).rev().find(|place| !is_inside(place)).unwrap_or(at)
 }
 
 /// One colour for all pods of a task, where a person looks at a terminal and did not ask for none.
@@ -183,13 +302,13 @@ impl Printer {
 struct Colours(Vec<String>);
 
 impl Colours {
-    fn paint(&mut self, pod: &Object, prefix: &str) -> String {
+    fn paint(&mut self, pod: &Object, prefix: &str, on_terminal: bool) -> String {
         let task = pod.meta.labels.get(TASK_SPEC).unwrap_or_default().to_owned();
         let index = self.0.iter().position(|known| *known == task).unwrap_or_else(|| {
             self.0.push(task);
             self.0.len().saturating_sub(1)
         });
-        let wants_colour = std::io::stdout().is_terminal() && wants_colour();
+        let wants_colour = on_terminal && wants_colour();
         match COLOURS.get(index % COLOURS.len()) {
             Some(colour) if wants_colour => format!("\u{1b}[{colour}m[{prefix}]\u{1b}[0m"),
             _ => format!("[{prefix}]"),
@@ -197,7 +316,11 @@ impl Colours {
     }
 }
 
-fn is_of_job(pod: &Object, job: &Key) -> bool {
+/// Whether a job made a pod, or the Job of a CronJob. A pod that nobody made is a job of its own.
+pub(crate) fn is_of_job(pod: &Object, (kind, job): &JobKey) -> bool {
+    if *kind == Kind::Pod || pod.meta.key.namespace != job.namespace {
+        return pod.meta.owners.is_empty() && pod.meta.key == *job;
+    }
     // The Jobs of a CronJob are named after it and the minute of their run, those of Volcano's perhaps the second too.
     let is_run = |name: &str| {
         let minute = name.strip_prefix(&*job.name).and_then(|rest| rest.strip_prefix('-'));
@@ -205,23 +328,27 @@ fn is_of_job(pod: &Object, job: &Key) -> bool {
         minute
             .is_some_and(|minute| minute.starts_with(|first: char| first.is_ascii_digit()) && is_time(minute))
     };
+    let made = progress::made_by(*kind);
+    let is_named = |name: &str| if made.is_some() { is_run(name) } else { *name == *job.name };
+    let maker = made.unwrap_or(*kind);
     let mut owners = pod.meta.owners.iter();
-    pod.meta.key.namespace == job.namespace
-        && owners.any(|owner| *owner.name == *job.name || (owner.kind == "Job" && is_run(&owner.name)))
+    owners.any(|owner| {
+        Kind::of_manifest(&owner.api_version, &owner.kind) == Some(maker) && is_named(&owner.name)
+    })
 }
 
 /// Shows how the pods of a failed job ended.
-pub(crate) async fn explain(home: &Home, job: &Key) -> Result<()> {
+pub(crate) async fn explain(home: &Home, job: &JobKey) -> Result<()> {
     let pods = home.client.list(Kind::Pod).await?;
     let of_job = pods.items.iter().filter(|json| is_of_job(&Object::decode(Kind::Pod, json), job));
     let pods = of_job.filter_map(|json| serde_json::from_slice::<Pod>(json).ok());
     for pod in pods.filter(|pod| pod.status.phase == Phase::Failed).take(FAILED_PODS_SHOWN_MAX) {
         if let Some(line) = why_it_failed(&pod) {
-            eprintln!("{line}");
+            tell(&format!("{line}\n"));
         }
         for (container, end) in ends(&pod) {
             let (name, code) = (&pod.metadata.name, end.exit_code);
-            eprintln!("pod {name}, container {container}: exit code {code}{}", detail(end));
+            tell(&format!("pod {name}, container {container}: exit code {code}{}\n", detail(end)));
             show_last_lines(&home.logs, &pod.key(), container).await;
         }
     }
@@ -252,7 +379,7 @@ async fn show_last_lines(logs: &Logs, pod: &Key, container: &str) {
     let Some(log) = logs.last_lines(pod, container, LAST_LINES).await else { return };
     let text = log.collect::<Vec<_>>().await.concat();
     for line in String::from_utf8_lossy(&text).lines() {
-        eprintln!("  {line}");
+        tell_line_of_pod(line);
     }
 }
 
@@ -289,6 +416,42 @@ mod tests {
         assert_eq!(told(1, 1), [(1, false)]);
         assert_eq!(told(2, 1), []);
         assert_eq!(told(1, 7), [(6, true), (7, false)], "a node keeps the last two");
+    }
+
+    #[test]
+    fn lines_are_shown_when_they_have_ended() {
+        let mut lines = Lines::new("[p]", false);
+        for (chunk, expected) in [
+            ("one\ntwo\r\n\nth", "[p] one\n[p] two\n[p] \n"),
+            ("r", ""),
+            ("ee\nfour", "[p] three\n"),
+            ("\n", "[p] four\n"),
+            ("five", ""),
+        ] {
+            assert_eq!(lines.add(chunk.as_bytes()), expected, "{chunk:?}");
+        }
+        assert_eq!(lines.finish(), "[p] five\n");
+        assert_eq!(lines.finish(), "");
+    }
+
+    #[test]
+    fn a_line_that_does_not_end_is_shown_in_pieces() {
+        let longest = "x".repeat(PIECE_BYTES_MAX);
+        let text = format!("{longest}yö{longest}z\nend\n");
+        let piece =
+            format!("[p] {longest}\n[p] …yö{}\n[p] …xxxz\n[p] end\n", "x".repeat(PIECE_BYTES_MAX - 3));
+        // However it arrives.
+        for n_bytes in [1, 1000, PIECE_BYTES_MAX, usize::MAX] {
+            let mut lines = Lines::new("[p]", false);
+            let shown: Vec<String> =
+                text.as_bytes().chunks(n_bytes.min(text.len())).map(|chunk| lines.add(chunk)).collect();
+            assert!(shown.concat() == piece, "{n_bytes}");
+            assert!(lines.rest.is_empty());
+        }
+        // No character is cut.
+        let mut lines = Lines::new("[p]", false);
+        let shown = lines.add("ö€😀".repeat(PIECE_BYTES_MAX).as_bytes());
+        assert!(!shown.contains(char::REPLACEMENT_CHARACTER) && lines.rest.len() <= PIECE_BYTES_MAX);
     }
 
     #[test]

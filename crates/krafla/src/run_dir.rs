@@ -1,13 +1,14 @@
 //! The directory in which a run keeps its pods' files, for as long as it lasts.
 //!
 //! It is locked while its run lives. One that is not locked was left by a run that was killed together with its
-//! supervisor, which would have removed it: the next run does.
+//! supervisor, which would have ended its containers and removed it: the next run does both.
 
-use std::fs::{self, DirEntry, File};
+use std::fs::{self, DirEntry, File, Permissions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use krafla_node::supervisor::end_lost;
 use tempfile::TempDir;
 
 /// How the names of all of them begin.
@@ -25,13 +26,17 @@ pub(crate) struct RunDir {
 
 impl RunDir {
     /// Makes a directory among the temporary files of this machine, and removes those that nobody uses any more.
-    pub(crate) fn make() -> io::Result<RunDir> {
-        RunDir::make_in(&std::env::temp_dir())
+    pub(crate) fn make() -> Result<RunDir, String> {
+        let place = std::env::temp_dir();
+        let is_set = std::env::var_os("TMPDIR").is_some();
+        RunDir::make_in(&place).map_err(|error| refusal(&place, is_set, &error))
     }
 
     fn make_in(place: &Path) -> io::Result<RunDir> {
         remove_abandoned(place);
-        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(place)?;
+        // The Secrets of pods are in it.
+        let nobody_else = Permissions::from_mode(0o700);
+        let dir = tempfile::Builder::new().prefix(PREFIX).permissions(nobody_else).tempdir_in(place)?;
         // Under its name there is never a lock that nobody holds yet: another run could take it for abandoned.
         let in_making = dir.path().join("run.lock.new");
         let lock = File::create(&in_making)?;
@@ -45,12 +50,26 @@ impl RunDir {
     }
 }
 
+/// That no directory can be made in a place, which was or was not named by a variable.
+fn refusal(place: &Path, is_set: bool, error: &io::Error) -> String {
+    let why = if place.is_dir() { error.to_string() } else { "it is no directory".to_owned() };
+    let place = place.display();
+    if is_set {
+        let remedy = "create it, or name another one that you may write to";
+        format!("TMPDIR: nothing can be made in {place} ({why}): {remedy}")
+    } else {
+        format!("nothing can be made in {place} ({why}): set TMPDIR to a directory that you may write to")
+    }
+}
+
 /// What can not be looked at or removed is left for another time: this run does not depend on it.
 fn remove_abandoned(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         if is_of_a_run(&entry)
             && let Some(_held) = abandoned(&entry.path())
         {
+            // Without the directory nobody would find them any more.
+            end_lost(&entry.path());
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -76,7 +95,29 @@ fn abandoned(dir: &Path) -> Option<(File, Option<File>)> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    #[test]
+    fn containers_that_a_run_left_are_ended() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("krafla-killed");
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join(LOCK), "").unwrap();
+        let container = dir.canonicalize().unwrap().join("pods/uid/main.0");
+        let mut command = Command::new("sh");
+        // It says so itself and becomes no other program: while one is started, its environment can not be read.
+        command.args(["-c", "echo up; read answer"]).env("KRAFLA_CONTAINER", container);
+        let mut left = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        left.stdout.as_mut().unwrap().read_exact(&mut [0; 3]).unwrap();
+
+        RunDir::make_in(place.path()).unwrap();
+        assert_eq!(left.wait().unwrap().signal(), Some(9));
+        assert!(!dir.exists());
+    }
 
     #[test]
     fn what_runs_left_is_removed_and_nothing_else() {
@@ -105,5 +146,7 @@ mod tests {
             ["krafla-ending", "krafla-in-the-making", "krafla-link", "krafla-of-somebody-else", "other"];
         assert_eq!(left, kept.map(path));
         assert!(alive.path().exists() && next.path().exists());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(next.path()), 0o700, "others can not read what is in it");
     }
 }

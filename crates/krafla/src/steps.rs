@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use krafla_api::volcano::JobPhase;
 use krafla_plan::jobflow::{Flow, JobFlow};
 
+use crate::room::State;
+
 /// How many levels are told apart by where their lines begin.
 const DEPTH_MAX: usize = 8;
 
@@ -18,6 +20,28 @@ pub(crate) struct StepView {
     pub(crate) phase: Option<JobPhase>,
     /// The steps before it that have not completed.
     pub(crate) waits_for: Vec<String>,
+}
+
+impl StepView {
+    pub(crate) fn state(&self) -> State {
+        match &self.phase {
+            Some(JobPhase::Completed) => State::Succeeded,
+            Some(JobPhase::Failed | JobPhase::Terminated | JobPhase::Aborted) => State::Failed,
+            Some(JobPhase::Running | JobPhase::Restarting | JobPhase::Completing) => State::Running,
+            Some(_) => State::Pending,
+            None => State::Waiting,
+        }
+    }
+
+    /// The same signs as in the bars of tasks.
+    fn cell(&self) -> char {
+        match self.state() {
+            State::Succeeded => '█',
+            State::Failed => 'x',
+            State::Running => '▒',
+            State::Pending | State::Waiting => '░',
+        }
+    }
 }
 
 /// The steps of a flow, in the order of its spec.
@@ -44,6 +68,12 @@ pub(crate) fn phase<'a>(name: &str, flow: &'a JobFlow, step: &str) -> Option<&'a
     recorded.or_else(|| flow.status.conditions.get(&job).map(|condition| &condition.phase))
 }
 
+/// The first step of which the flow says this one word.
+pub(crate) fn that_is<'a>(name: &str, flow: &'a JobFlow, word: &str) -> Option<&'a str> {
+    let is_it = |step: &&Flow| phase(name, flow, &step.name).is_some_and(|phase| phase.to_string() == word);
+    flow.spec.flows.iter().find(is_it).map(|step| step.name.as_str())
+}
+
 /// How many steps come before each, on the longest way to it.
 fn depths(steps: &[Flow]) -> BTreeMap<&str, usize> {
     let mut depths: BTreeMap<&str, usize> = steps.iter().map(|step| (step.name.as_str(), 0)).collect();
@@ -59,12 +89,8 @@ fn depths(steps: &[Flow]) -> BTreeMap<&str, usize> {
 }
 
 /// `etl: Running, 2 of 5 jobs completed`
-pub(crate) fn title(name: &str, flow: &JobFlow, steps: &[StepView]) -> String {
+pub(crate) fn title(name: &str, phase: &str, steps: &[StepView]) -> String {
     let n_completed = steps.iter().filter(|step| step.phase == Some(JobPhase::Completed)).count();
-    let phase = match flow.status.state.phase.to_string() {
-        unset if unset.is_empty() => "Pending".to_owned(),
-        phase => phase,
-    };
     format!("{name}: {phase}, {n_completed} of {} jobs completed", steps.len())
 }
 
@@ -80,19 +106,9 @@ pub(crate) fn lines(steps: &[StepView]) -> Vec<String> {
             (None, names) => format!("waits for {}", names.join(", ")),
         };
         let name_width = width.saturating_sub(indent);
-        format!("  {:indent$}{} {:name_width$}  {state}", "", cell(step.phase.as_ref()), step.name)
+        format!("  {:indent$}{} {:name_width$}  {state}", "", step.cell(), step.name)
     };
     steps.iter().map(line).collect()
-}
-
-/// The same signs as in the bars of tasks.
-fn cell(phase: Option<&JobPhase>) -> char {
-    match phase {
-        Some(JobPhase::Completed) => '█',
-        Some(JobPhase::Failed | JobPhase::Terminated | JobPhase::Aborted) => 'x',
-        Some(JobPhase::Running | JobPhase::Restarting | JobPhase::Completing) => '▒',
-        _ => '░',
-    }
 }
 
 #[cfg(test)]
@@ -107,7 +123,7 @@ mod tests {
         let status = json!({"jobStatusList": list, "state": {"phase": "Running"}});
         let flow: JobFlow = serde_json::from_value(json!({"spec": spec, "status": status})).unwrap();
         let steps = steps("etl", &flow);
-        let picture = std::iter::once(title("etl", &flow, &steps)).chain(lines(&steps));
+        let picture = std::iter::once(title("etl", "Running", &steps)).chain(lines(&steps));
         expected.assert_eq(&picture.map(|line| format!("{line}\n")).collect::<String>());
     }
 

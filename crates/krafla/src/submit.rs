@@ -7,14 +7,18 @@ use anyhow::{Result, anyhow};
 use futures_util::future::BoxFuture;
 use krafla_api::{Key, Kind, Scope, Served, Uid};
 use krafla_apiserver::registry::custom;
+use krafla_plan::{Propagation, Step};
 use krafla_runtime::{ClientError, Manifests, Written};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::catalogue::Manifest;
-use crate::home::Home;
+use crate::home::{Home, plainly};
 use crate::run::BadInput;
+use crate::screen::tell;
 
+/// What was done to an object that was not there.
+pub(crate) const CREATED: &str = "created";
 /// How often a write is repeated for a server that is busy.
 const BUSY_RETRIES_MAX: usize = 10;
 /// How long to wait for a busy server that does not say.
@@ -22,6 +26,10 @@ const BUSY_WAIT: Duration = Duration::from_secs(1);
 /// How long a cluster may take to serve what a definition defines, and how often it is asked.
 const SERVED_MAX: Duration = Duration::from_secs(30);
 const SERVED_ASKED_EVERY: Duration = Duration::from_millis(100);
+/// How often it is asked whether what is deleted is gone, with the pods that end in order.
+const GONE_ASKED_EVERY: Duration = Duration::from_millis(50);
+/// How often it is asked whether a queue is open, which takes a moment.
+const OPENED_ASKED_EVERY: Duration = Duration::from_millis(5);
 
 /// An object that the cluster has.
 pub(crate) struct Submitted {
@@ -33,52 +41,128 @@ pub(crate) struct Submitted {
     pub(crate) doubts: Vec<String>,
 }
 
-/// Makes an object, or brings one that is there in line with its manifest. A job that is there is somebody else's run.
-pub(crate) async fn submit(home: &Home, manifest: &Manifest) -> Result<Submitted> {
-    let Manifest { place, of, object } = manifest;
-    let kind = of.known();
-    let mut object = object.clone();
-    if let Some(dir) = &home.workdir {
-        start_in(dir, kind, &mut object);
+/// Refuses a manifest that the cluster would not take now. Nothing is made.
+pub(crate) async fn check(home: &Home, manifest: &Manifest, replaces: bool) -> Result<()> {
+    let object = prepared(home, manifest);
+    match patiently(|| home.manifests.check(&manifest.of, &object)).await {
+        Err(ClientError::AlreadyExists(_)) if manifest.followed().is_none() || replaces => Ok(()),
+        Err(error) => Err(complaint(home, manifest, error)),
+        Ok(()) => Ok(()),
     }
+}
+
+/// The object as the cluster gets it.
+fn prepared(home: &Home, manifest: &Manifest) -> Value {
+    let mut object = manifest.object.clone();
+    if let Some(dir) = &home.workdir {
+        start_in(dir, manifest.of.known(), &mut object);
+    }
+    object
+}
+
+/// What the cluster said of an object that it does not take: what is wrong with it is the user's to mend.
+fn complaint(home: &Home, manifest: &Manifest, error: ClientError) -> anyhow::Error {
+    let Manifest { place, of, .. } = manifest;
+    let text = match error {
+        ClientError::AlreadyExists(message) if manifest.followed().is_some() => {
+            let (name, namespace) = (manifest.text("/metadata/name"), manifest.text("/metadata/namespace"));
+            let elsewhere =
+                if *namespace == home.namespace { String::new() } else { format!(" -n {namespace}") };
+            let Served { singular, group, .. } = of;
+            let of_group = if group.is_empty() { String::new() } else { format!(".{group}") };
+            let remedy = format!(
+                "use --replace to run this one in its place, or remove it with `kubectl delete {singular}{of_group} \
+                 {name}{elsewhere}`, or give this one another name"
+            );
+            format!("{message}: {remedy}")
+        }
+        // What is new can miss nothing but its namespace.
+        ClientError::NotFound(message) if of.scope == Scope::Namespaced => {
+            let remedy = "add the Namespace to the files, or name another one";
+            format!("metadata.namespace: {message}: {remedy}")
+        }
+        ClientError::Refused { message, .. } | ClientError::NotFound(message) => message,
+        error => return anyhow!("{place}: {}", plainly(&error)),
+    };
+    BadInput(anyhow!("{place}: {text}")).into()
+}
+
+/// Makes an object, or brings one that is there in line with its manifest. A job that is there is somebody else's run, and
+/// stays unless this one `replaces` it.
+pub(crate) async fn submit(home: &Home, manifest: &Manifest, replaces: bool) -> Result<Submitted> {
+    let Manifest { place, of, .. } = manifest;
+    let kind = of.known();
+    let mut object = prepared(home, manifest);
     let mut doubts = endless_tasks(place, kind, &object);
     if home.runs_processes() {
         doubts.extend(idle_containers(kind, &mut object).iter().map(|container| {
             let why = "images are not pulled here, so it only waits until it is ended: give it a command";
             format!("container {container} has no command, and {why}")
         }));
+    }
+    if home.is_krafla {
         doubts.extend(unattended(of));
     }
     let cluster = &*home.manifests;
-    let made = match patiently(|| cluster.make(of, &object)).await {
-        Err(ClientError::AlreadyExists(message)) if manifest.followed().is_some() => {
-            let (name, namespace) = (manifest.text("/metadata/name"), manifest.text("/metadata/namespace"));
-            let elsewhere =
-                if *namespace == home.namespace { String::new() } else { format!(" -n {namespace}") };
-            let Served { singular, group, .. } = of;
-            let remedy = format!(
-                "remove it with `kubectl delete {singular}.{group} {name}{elsewhere}`, or give this one another name"
-            );
-            return Err(BadInput(anyhow!("{place}: {message}: {remedy}")).into());
+    let mut made = patiently(|| cluster.make(of, &object)).await;
+    let mut done = CREATED;
+    // The server looks at what is new before it looks whether there is one: this one could be made.
+    if let (true, Some(kind), Err(ClientError::AlreadyExists(_))) = (replaces, manifest.followed(), &made) {
+        remove(home, kind, manifest).await.map_err(|error| anyhow!("{place}: {}", plainly(&error)))?;
+        (made, done) = (patiently(|| cluster.make(of, &object)).await, "replaced");
+    }
+    let made = match made {
+        Err(ClientError::AlreadyExists(_)) if manifest.followed().is_none() => {
+            change(cluster, manifest, &object).await
         }
-        Err(ClientError::AlreadyExists(_)) => change(cluster, manifest, &object).await,
-        made => made.map(|written| (written, "created")),
+        made => made.map(|written| (written, done)),
     };
-    let (Written { key, uid, .. }, done) = match made {
-        // What is new can miss nothing but its namespace.
-        Err(ClientError::NotFound(message)) if of.scope == Scope::Namespaced => {
-            let remedy = "add the Namespace to the files, or name another one";
-            return Err(BadInput(anyhow!("{place}: metadata.namespace: {message}: {remedy}")).into());
-        }
-        Err(ClientError::Refused { message, .. } | ClientError::NotFound(message)) => {
-            return Err(BadInput(anyhow!("{place}: {message}")).into());
-        }
-        made => made?,
-    };
-    if kind == Some(Kind::CustomResourceDefinition) {
-        until_served(cluster, manifest).await?;
+    let (Written { key, uid, .. }, done) = made.map_err(|error| complaint(home, manifest, error))?;
+    match kind {
+        Some(Kind::CustomResourceDefinition) => until_served(cluster, manifest).await?,
+        Some(Kind::Queue) => until_opened(cluster, &manifest.of, &key).await?,
+        _ => {}
     }
     Ok(Submitted { key, uid, done, doubts })
+}
+
+/// Deletes the job, flow, CronJob or pod that has the name of a manifest, and waits until it and all that it made is gone.
+async fn remove(home: &Home, kind: Kind, manifest: &Manifest) -> Result<(), ClientError> {
+    let key = Key::new(manifest.text("/metadata/namespace"), manifest.text("/metadata/name"));
+    let Some(uid) = uid_of(home, manifest, &key).await? else { return Ok(()) };
+    tell(&format!("{}/{} is there already: deleting it first\n", manifest.of.singular, key.name));
+    let step = deletion(kind, &key, &uid);
+    match patiently(|| home.client.write(&step)).await {
+        // Somebody else was faster.
+        Ok(_) | Err(ClientError::NotFound(_) | ClientError::Conflict(_)) => {}
+        Err(error) => return Err(error),
+    }
+    while uid_of(home, manifest, &key).await?.as_ref() == Some(&uid) {
+        tokio::time::sleep(GONE_ASKED_EVERY).await;
+    }
+    Ok(())
+}
+
+/// That a job goes, when all that it made has.
+pub(crate) fn deletion(kind: Kind, key: &Key, uid: &Uid) -> Step {
+    Step::Delete {
+        kind,
+        key: key.clone(),
+        uid: uid.clone(),
+        revision: None,
+        propagation: Propagation::Foreground,
+        grace_seconds: None,
+    }
+}
+
+/// Which object has the name of a manifest.
+async fn uid_of(home: &Home, manifest: &Manifest, key: &Key) -> Result<Option<Uid>, ClientError> {
+    let there = match home.manifests.read(&manifest.of, key).await {
+        Err(ClientError::NotFound(_)) => return Ok(None),
+        there => there?,
+    };
+    let there: Value = serde_json::from_slice(&there).unwrap_or_default();
+    Ok(there.pointer("/metadata/uid").and_then(Value::as_str).map(Uid::from))
 }
 
 /// Gives an object that is there the fields of a manifest.
@@ -98,9 +182,9 @@ async fn change(
 }
 
 /// Makes a write, again if the server is busy.
-async fn patiently<'a>(
-    write: impl Fn() -> BoxFuture<'a, Result<Written, ClientError>>,
-) -> Result<Written, ClientError> {
+async fn patiently<'a, T>(
+    write: impl Fn() -> BoxFuture<'a, Result<T, ClientError>>,
+) -> Result<T, ClientError> {
     for _ in 0..BUSY_RETRIES_MAX {
         match write().await {
             Err(ClientError::Busy { retry_after, .. }) => {
@@ -134,6 +218,20 @@ async fn until_served(cluster: &dyn Manifests, manifest: &Manifest) -> Result<()
     Ok(())
 }
 
+/// Waits until a queue has a state: before that, no job may name it. On a cluster where nobody gives it one, a job says so.
+async fn until_opened(cluster: &dyn Manifests, of: &Served, key: &Key) -> Result<()> {
+    let deadline = Instant::now() + SERVED_MAX;
+    while Instant::now() < deadline {
+        let there: Value = serde_json::from_slice(&cluster.read(of, key).await?).unwrap_or_default();
+        let state = there.pointer("/status/state").and_then(Value::as_str).unwrap_or_default();
+        if !state.is_empty() {
+            break;
+        }
+        tokio::time::sleep(OPENED_ASKED_EVERY).await;
+    }
+    Ok(())
+}
+
 /// Why a definition does not get the names that it wants.
 fn refusal_of_names(definition: &Value) -> Option<&str> {
     let conditions = definition.pointer("/status/conditions")?.as_array()?;
@@ -141,7 +239,7 @@ fn refusal_of_names(definition: &Value) -> Option<&str> {
     refused.get("message")?.as_str()
 }
 
-/// That nobody makes the pods of an object: on one machine there is nobody but the controllers of jobs.
+/// That nobody makes the pods of an object: beside an embedded server there is nobody but the controllers of jobs.
 fn unattended(of: &Served) -> Option<String> {
     let kinds = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController"];
     let is_workload = ["", "apps"].contains(&&*of.group) && kinds.contains(&&*of.kind);

@@ -9,6 +9,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli;
 use crate::cluster::{self, Cluster};
 use crate::run::any;
+use crate::screen::print;
+
+/// A cluster goes on though nobody hears what it says.
+fn say(line: &str) {
+    let _ = print(&format!("{line}\n"));
+}
 
 /// Keeps a cluster until somebody stops it.
 pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
@@ -19,7 +25,7 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
         data_dir: args.data_dir.clone(),
         node_dir: args.data_dir.join("node"),
         in_memory: args.in_memory,
-        workdir: args.workdir,
+        workdir: cluster::workdir(&args.workdir)?,
         capacity: args.capacity,
         simulate: args.simulate,
         reclaims: args.reclaim,
@@ -32,12 +38,12 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
     let server = cluster.serve(args.listen, &args.data_dir).await?;
     let kubeconfig = args.kubeconfig.unwrap_or_else(|| args.data_dir.join("kubeconfig"));
     cluster::write_kubeconfig(&server, &kubeconfig)?;
-    println!("ready: https://{}", server.address());
-    println!("use it with: export KUBECONFIG={}", kubeconfig.display());
+    say(&format!("ready: https://{}", server.address()));
+    say(&format!("use it with: export KUBECONFIG={}", kubeconfig.display()));
 
     any(&mut interrupt, &mut terminate).await;
-    println!("stopping");
+    say("stopping");
     server.shutdown().await;
-    cluster.stop(|line| println!("{line}"), any(&mut interrupt, &mut terminate)).await;
+    cluster.stop(say, any(&mut interrupt, &mut terminate)).await;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_api::Key;
 
+use crate::progress::JobKey;
+
 /// So many different warnings of one job are told.
 const TOLD_OF_JOB_MAX: usize = 5;
 /// So many warnings are kept about pods of which nothing else is known yet.
@@ -13,18 +15,25 @@ const UNTOLD_MAX: usize = 100;
 #[derive(Default)]
 pub(crate) struct Warnings {
     /// Whose each pod is.
-    jobs: BTreeMap<Key, Key>,
+    jobs: BTreeMap<Key, JobKey>,
     /// By pod. A warning may be seen before its pod is.
     untold: Vec<(Key, String)>,
     /// By job: all its pods may lack the same.
-    told: BTreeMap<Key, BTreeSet<String>>,
+    told: BTreeMap<JobKey, BTreeSet<String>>,
 }
 
 impl Warnings {
     /// Takes in whose a pod is.
-    pub(crate) fn observe_pod(&mut self, pod: &Key, job: &Key) {
+    pub(crate) fn observe_pod(&mut self, pod: &Key, job: &JobKey) {
         if !self.jobs.contains_key(pod) {
             self.jobs.insert(pod.clone(), job.clone());
+        }
+    }
+
+    /// Takes in that a pod is gone. What was said of it and not told yet is still told.
+    pub(crate) fn forget_pod(&mut self, pod: &Key) {
+        if !self.untold.iter().any(|(of, _)| of == pod) {
+            self.jobs.remove(pod);
         }
     }
 
@@ -42,7 +51,7 @@ impl Warnings {
     }
 
     /// What has not been told yet: jobs, and what is said of one of their pods.
-    pub(crate) fn news(&mut self) -> Vec<(Key, String)> {
+    pub(crate) fn news(&mut self) -> Vec<(JobKey, String)> {
         let mut news = Vec::new();
         for (pod, message) in std::mem::take(&mut self.untold) {
             let Some(job) = self.jobs.get(&pod) else {
@@ -60,12 +69,15 @@ impl Warnings {
 
 #[cfg(test)]
 mod tests {
+    use krafla_api::Kind;
+
     use super::*;
 
     #[test]
     fn what_all_pods_of_a_job_lack_is_told_once() {
         let mut warnings = Warnings::default();
-        let (job, pod) = (Key::new("ns", "a"), |index: usize| Key::new("ns", &format!("a-{index}")));
+        let (job, pod) =
+            ((Kind::VcJob, Key::new("ns", "a")), |index: usize| Key::new("ns", &format!("a-{index}")));
         warnings.observe(pod(0), "no volume".to_owned());
         assert_eq!(warnings.news(), [], "nobody knows whose that pod is");
         assert!(warnings.lacks_pods());

@@ -36,10 +36,14 @@ pub trait Manifests: Send + Sync {
     /// One object.
     fn read<'a>(&'a self, of: &'a Served, key: &'a Key) -> BoxFuture<'a, Result<Bytes, ClientError>>;
 
+    /// Whether an object could be made now. Nothing is made.
+    fn check<'a>(&'a self, of: &'a Served, object: &'a Value) -> BoxFuture<'a, Result<(), ClientError>>;
+
     /// Makes an object.
     fn make<'a>(&'a self, of: &'a Served, object: &'a Value) -> BoxFuture<'a, Result<Written, ClientError>>;
 
-    /// Gives one very object the fields of a merge patch.
+    /// Gives one very object the fields of a patch. Of the lists of Kubernetes' own kinds, elements of one name are merged, so that
+    /// what a server has added to a pod stays.
     fn amend<'a>(
         &'a self,
         of: &'a Served,

@@ -1,19 +1,19 @@
-//! Roots with many children rest for a moment after each decision.
+//! Roots whose decisions read many objects rest for a moment after each.
 //!
-//! News of children come one by one, and a decision reads all of them: without a rest, the cost of a job would grow with the
-//! square of its pods. The rest is in proportion to the children, so that what a root costs in a second is bounded, and
-//! news that come meanwhile are read together.
+//! News of pods come one by one, and a decision reads all of them: without a rest, the cost of a job would grow with the
+//! square of its pods, and so would that of the scheduler. The rest is in proportion to what is read, so that what a root costs
+//! in a second is bounded, and news that come meanwhile are read together.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use krafla_api::Time;
 
-/// How long a root rests for each of its children.
-const REST_PER_CHILD: Duration = Duration::from_micros(5);
+/// How long a root rests for each object that was read.
+const REST_PER_OBJECT: Duration = Duration::from_micros(5);
 
-/// With fewer children than this a root does not rest.
-const CHILDREN_MANY: usize = 100;
+/// After fewer objects than this a root does not rest.
+const OBJECTS_MANY: usize = 100;
 
 /// Until when each root rests.
 #[derive(Debug)]
@@ -28,13 +28,13 @@ impl<K> Default for Rests<K> {
 }
 
 impl<K: Ord + Clone> Rests<K> {
-    /// A decision is taken for a root with so many children.
-    pub(crate) fn decided(&mut self, root: &K, n_children: usize, now: Time) {
-        if n_children < CHILDREN_MANY {
+    /// A decision is taken for a root, and reads so many objects.
+    pub(crate) fn decided(&mut self, root: &K, n_read: usize, now: Time) {
+        if n_read < OBJECTS_MANY {
             self.until.remove(root);
         } else {
-            let n_children = u32::try_from(n_children).unwrap_or(u32::MAX);
-            self.until.insert(root.clone(), now.after(REST_PER_CHILD.saturating_mul(n_children)));
+            let n_read = u32::try_from(n_read).unwrap_or(u32::MAX);
+            self.until.insert(root.clone(), now.after(REST_PER_OBJECT.saturating_mul(n_read)));
         }
     }
 
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_roots_with_many_children_rest_and_in_proportion() {
+    fn only_roots_whose_decisions_read_much_rest_and_in_proportion() {
         let (mut rests, now) = (Rests::default(), Time::from_seconds(0));
         rests.decided(&"small", 99, now);
         rests.decided(&"large", 10_000, now);

@@ -24,6 +24,7 @@ use tokio::sync::watch;
 use self::endpoints::Stage;
 use self::throttle::{Rate, Throttled};
 use crate::cli::{self, LeaderElection};
+use crate::screen::tell;
 
 /// What became of a manager.
 enum End {
@@ -91,7 +92,7 @@ pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
         End::Stopped => Ok(ExitCode::SUCCESS),
         End::LeaseLost(why) => {
             // Whatever holds the lease acts from now on: nothing more may be written here.
-            eprintln!("krafla: the lease was lost: {why}");
+            tell(&format!("krafla: the lease was lost: {why}\n"));
             Ok(ExitCode::FAILURE)
         }
     }

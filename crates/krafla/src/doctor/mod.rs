@@ -12,9 +12,13 @@ use krafla_runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use self::waiting::Waiting;
-pub(crate) use self::waiting::{remedy_of_container, remedy_of_scheduling, remedy_of_warning};
+pub(crate) use self::waiting::{
+    Cause, Means, not_scheduled, remedy_of_container, remedy_of_scheduler, remedy_of_scheduling,
+    remedy_of_warning,
+};
 use crate::cli::{self, Output};
 use crate::home::{Choice, Home};
+use crate::screen::print;
 
 /// One thing that pods need or would like to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,8 +81,10 @@ pub(crate) async fn doctor(args: cli::Doctor) -> Result<ExitCode> {
     let findings = probes::all(&args.data_dir);
     let visit = visit(&args).await?;
     match args.output {
-        None => print!("{}{}", text(&findings), visit.as_ref().map(text_of_visit).unwrap_or_default()),
-        Some(Output::Json) => println!("{:#}", to_json(&findings, visit.as_ref())),
+        None => {
+            print(&format!("{}{}", text(&findings), visit.as_ref().map(text_of_visit).unwrap_or_default()))?;
+        }
+        Some(Output::Json) => print(&format!("{:#}\n", to_json(&findings, visit.as_ref())))?,
     }
     Ok(if can_run_pods(&findings) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

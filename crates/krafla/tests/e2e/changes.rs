@@ -139,7 +139,7 @@ fn events_are_shown_through_both_groups() {
     let up = Up::start();
     up.kubectl_ok(&["create", "job", "j", "--image=any", "--", "true"]);
     up.kubectl_ok(&["wait", "job/j", "--for=condition=Complete", "--timeout=60s"]);
-    up.kubectl_ok(&["wait", "events", "--all", "--for=create", "--timeout=60s"]);
+    up.wait_for_event("Job", "j", "SuccessfulCreate");
     let reasons = |kind: &str, field: &str| {
         let selector = format!("--field-selector={field}=Job");
         let path = "-o=jsonpath={range .items[?(@.reason=='SuccessfulCreate')]}{.reason}{end}";

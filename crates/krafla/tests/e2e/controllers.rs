@@ -124,7 +124,6 @@ spec:
           httpGetList: [{{taskName: work, port: {port}, path: /healthz, httpHeader: {{name: X-Who, value: flow}}}}]
 "
     ));
-    up.kubectl_ok(&["wait", "pod/f-server-work-0", "--for=create", "--timeout=60s"]);
     up.wait_for("pod/f-server-work-0", "{.status.phase}", "Running");
     let pod = up.field("pod/f-server-work-0", "{.status.podIP}");
     let is_well = Arc::new(AtomicBool::new(false));
@@ -134,7 +133,6 @@ spec:
     assert!(request.contains("X-Who: flow\r\n"), "{request}");
     assert_eq!(up.kubectl_ok(&["get", "vcjob/f-client", "--ignore-not-found"]), "", "it is not ready yet");
     is_well.store(true, Ordering::Relaxed);
-    up.kubectl_ok(&["wait", "vcjob/f-client", "--for=create", "--timeout=60s"]);
     up.wait_for("vcjob/f-client", "{.status.state.phase}", "Completed");
     assert_eq!(up.field("vcjob/f-server", "{.status.state.phase}"), "Running", "the server runs on");
     let events = up.kubectl_ok(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
@@ -265,7 +263,6 @@ spec:
 ",
     );
     let group = format!("podgroup/podgroup-{}", up.field("job.batch/pair", "{.metadata.uid}"));
-    up.kubectl_ok(&["wait", &group, "--for=create", "--timeout=60s"]);
     up.wait_for(&group, "{.status.conditions[0].reason}", "NotEnoughResources");
     assert_eq!(up.field("pods", "{.items[*].spec.nodeName}"), "");
 }

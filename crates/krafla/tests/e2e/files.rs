@@ -50,6 +50,22 @@ fn a_directory_stands_for_the_manifests_in_it() {
 }
 
 #[test]
+fn directories_below_are_read_if_that_is_asked_and_else_said_to_be_left_out() {
+    let dir = directory_with(&[("2-greeter.yaml", &greeter())]);
+    std::fs::create_dir(dir.path().join("below")).unwrap();
+    std::fs::write(dir.path().join("below/1-greeting.yml"), GREETING).unwrap();
+    assert_eq!(said(dir.path(), &["-R", "."]), ["hello"]);
+    std::fs::write(dir.path().join("2-greeter.yaml"), job("a", 1, "true", "")).unwrap();
+    let output = krafla().current_dir(dir.path()).args(["run", "."]).output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert_eq!(
+        stderr,
+        "krafla: .: manifests in directories below it, as ./below, are left out; -R takes them in\n"
+    );
+}
+
+#[test]
 fn standard_input_may_hold_many_documents() {
     let mut run = krafla()
         .args(["run", "--logs", "-"])
@@ -64,6 +80,21 @@ fn standard_input_may_hold_many_documents() {
     let lines = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
     assert!(lines.contains("[greeter-work-0] hello\n"), "{lines}");
+}
+
+#[test]
+fn every_form_that_kubectl_reads_is_read() {
+    let marked = format!("%YAML 1.2\n---\n{GREETING}...\n");
+    let job = |name: &str| {
+        let container = r#"{"name":"main","image":"any","command":["sh","-c","echo $WORD"],
+            "envFrom":[{"configMapRef":{"name":"greeting"}}]}"#;
+        format!(
+            r#"{{"metadata":{{"name":"{name}"}},"spec":{{"template":{{"spec":{{"restartPolicy":"Never","containers":[{container}]}}}}}}}}"#
+        )
+    };
+    let list = |name| format!(r#"{{"apiVersion":"batch/v1","kind":"JobList","items":[{}]}}"#, job(name));
+    let dir = directory_with(&[("1.yaml", &marked), ("2.json", &format!("{}{}\n", list("a"), list("b")))]);
+    assert_eq!(said(dir.path(), &["."]), ["hello", "hello"]);
 }
 
 #[test]
@@ -92,17 +123,64 @@ fn what_can_not_be_used_is_said_before_anything_is_made() {
     assert!(message.contains(expected), "{message}");
     let message = refused(dir.path(), "-");
     assert!(message.contains("no objects found in standard input"), "{message}");
-    let output =
-        krafla().current_dir(dir.path()).args(["run", "--workdir", "nowhere", "job.yaml"]).output().unwrap();
-    let message = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{message}");
-    assert!(message.contains("--workdir: nowhere is not a directory"), "{message}");
+    for args in [["run", "--workdir", "nowhere", "job.yaml"], ["up", "--in-memory", "--workdir", "nowhere"]] {
+        let output = krafla().current_dir(dir.path()).args(args).output().unwrap();
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains("--workdir: nowhere is not a directory"), "{message}");
+    }
     let output = krafla()
         .current_dir(dir.path())
         .args(["run", "--kubeconfig", "nowhere", "job.yaml"])
         .output()
         .unwrap();
-    assert_eq!(text(&output.stderr), "krafla: nowhere: No such file or directory (os error 2)\n");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        text(&output.stderr),
+        "krafla: --kubeconfig: nowhere: No such file or directory (os error 2)\n"
+    );
+}
+
+#[test]
+fn a_kubeconfig_variable_that_names_no_cluster_is_not_passed_over_in_silence() {
+    let dir = directory_with(&[("job.yaml", &job("a", 1, "true", ""))]);
+    let run = |variable: &str| {
+        let mut command = krafla();
+        command.current_dir(dir.path()).args(["run", "job.yaml"]).env("KUBECONFIG", variable);
+        let output = command.output().unwrap();
+        (output.status.code(), text(&output.stderr))
+    };
+    let expected =
+        "krafla: KUBECONFIG: there is no file nowhere; this run has a cluster of its own instead\n";
+    assert_eq!(run("nowhere"), (Some(0), expected.to_owned()));
+    let dir = directory_with(&[("junk", "just some words")]);
+    let (code, message) = run(dir.path().join("junk").to_str().unwrap());
+    assert!(code == Some(2) && message.contains("junk: not a kubeconfig"), "{message}");
+}
+
+#[test]
+fn a_place_that_is_missing_is_named_with_the_remedy() {
+    let dir = directory_with(&[("job.yaml", &job("a", 1, "true", ""))]);
+    let file = dir.path().join("job.yaml");
+    let output = krafla().args(["run"]).arg(&file).env("TMPDIR", "/nowhere").output().unwrap();
+    let message = text(&output.stderr);
+    let expected = "krafla: TMPDIR: nothing can be made in /nowhere (it is no directory): \
+        create it, or name another one that you may write to\n";
+    assert_eq!((output.status.code(), message.as_str()), (Some(2), expected));
+
+    let gone = dir.path().join("gone");
+    std::fs::create_dir(&gone).unwrap();
+    for args in [format!("run {}", file.display()), "up --in-memory".to_owned()] {
+        let mut command = std::process::Command::new("sh");
+        let script = format!("rmdir {} && exec {} {args}", gone.display(), krafla().get_program().display());
+        let output =
+            command.current_dir(&gone).args(["-c", &script]).env_remove("KUBECONFIG").output().unwrap();
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains("the directory in which krafla was started can not be found"), "{message}");
+        assert!(message.contains("change to one that is there, with `cd`"), "{message}");
+        std::fs::create_dir(&gone).unwrap();
+    }
 }
 
 /// What is said of a file that is not accepted, before anything has been made.

@@ -173,7 +173,7 @@ fn describe_tells_why_a_job_waits() {
     let up = Up::start();
     let greedy = JOB.replace("name: main, ", "name: main, resources: {requests: {cpu: 1000}}, ");
     up.apply(&greedy);
-    up.kubectl_ok(&["wait", "podgroup", "--all", "--for=condition=Unschedulable", "--timeout=60s"]);
+    up.wait_for_event("Job", "a", "PodGroupPending");
     let why = up.kubectl_ok(&["describe", "podgroup"]);
     assert!(why.contains("cpu"), "{why}");
 }

@@ -28,6 +28,7 @@ mod pods;
 mod probes;
 mod recorder;
 mod run;
+mod scheduling;
 mod simulate;
 mod support;
 mod survival;

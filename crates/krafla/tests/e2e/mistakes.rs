@@ -95,7 +95,6 @@ spec:
         )
     };
     up.apply(&flow("held"));
-    up.kubectl_ok(&["wait", "vcjob/f-held", "--for=create", "--timeout=60s"]);
     up.wait_for("vcjob/f-held", "{.status.state.phase}", "Running");
     assert_eq!(std::fs::read_to_string(&log).unwrap(), "one\none\n", "the flow wants two pods of it");
     // What has completed is not run again; what has not is.

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
-use crate::support::{Up, krafla};
+use crate::support::Up;
 
 const TOLD: &str = r#"
 apiVersion: v1
@@ -208,32 +206,45 @@ fn hooks_and_a_container_beside_the_others_keep_their_order() {
     assert_eq!(order, "beside up\nstarted\nto be ended\nmain ended\nbeside ended\n");
 }
 
-/// Whether containers are held to their limits on this machine, as `krafla doctor` says.
-fn limits_hold(up: &Up) -> bool {
-    let output =
-        krafla().args(["doctor", "--output", "json", "--data-dir"]).arg(up.data_dir()).output().unwrap();
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let findings = found["findings"].as_array().unwrap();
-    let finding = findings.iter().find(|finding| finding["what"] == "limits of cpu and memory").unwrap();
-    finding["state"] == "ok"
-}
+const CLAIMED: &str = r#"
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  restartPolicy: Never
+  containers:
+    - name: main
+      image: any
+      volumeMounts: [{name: data, mountPath: /krafla-data}]
+      command: [sh, -c, "ls $KRAFLA_VOLUME_DATA; touch $KRAFLA_VOLUME_DATA/file"]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+"#;
 
 #[test]
-fn a_container_that_takes_too_much_memory_is_ended_where_limits_hold() {
+fn what_is_in_a_claim_stays_for_as_long_as_the_claim() {
     let up = Up::start();
-    let limits = "resources: {limits: {memory: 32Mi}}, command";
-    // Where nobody would stop it, it takes nothing: it shows that the limit does not keep it from running.
-    // Where somebody should stop it and does not, it stops at a limit of its own, before it has taken all that there is.
-    let greedy = "[sh, -c, 'ulimit -v 1048576; exec tail /dev/zero']";
-    let (command, phase) = if limits_hold(&up) { (greedy, "Failed") } else { ("['true']", "Succeeded") };
-    up.apply(&pod("p", command, "restartPolicy: Never").replace("command", limits));
-    up.wait_for("pod/p", "{.status.phase}", phase);
-    if phase == "Failed" {
-        let ended = |field: &str| {
-            up.field("pod/p", &format!("{{.status.containerStatuses[0].state.terminated.{field}}}"))
-        };
-        assert_eq!((ended("reason").as_str(), ended("exitCode").as_str()), ("OOMKilled", "137"));
-    } else {
-        println!("not shown: this machine does not hold containers to limits; see krafla doctor");
+    let run = || {
+        up.apply(CLAIMED);
+        up.wait_for("pod/p", "{.status.phase}", "Succeeded");
+        let seen = up.kubectl_ok(&["logs", "p"]);
+        up.kubectl_ok(&["delete", "pod", "p"]);
+        seen
+    };
+    assert_eq!(run(), "");
+    assert_eq!(up.field("pvc/data", "{.status.phase} {.status.capacity.storage}"), "Bound 1Gi");
+    assert_eq!(run(), "file\n", "it outlives the pod");
+    up.kubectl_ok(&["delete", "pvc", "data"]);
+    assert_eq!(run(), "", "another claim of that name is another one");
+
+    up.kubectl_ok(&["delete", "pvc", "data"]);
+    let directory = up.data_dir().join("node/claims/default");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while std::fs::read_dir(&directory).unwrap().next().is_some() {
+        assert!(Instant::now() < deadline, "files of claims are left in {}", directory.display());
     }
 }

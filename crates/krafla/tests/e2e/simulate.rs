@@ -26,7 +26,9 @@ spec:
 #[test]
 fn jobs_run_on_nodes_that_only_pretend() {
     let up = Up::start_with(&["--simulate", "nodes=3,cpu=4,memory=8Gi,duration=10ms"]);
-    up.kubectl_ok(&["wait", "node", "--all", "--for=condition=Ready", "--timeout=60s"]);
+    for node in ["node/simulated-0", "node/simulated-1", "node/simulated-2"] {
+        up.kubectl_ok(&["wait", node, "--for=create", "--timeout=60s"]);
+    }
     let nodes = up.kubectl_ok(&["get", "nodes", "-o", "name"]);
     assert_eq!(nodes, "node/simulated-0\nnode/simulated-1\nnode/simulated-2\n");
 
@@ -91,12 +93,53 @@ fn a_queue_takes_back_its_share_from_a_queue_that_lets_it_and_from_no_other() {
 }
 
 #[test]
+fn simulated_nodes_go_when_the_cluster_is_started_without_them() {
+    let mut up = Up::start_with(&["--simulate", "nodes=2"]);
+    up.apply(&job("endless", 1, "krafla.dev/simulated-duration: forever"));
+    up.wait_for("vcjob/endless", "{.status.state.phase}", "Running");
+    up.kill_and_restart();
+    up.wait_for("node/localhost", "{.kind}", "Node");
+    assert_eq!(up.kubectl_ok(&["get", "nodes", "-o", "name"]), "node/localhost\n");
+    up.wait_for("pod/endless-work-0", "{.spec.nodeName}", "localhost");
+    let data_dir = up.data_dir();
+    up.child().kill().unwrap();
+    up.child().wait().unwrap();
+    let output = krafla().args(["up", "--simulate", "nodes=2", "--data-dir"]).arg(data_dir).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("name another --data-dir"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_pod_whose_annotation_makes_no_sense_fails_and_says_why() {
     let up = Up::start_with(&["--simulate", "nodes=1"]);
     up.apply(&job("odd", 1, "krafla.dev/simulated-duration: soon"));
     up.wait_for("pod/odd-work-0", "{.status.reason}", "InvalidSimulation");
     let why = up.field("pod/odd-work-0", "{.status.message}");
     assert!(why.contains("krafla.dev/simulated-duration is \"soon\""), "{why}");
+}
+
+#[test]
+fn of_simulated_pods_there_is_nothing_to_see_or_to_warn_of() {
+    let up = Up::start_with(&["--simulate", "nodes=1,duration=10ms,exit-code=3"]);
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("job.yaml"), job("a", 1, "")).unwrap();
+    let mut run = krafla();
+    run.current_dir(dir.path()).args(["run", "job.yaml"]).env("KUBECONFIG", up.kubeconfig());
+    let output = run.output().unwrap();
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("exit code 3"), "{said}");
+    assert!(!said.contains("has no command"), "{said}");
+    up.apply(&job("b", 1, "krafla.dev/simulated-duration: forever"));
+    up.wait_for("pod/b-work-0", "{.status.phase}", "Running");
+    for (verb, expected) in [
+        (["logs", "a-work-0"].as_slice(), "pod a-work-0 is simulated: nothing runs in it, so it has no logs"),
+        (&["exec", "b-work-0", "--", "true"], "pod b-work-0 is simulated: it has no processes"),
+        (&["attach", "b-work-0"], "pod b-work-0 is simulated: it has no processes"),
+    ] {
+        let output = up.kubectl(verb);
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains(expected), "{said}");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Deref;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -125,9 +126,16 @@ impl Kubectl {
         }
     }
 
-    /// Waits until a field has a value.
+    /// Waits until a field has a value, also of an object that somebody has yet to make: kubectl alone gives up then.
     pub(crate) fn wait_for(&self, object: &str, path: &str, value: &str) {
-        self.kubectl_ok(&["wait", object, &format!("--for=jsonpath={path}={value}"), "--timeout=60s"]);
+        let args = ["wait", object, &format!("--for=jsonpath={path}={value}"), "--timeout=60s"];
+        let waited = self.kubectl(&args);
+        if text(&waited.stderr).contains("(NotFound)") {
+            self.kubectl_ok(&["wait", object, "--for=create", "--timeout=60s"]);
+            self.kubectl_ok(&args);
+        } else {
+            stdout_of(&args, waited);
+        }
     }
 }
 
@@ -242,6 +250,22 @@ fn stdout_of(args: &[&str], output: Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "kubectl {args:?}: {}\n{}", text(&output.stderr), text(&output.stdout));
     text(&output.stdout)
+}
+
+/// A user who is not root.
+pub(crate) const NOBODY: u32 = 65534;
+
+/// Runs krafla in a directory as somebody who is not root, after a line of shell as root. Only root can.
+pub(crate) fn krafla_as_nobody(dir: &Path, first: &str, args: &str) -> Output {
+    chown(dir, Some(NOBODY), Some(NOBODY)).unwrap();
+    // Where it was built, not everybody may look.
+    let program = dir.join("krafla");
+    std::fs::copy(env!("CARGO_BIN_EXE_krafla"), &program).unwrap();
+    let become_nobody = format!("exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups");
+    let script = format!("{first}\n{become_nobody} {} {args}", program.display());
+    let mut command = Command::new("sh");
+    command.args(["-ec", &script]).env_remove("KUBECONFIG").env("HOME", dir).env("TMPDIR", dir);
+    command.current_dir(dir).output().unwrap()
 }
 
 /// The processes on whose command line a file stands.

@@ -1,11 +1,13 @@
 //! What happens when krafla is killed, stopped, or started twice.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Up, job, krafla, processes_of, text};
+use crate::support::{Kubectl, Up, job, krafla, processes_of, text};
 
 /// A pod that ends once the test says so, by making a file.
 fn job_that_waits_for(file: &str) -> String {
@@ -19,8 +21,10 @@ fn a_job_survives_kill_9_in_the_middle() {
     up.apply(&job_that_waits_for(go.to_str().unwrap()));
     up.wait_for("vcjob/a", "{.status.state.phase}", "Running");
     let uid = up.field("pod/a-work-0", "{.metadata.uid}");
+    let address = std::fs::read_to_string(up.kubeconfig()).unwrap();
 
     up.kill_and_restart();
+    assert_eq!(std::fs::read_to_string(up.kubeconfig()).unwrap(), address, "pods and others find it again");
     assert_eq!(up.field("vcjob/a", "{.status.state.phase}"), "Running");
     std::fs::write(go, "").unwrap();
     up.wait_for("vcjob/a", "{.status.state.phase}", "Completed");
@@ -176,6 +180,28 @@ fn an_address_in_use_is_told_once() {
     let message = text(&output.stderr);
     assert!(message.contains(&address), "{message}");
     assert_eq!(message.matches("in use").count(), 1, "{message}");
+}
+
+#[test]
+fn what_goes_on_without_krafla_is_named_and_nobody_else_can_look_into_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let mut child = krafla().args(["up", "--data-dir"]).arg(&data).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with("use it with")));
+    let kubectl = Kubectl::in_dir(&data);
+    kubectl.apply(&job("a", 2, "exec sleep 1000", ""));
+    kubectl.wait_for("vcjob/a", "{.status.running}", "2");
+    for (path, mode) in [("", 0o700), ("store.redb", 0o600), ("node", 0o700)] {
+        assert_eq!(data.join(path).metadata().unwrap().permissions().mode() & 0o777, mode, "{path}");
+    }
+
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    let said: Vec<String> = lines.collect();
+    let remedy = "`krafla up` with the same --data-dir takes them over";
+    assert_eq!(said, ["stopping", &format!("pods that go on: a-work-0, a-work-1; {remedy}")]);
+    // They end when their directory is gone, which nothing could ever take over.
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

@@ -45,7 +45,39 @@ fn a_run_uses_a_krafla_up_that_kubeconfig_names_and_its_job_stays() {
     let (code, stdout, stderr) = shown(run.command().env("KUBECONFIG", up.kubeconfig()));
     assert_eq!(code, Some(2), "{stdout}{stderr}");
     assert!(stderr.contains("job.yaml") && stderr.contains("already exists"), "{stderr}");
+    assert!(stderr.contains("use --replace"), "{stderr}");
     assert!(stderr.contains("kubectl delete job.batch.volcano.sh a"), "{stderr}");
+}
+
+#[test]
+fn a_run_takes_the_place_of_what_has_its_name_if_that_is_asked() {
+    let up = Up::start();
+    let run = |manifest: &str| {
+        let run = Run::of(manifest);
+        shown(run.command().args(["--logs", "--replace"]).env("KUBECONFIG", up.kubeconfig()))
+    };
+    let replaced_by = |word: &str| {
+        let before = up.field("vcjob/a", "{.metadata.uid}");
+        let (code, stdout, stderr) = run(&job("a", 1, &format!("echo {word}"), ""));
+        assert_eq!(code, Some(0), "{stdout}{stderr}");
+        for line in ["job/a replaced".to_owned(), format!("[a-work-0] {word}")] {
+            assert!(stdout.contains(&line), "{line} is missing in:\n{stdout}{stderr}");
+        }
+        assert!(stderr.contains("job/a is there already: deleting it first"), "{stderr}");
+        assert_ne!(up.field("vcjob/a", "{.metadata.uid}"), before);
+    };
+    let (code, stdout, stderr) = run(&job("a", 1, "echo first", ""));
+    assert!(code == Some(0) && stdout.contains("job/a created"), "{stdout}{stderr}");
+    replaced_by("second");
+    up.kubectl_ok(&["delete", "vcjob/a", "--timeout=60s"]);
+    up.apply(&job("a", 1, "exec tail -f /dev/null", ""));
+    up.wait_for("vcjob/a", "{.status.state.phase}", "Running");
+    replaced_by("third");
+    // What can not be made takes nobody's place.
+    let before = up.field("vcjob/a", "{.metadata.uid}");
+    let (code, stdout, stderr) = run(&job("a", 1, "true", "").replace("name: work", "name: Work!"));
+    assert_eq!(code, Some(2), "{stdout}{stderr}");
+    assert_eq!(up.field("vcjob/a", "{.metadata.uid}"), before);
 }
 
 #[test]
@@ -95,6 +127,77 @@ fn an_interrupted_run_deletes_its_job_and_no_other() {
 }
 
 #[test]
+fn a_job_that_somebody_deletes_is_a_failure_and_the_others_are_waited_for() {
+    let up = Up::start();
+    let go = up.file("go");
+    let until_told = format!("until test -e {}; do sleep 0.05; done", go.display());
+    let both = format!("{}---{}", job("a", 1, "exec tail -f /dev/null", ""), job("b", 1, &until_told, ""));
+    let run = Run::of(&both);
+    let mut command = run.command();
+    command.args(["-o", "json", "--kubeconfig"]).arg(up.kubeconfig());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    up.wait_for("vcjob/a", "{.status.state.phase}", "Running");
+    up.kubectl_ok(&["delete", "vcjob/a", "--timeout=60s"]);
+    assert!(lines.any(|line| line == "job a was deleted before it ended"));
+    std::fs::write(go, "").unwrap();
+    assert!(lines.any(|line| line.starts_with("b: Completed")));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["outcome"], "Failed");
+}
+
+#[test]
+fn logs_go_on_after_the_cluster_was_away() {
+    let mut up = Up::start();
+    let go = up.file("go");
+    let script = format!(
+        "i=0; until test -e {}; do i=$((i+1)); echo tick $i; sleep 0.02; done; echo last $i",
+        go.display()
+    );
+    let run = Run::of(&job("a", 1, &script, ""));
+    let mut command = run.command();
+    let mut child = command
+        .arg("--logs")
+        .arg("--kubeconfig")
+        .arg(up.kubeconfig())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut ticks = Vec::new();
+    let tick = |line: &str| line.strip_prefix("[a-work-0] tick ").and_then(|n| n.parse::<usize>().ok());
+    ticks.extend(lines.by_ref().find_map(|line| tick(&line)));
+    up.kill_and_restart();
+    std::fs::write(go, "").unwrap();
+    let rest: Vec<String> = lines.collect();
+    ticks.extend(rest.iter().filter_map(|line| tick(line)));
+    assert_eq!(ticks, (1..=ticks.len()).collect::<Vec<_>>(), "each is there once");
+    assert!(rest.contains(&format!("[a-work-0] last {}", ticks.len())), "{rest:?}");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_interrupted_run_says_what_it_could_not_end() {
+    let mut up = Up::start();
+    let run = Run::of(&job("a", 1, "exec tail -f /dev/null", ""));
+    let mut command = run.command();
+    let mut child = command.arg("--kubeconfig").arg(up.kubeconfig()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("a: Running")), "the job runs");
+    up.child().kill().unwrap();
+    assert!(lines.any(|line| line.contains("no contact with the cluster")));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let told = lines.find(|line| line.starts_with("not ended")).unwrap_or_default();
+    assert!(told.contains("job a") && told.contains("delete it with kubectl"), "{told}");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    // It goes on, so that it can be ended.
+    up.kill_and_restart();
+    up.kubectl_ok(&["delete", "vcjob/a", "--timeout=60s"]);
+}
+
+#[test]
 fn what_supports_a_job_may_be_there_and_a_run_that_can_not_begin_leaves_no_job() {
     let up = Up::start();
     let config = |value: &str| {
@@ -106,6 +209,17 @@ fn what_supports_a_job_may_be_there_and_a_run_that_can_not_begin_leaves_no_job()
     assert_eq!(code, Some(0), "{stdout}{stderr}");
     assert!(stdout.contains("configmap/c configured"), "{stdout}");
     assert_eq!(up.field("configmap/c", "{.data.k}"), "new");
+
+    // The server has added to it what it needs for its account.
+    let server = "{apiVersion: v1, kind: Pod, metadata: {name: s}, spec: {containers: [{name: main, image: any, command: [sleep, '1000']}]}}";
+    for (name, done) in [("c", "created"), ("d", "unchanged")] {
+        let run = Run::of(&format!("{server}\n---\n{}", job(name, 1, "true", "")));
+        let (code, stdout, stderr) =
+            shown(run.command().arg("--workdir=/").arg("--kubeconfig").arg(up.kubeconfig()));
+        assert_eq!(code, Some(0), "{stdout}{stderr}");
+        assert!(stdout.contains(&format!("pod/s {done}")), "{stdout}");
+    }
+    up.kubectl_ok(&["delete", "vcjob/c", "vcjob/d", "--timeout=60s"]);
 
     let fixed = |value: &str| format!("immutable: true\n{}", config(value));
     up.kubectl_ok(&["delete", "configmap/c"]);
@@ -163,7 +277,7 @@ fn a_cluster_that_is_gone_is_missed_only_if_it_was_named() {
     std::fs::write(&file, kubeconfig).unwrap();
     let (code, _, stderr) = shown(run.command().arg("--kubeconfig").arg(&file));
     assert_eq!(code, Some(2), "{stderr}");
-    assert!(stderr.contains("kubeconfig") && stderr.contains("can not be used"), "{stderr}");
+    assert!(stderr.contains("kubeconfig") && stderr.contains("can not be used: no connection: "), "{stderr}");
 
     let (code, stdout, stderr) = shown(run.command().env("KUBECONFIG", &file));
     assert_eq!(code, Some(0), "{stdout}{stderr}");

@@ -138,15 +138,15 @@ impl Cause {
                 "open it, as `vcctl queue operate --action open --name {queue}` does, \
                  or name another one in spec.queue"
             ),
-            Cause::Unschedulable(message) => remedy_of_scheduling(message).to_owned(),
-            Cause::NotScheduled { scheduler, .. } => {
-                format!("start the scheduler {scheduler}, or name another one in spec.schedulerName")
-            }
+            Cause::Unschedulable(message) => remedy_of_scheduling(message, Means::Cluster),
+            Cause::NotScheduled { scheduler, .. } => remedy_of_scheduler(scheduler, Means::Cluster),
             Cause::Gated { .. } => "whoever put the spec.schedulingGates there must remove them".to_owned(),
             Cause::ClaimMissing { claim, .. } => {
                 format!("create the PersistentVolumeClaim {claim}, or correct spec.volumes")
             }
-            Cause::Container { pod, container, reason, .. } => remedy_of_container(pod, container, reason),
+            Cause::Container { pod, container, reason, .. } => {
+                remedy_of_container(pod, container, reason, Means::Cluster)
+            }
             Cause::PodFailed { pod, .. } => format!(
                 "see `kubectl logs {pod}`; a policy (RestartJob, AbortJob) says what should happen to the job"
             ),
@@ -186,9 +186,7 @@ impl fmt::Display for Cause {
                 write!(f, "queue {queue} is {state}, and takes no new jobs")
             }
             Cause::Unschedulable(message) | Cause::Warned(message) => f.write_str(message),
-            Cause::NotScheduled { pod, scheduler } => {
-                write!(f, "no scheduler has looked at pod {pod}, which asks for {scheduler}")
-            }
+            Cause::NotScheduled { pod, scheduler } => f.write_str(&not_scheduled(pod, scheduler)),
             Cause::Gated { pod, gates } => {
                 write!(f, "pod {pod} is held back by its gates {}", gates.join(", "))
             }
@@ -224,49 +222,114 @@ impl fmt::Display for Lease {
     }
 }
 
-/// What to do about what the scheduler says.
-pub(crate) fn remedy_of_scheduling(message: &str) -> &'static str {
-    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
-    if says(&["persistentvolumeclaim"]) {
-        "create the PersistentVolumeClaim, or correct spec.volumes"
-    } else if message.contains("podgroup ") && message.ends_with(" not found") {
-        "create the PodGroup, or correct the annotation scheduling.k8s.io/group-name of the pod"
-    } else if says(&["there is no queue"]) {
-        "create the queue, or name another one in spec.queue"
-    } else if says(&[" is closed"]) {
-        "open the queue, or name another one in spec.queue"
-    } else if says(&["may not use more"]) {
-        "raise spec.capability of the queue, ask for less in resources.requests, or wait until others have ended"
-    } else if says(&["and others wait for it", "waits behind", "waits for pods that are leaving"]) {
-        "wait until others have ended"
-    } else if says(&["Insufficient", "not enough", "Too many pods"]) {
-        if message.starts_with("0/") || message.starts_with("pod ") {
-            return "ask for less in resources.requests, or wait until others have ended";
+/// What those who read a remedy can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// Change the cluster, with kubectl or otherwise.
+    #[default]
+    Cluster,
+    /// Change the files and run them again: nobody can reach a cluster that ends with its run.
+    Files,
+}
+
+impl Means {
+    /// How something comes to be there.
+    pub(crate) fn make(self, what: &str) -> String {
+        match self {
+            Means::Cluster => format!("create {what}"),
+            Means::Files => format!("add {what} to the files"),
         }
-        "ask for less in resources.requests, lower spec.minAvailable, or wait until others have ended"
+    }
+
+    /// What can be done in both cases, and what else in a cluster that others can reach.
+    fn or_there(self, here: &str, there: &str) -> String {
+        match self {
+            Means::Cluster => format!("{here}, or {there}"),
+            Means::Files => here.to_owned(),
+        }
+    }
+}
+
+/// What to do about what the scheduler says.
+pub(crate) fn remedy_of_scheduling(message: &str, means: Means) -> String {
+    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    let less = "ask for less in resources.requests";
+    let less_at_once = "ask for less in resources.requests, lower spec.minAvailable";
+    let patience = "wait until others have ended";
+    if says(&["persistentvolumeclaim"]) {
+        format!("{}, or correct spec.volumes", means.make("the PersistentVolumeClaim"))
+    } else if message.contains("podgroup ") && message.ends_with(" not found") {
+        let made = means.make("the PodGroup");
+        format!("{made}, or correct the annotation scheduling.k8s.io/group-name of the pod")
+    } else if says(&["there is no queue"]) {
+        format!("{}, or name another one in spec.queue", means.make("the queue"))
+    } else if says(&[" is closed"]) {
+        "open the queue, or name another one in spec.queue".to_owned()
+    } else if says(&["can never fit, because queue"]) {
+        format!("{less_at_once}, or raise spec.capability of the queue")
+    } else if says(&["can never fit"]) && means == Means::Cluster {
+        format!("{less_at_once}, or add nodes")
+    } else if says(&["can never fit"]) {
+        format!("{less_at_once}, or say with --capacity that this machine has so much")
+    } else if says(&["may not use more"]) {
+        format!("raise spec.capability of the queue, {less}, or {patience}")
+    } else if says(&["and others wait for it", "waits behind", "waits for pods that are leaving"]) {
+        patience.to_owned()
+    } else if says(&["Insufficient", "not enough", "Too many pods"]) {
+        let is_of_pod = message.starts_with("0/") || message.starts_with("pod ");
+        format!("{}, or {patience}", if is_of_pod { less } else { less_at_once })
+    } else if says(&["free ports"]) {
+        format!("ask for another hostPort, or {patience}")
+    } else if says(&["topology spread"]) {
+        let allowed = "allow more in topologySpreadConstraints of the pod's template";
+        format!("{allowed}, label nodes, or {patience}")
     } else if says(&["taint"]) {
-        "tolerate the taint in the pod's template, or remove it from the node"
+        means.or_there("tolerate the taint in the pod's template", "remove it from the node")
     } else if says(&["affinity", "selector"]) {
-        "correct nodeSelector and affinity in the pod's template, or label a node"
+        means.or_there("correct nodeSelector and affinity in the pod's template", "label a node")
+    } else if says(&["scheduling gates"]) {
+        means.or_there("remove spec.schedulingGates from the pod's template", "from the pod")
+    } else if means == Means::Files {
+        "see whether the pod's template asks for what this machine does not have".to_owned()
     } else if says(&["unschedulable"]) {
-        "allow a node to take pods again: `kubectl uncordon NODE`"
+        "allow a node to take pods again: `kubectl uncordon NODE`".to_owned()
     } else {
-        "see `kubectl describe podgroup` and `kubectl get nodes`"
+        "see `kubectl describe podgroup` and `kubectl get nodes`".to_owned()
+    }
+}
+
+/// That no scheduler has said a word about a pod.
+pub(crate) fn not_scheduled(pod: &str, scheduler: &str) -> String {
+    format!("no scheduler has looked at pod {pod}, which asks for {scheduler}")
+}
+
+/// What to do about a pod at which no scheduler has looked.
+pub(crate) fn remedy_of_scheduler(scheduler: &str, means: Means) -> String {
+    match means {
+        Means::Cluster => {
+            format!("start the scheduler {scheduler}, or name another one in spec.schedulerName")
+        }
+        Means::Files => "leave spec.schedulerName out, or set it to volcano".to_owned(),
     }
 }
 
 /// What to do about a container that does not start, or does not stay up.
-pub(crate) fn remedy_of_container(pod: &str, container: &str, reason: &str) -> String {
-    match reason {
-        "CreateContainerConfigError" => {
-            "create what is missing, or mark the reference as optional".to_owned()
+pub(crate) fn remedy_of_container(pod: &str, container: &str, reason: &str, means: Means) -> String {
+    match (reason, means) {
+        ("CreateContainerConfigError", _) => {
+            format!("{}, or mark the reference as optional", means.make("what is missing"))
         }
-        "CrashLoopBackOff" => format!("see why it ended: `kubectl logs {pod} -c {container} --previous`"),
-        "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
+        ("CrashLoopBackOff", _) => {
+            format!("see why it ended: `kubectl logs {pod} -c {container} --previous`")
+        }
+        ("ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull", _) => {
             "correct its image, or give the pod imagePullSecrets that may read it".to_owned()
         }
-        "ContainerCreating" => "create what the volume is made of, or correct spec.volumes".to_owned(),
-        _ => format!("see `kubectl describe pod {pod}`"),
+        ("ContainerCreating", _) => {
+            format!("{}, or correct spec.volumes", means.make("what the volume is made of"))
+        }
+        (_, Means::Cluster) => format!("see `kubectl describe pod {pod}`"),
+        (_, Means::Files) => "correct the container in the pod's template".to_owned(),
     }
 }
 

@@ -17,7 +17,10 @@ use krafla_plan::jobflow::JobFlow;
 use krafla_plan::object::{Job, VcJob};
 use krafla_plan::{Body, Object, Objects};
 
-pub(crate) use cause::{Cause, Lease, remedy_of_container, remedy_of_scheduling, remedy_of_warning};
+pub(crate) use cause::{
+    Cause, Lease, Means, not_scheduled, remedy_of_container, remedy_of_scheduler, remedy_of_scheduling,
+    remedy_of_warning,
+};
 
 /// Within this time a controller has said something about a new object.
 const TAKEN_UP_WITHIN: Duration = Duration::from_secs(5);

@@ -1,0 +1,139 @@
+//! The end of a run whose jobs have not ended: they are deleted, and their pods end in order.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use krafla_api::{Key, Kind, Uid};
+use krafla_plan::Object;
+use krafla_runtime::{ClientError, EventType};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::Run;
+use crate::changes::changes;
+use crate::cluster::listed;
+use crate::home::plainly;
+use crate::outcome::Outcome;
+use crate::pod_logs::is_of_job;
+use crate::progress::{self, FOLLOWED};
+use crate::submit::deletion;
+
+/// How often it is said which pods have yet to end, if they are others than before.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked whether something went that no watch told of.
+const LISTED_EVERY: Duration = Duration::from_secs(5);
+
+impl Run<'_> {
+    /// Says why jobs are ended that have not ended by themselves.
+    pub(super) fn say_why_early(&self, outcome: Outcome, timeout: Option<Duration>) {
+        for (job, followed) in self.unfinished() {
+            let name = &job.1.name;
+            match outcome {
+                // What that is has been said.
+                Outcome::Stuck => {
+                    self.screen
+                        .line(&format!("{name}: can not go on: nothing will change what it waits for"));
+                }
+                Outcome::TimedOut => {
+                    let limit = timeout.unwrap_or_default();
+                    let reason =
+                        self.reason(job, followed, Instant::now()).map(|why| format!("waiting: {why}"));
+                    let state = || followed.seen.as_ref().map_or("Pending".to_owned(), progress::phase);
+                    let state = reason.unwrap_or_else(state);
+                    self.screen.line(&format!("{name}: has not ended within {limit:?}: {state}"));
+                }
+                _ => {}
+            }
+        }
+        let [why, again] =
+            if outcome == Outcome::Interrupted { ["interrupted: ", "another "] } else { ["", ""] };
+        let hurry = if self.home.is_own() { "ends them at once" } else { "does not wait for their pods" };
+        self.screen.line(&format!("{why}ending all jobs; {again}Ctrl-C {hurry}"));
+    }
+
+    /// Ends all jobs in order, and prints what their pods write meanwhile.
+    pub(super) async fn end_all(&mut self) {
+        let is_reached = self.end_jobs().await;
+        if let Some(logs) = self.logs.take().filter(|_| is_reached) {
+            logs.finish().await;
+        }
+    }
+
+    /// Deletes the jobs and flows of this run and waits until they, and with them their pods, are gone. Returns whether the
+    /// cluster took that.
+    pub(super) async fn end_jobs(&self) -> bool {
+        let mut unreached = Vec::new();
+        for ((kind, key), followed) in &self.followed {
+            match self.home.client.write(&deletion(*kind, key, &followed.uid)).await {
+                // One that is gone already, or another one of its name, has ended.
+                Ok(_) | Err(ClientError::NotFound(_) | ClientError::Conflict(_)) => {}
+                Err(error) => unreached.push((kind.info().singular, key, error)),
+            }
+        }
+        if let Some((_, _, error)) = unreached.first() {
+            let names: Vec<String> =
+                unreached.iter().map(|(kind, key, _)| format!("{kind} {}", key.name)).collect();
+            let (names, error) = (names.join(", "), plainly(error));
+            let remedy = "delete it with kubectl when the cluster answers again";
+            self.screen.line(&format!(
+                "not ended, because the cluster did not take it: {names} ({error}); {remedy}"
+            ));
+            return false;
+        }
+        let gone = async {
+            for kind in FOLLOWED {
+                self.until_gone(kind).await;
+            }
+        };
+        let mut ticks = tokio::time::interval_at(Instant::now() + TOLD_EVERY, TOLD_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut told = String::new();
+        tokio::pin!(gone);
+        loop {
+            tokio::select! {
+                () = &mut gone => return true,
+                _ = ticks.tick() => {
+                    let left = self.pods_left().await;
+                    let line = format!("pods that have yet to end: {}", listed(&left));
+                    if !left.is_empty() && line != told {
+                        self.screen.line(&line);
+                        told = line;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The pods of this run that are still there.
+    async fn pods_left(&self) -> Vec<Key> {
+        let pods = self.home.client.list(Kind::Pod).await.map(|pods| pods.items).unwrap_or_default();
+        let pods = pods.iter().map(|json| Object::decode(Kind::Pod, json));
+        let is_ours = |pod: &Object| self.jobs().any(|job| is_of_job(pod, job));
+        pods.filter(is_ours).map(|pod| pod.meta.key).collect()
+    }
+
+    /// Waits until the objects of this kind that the run made are gone. What those have made goes before them.
+    async fn until_gone(&self, kind: Kind) {
+        let of_kind = self.followed.iter().filter(|((of, _), _)| *of == kind);
+        let ours: BTreeSet<&Uid> = of_kind.map(|(_, followed)| &followed.uid).collect();
+        while !ours.is_empty() {
+            let Ok(listed) = self.home.client.list(kind).await else { return };
+            let uids = listed.items.iter().map(|item| Object::decode(kind, item).meta.uid);
+            let mut left: BTreeSet<Uid> = uids.filter(|uid| ours.contains(uid)).collect();
+            let mut events = changes(self.home.client.clone(), kind, listed.revision);
+            let look_again_at = Instant::now() + LISTED_EVERY;
+            while !left.is_empty() {
+                // A watch that had to begin anew does not tell of what went meanwhile.
+                let Ok(event) = tokio::time::timeout_at(look_again_at, events.next()).await else { break };
+                if let Some(Ok(event)) = event
+                    && event.event_type == EventType::Deleted
+                {
+                    left.remove(&Object::decode(kind, &event.object).meta.uid);
+                }
+            }
+            if left.is_empty() {
+                return;
+            }
+        }
+    }
+}

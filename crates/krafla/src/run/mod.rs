@@ -1,0 +1,488 @@
+//! `krafla run`: from files to an exit code.
+
+mod beginning;
+mod ending;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::select_all;
+use krafla_api::{Key, Kind, Uid};
+use krafla_node::pod::Pod;
+use krafla_plan::{Object, controlling_keys};
+use krafla_runtime::{ClientError, Event, EventType};
+use serde_json::json;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::MissedTickBehavior;
+
+use crate::catalogue::identify;
+use crate::changes::changes;
+use crate::cli::{self, Output};
+use crate::cluster;
+use crate::doctor::Means;
+use crate::home::{Choice, Home, plainly};
+use crate::manifest::{self, Document};
+use crate::outcome::{self, Outcome, Waited};
+use crate::picture::{self, View};
+use crate::pod_logs::{self, is_of_job};
+use crate::progress::{self, End, FOLLOWED, JobKey};
+use crate::screen::{Screen, print, tell};
+use crate::waits::Waits;
+
+/// The kinds that say why a job does not start.
+const WAITING: [Kind; 3] = [Kind::PodGroup, Kind::Pod, Kind::Event];
+/// How often the time on a terminal moves on, and how soon a reason to wait is told.
+const REDRAWN_EVERY: Duration = Duration::from_millis(250);
+
+/// What the user did wrong: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:#}")]
+pub(crate) struct BadInput(pub(crate) anyhow::Error);
+
+/// Runs the jobs and flows in the files and waits for their end. Whoever asked for a document gets one in any case.
+pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
+    let is_json = args.output == Some(Output::Json);
+    let outcome = execute(args).await;
+    match &outcome {
+        Err(error) if is_json => print(&format!("{:#}\n", json!({ "error": format!("{error:#}") })))?,
+        _ => {}
+    }
+    outcome
+}
+
+async fn execute(args: cli::Run) -> Result<ExitCode> {
+    let started = Instant::now();
+    // What a node that runs already has is not for a run to say.
+    let choice = if args.own_cluster || !args.capacity.is_empty() {
+        Choice::Own
+    } else {
+        let variable = std::env::var_os("KUBECONFIG");
+        let choice = Choice::of(args.kubeconfig.as_deref(), variable.as_deref(), Path::new(cli::DATA_DIR))?;
+        choice.remark(variable.as_deref()).iter().for_each(|remark| tell(&format!("krafla: {remark}\n")));
+        choice
+    };
+    cluster::workdir(&args.workdir)?;
+    let documents = manifest::read_all(&args.all_files(), args.recursive).map_err(BadInput)?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let screen = Arc::new(Screen::new(args.output.is_some()));
+    let home = enter(choice, &args, &screen).await?;
+    let means = if home.is_own() { Means::Files } else { Means::Cluster };
+    let mut run = Run {
+        home: &home,
+        followed: BTreeMap::new(),
+        logs: None,
+        waits: Waits::new(means),
+        replaces: args.replace,
+        has_contact: true,
+        started,
+        screen: screen.clone(),
+    };
+    let outcome = tokio::select! {
+        outcome = run.until_all_have_ended(documents, args.logs) => outcome,
+        () = any(&mut interrupt, &mut terminate) => Ok(Outcome::Interrupted),
+        () = after(args.timeout) => Ok(Outcome::TimedOut),
+    };
+    run.screen.keep();
+    let mut printed = Ok(());
+    let mut is_hurried = false;
+    if let (Ok(outcome), Some(Output::Json)) = (&outcome, args.output) {
+        // It is told before jobs are ended, which takes their pods away.
+        printed = run.print_result(*outcome).await;
+    }
+    if let Ok(outcome) = outcome
+        && outcome.is_early()
+    {
+        run.say_why_early(outcome, args.timeout);
+        is_hurried = tokio::select! {
+            () = run.end_all() => false,
+            () = any(&mut interrupt, &mut terminate) => true,
+        };
+    }
+    drop(run);
+    if is_hurried {
+        home.leave(|_| {}, std::future::ready(())).await;
+    } else {
+        // Pods that no job of this run has made, or later runs of a CronJob, may take their time.
+        home.leave(|line| screen.line(line), any(&mut interrupt, &mut terminate)).await;
+    }
+    printed.and(outcome.map(Outcome::exit_code))
+}
+
+/// Returns after some time, if there is a limit.
+async fn after(limit: Option<Duration>) {
+    match limit {
+        Some(limit) => tokio::time::sleep(limit).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The cluster that was chosen. A `krafla up` that is not there any more is not missed.
+async fn enter(choice: Choice, args: &cli::Run, screen: &Screen) -> Result<Home> {
+    let own = || Home::own(args.workdir.clone(), args.capacity.clone());
+    let (access, is_here) = match choice {
+        Choice::Own => return own().await,
+        Choice::There(access) => (*access, false),
+        Choice::Here(access) => (*access, true),
+    };
+    let origin = format!("{} ({})", access.origin, access.server);
+    match Home::there(access, &args.workdir).await {
+        Err(_) if is_here => own().await,
+        Err(error) if args.kubeconfig.is_none() => {
+            screen.line(&format!("{error:#}; this run has a cluster of its own instead"));
+            own().await
+        }
+        home => {
+            let home = home?;
+            let remark = if home.is_simulated { ", whose pods only seem to run" } else { "" };
+            tell(&format!("in the cluster of {origin}{remark}\n"));
+            Ok(home)
+        }
+    }
+}
+
+/// Returns when one of two signals has come.
+pub(crate) async fn any(one: &mut Signal, other: &mut Signal) {
+    tokio::select! {
+        _ = one.recv() => {}
+        _ = other.recv() => {}
+    }
+}
+
+struct Run<'a> {
+    home: &'a Home,
+    /// The jobs and flows that this run made.
+    followed: BTreeMap<JobKey, Followed>,
+    /// What prints the pods' output, if somebody asked for it.
+    logs: Option<pod_logs::Follower>,
+    waits: Waits,
+    /// Whether it takes the place of what has the name of one of its jobs.
+    replaces: bool,
+    /// Whether the cluster has answered since it last did not.
+    has_contact: bool,
+    started: Instant,
+    screen: Arc<Screen>,
+}
+
+/// A job or flow that this run made.
+struct Followed {
+    uid: Uid,
+    /// How many were followed before it: they are shown in the order of the files.
+    n_before: usize,
+    /// Of a flow, the jobs that it will make.
+    steps: Vec<JobKey>,
+    /// Whether somebody deleted it before it ended, which is a bad end.
+    was_deleted: bool,
+    /// As it was last seen.
+    seen: Option<Object>,
+    /// How long after the beginning of the run it was seen to have ended.
+    ended_after: Option<Duration>,
+}
+
+impl Followed {
+    fn new(uid: Uid, n_before: usize, steps: Vec<JobKey>) -> Followed {
+        Followed { uid, n_before, steps, was_deleted: false, seen: None, ended_after: None }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.was_deleted || self.seen.as_ref().and_then(progress::end).is_some()
+    }
+}
+
+impl Run<'_> {
+    async fn until_all_have_ended(
+        &mut self,
+        documents: Vec<Document>,
+        follows_logs: bool,
+    ) -> Result<Outcome> {
+        let manifests = identify(self.home, documents).await?;
+        let revision = self.home.client.list(Kind::Pod).await?.revision;
+        let mut made = Vec::new();
+        if let Err(error) = self.submit_all(&manifests, &mut made).await {
+            // What can not begin as a whole does not begin at all.
+            self.end_jobs().await;
+            if !made.is_empty() && !self.home.is_own() {
+                self.screen.line(&format!(
+                    "made before the mistake was found, and still there: {}",
+                    made.join(", ")
+                ));
+            }
+            return Err(error);
+        }
+        if follows_logs {
+            let (jobs, screen) = (self.jobs().cloned().collect(), self.screen.clone());
+            self.logs = Some(pod_logs::Follower::start(self.home, jobs, revision, screen));
+        }
+        if !self.follow(revision).await? {
+            return Ok(Outcome::Stuck);
+        }
+        self.finish_logs().await;
+        self.screen.keep();
+        let ended = self.followed.values().filter_map(|followed| followed.seen.as_ref());
+        // How a CronJob's run went, its Job says.
+        let judged = ended.filter(|object| progress::made_by(object.kind).is_none());
+        let mut failed = judged.filter(|object| progress::end(object) != Some(End::Well)).peekable();
+        let was_deleted = self.followed.values().any(|followed| followed.was_deleted);
+        let is_well = failed.peek().is_none() && !was_deleted;
+        let outcome = if is_well { Outcome::Succeeded } else { Outcome::Failed };
+        for key in failed.flat_map(progress::failed_jobs) {
+            pod_logs::explain(self.home, &key).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Waits until everything has been printed that pods wrote that have ended or are about to.
+    async fn finish_logs(&mut self) {
+        let Some(logs) = self.logs.take() else { return };
+        let finished = logs.finish();
+        tokio::pin!(finished);
+        let mut ticks = tokio::time::interval(REDRAWN_EVERY);
+        loop {
+            tokio::select! {
+                () = &mut finished => return,
+                _ = ticks.tick() => self.draw(),
+            }
+        }
+    }
+
+    /// Shows the way of each job and flow until all have ended, or nothing can go on: then it returns false.
+    async fn follow(&mut self, revision: u64) -> Result<bool> {
+        let watches = self.kinds().into_iter().map(|kind| {
+            let events = changes(self.home.client.clone(), kind, revision);
+            events.map(move |event| event.map(|event| (kind, event))).boxed()
+        });
+        let mut events = select_all(watches);
+        let mut ticks = tokio::time::interval(REDRAWN_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        while self.unfinished().next().is_some() {
+            tokio::select! {
+                event = events.next() => match event.ok_or_else(|| anyhow!("the watch of jobs ended"))? {
+                    Ok((kind, event)) => self.observe(kind, &event),
+                    Err(error) => {
+                        if std::mem::take(&mut self.has_contact) {
+                            self.screen.line(&format!("no contact with the cluster, trying again: {}", plainly(&error)));
+                        }
+                    }
+                },
+                _ = ticks.tick() => {
+                    self.ask_for_nodes().await;
+                    self.tell_reasons();
+                    if self.is_stuck() {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        self.hear_last_warnings().await;
+        self.draw();
+        Ok(true)
+    }
+
+    /// Finds out whether there is a node that says nothing about a pod that it has.
+    async fn ask_for_nodes(&mut self) {
+        let now = tokio::time::Instant::now();
+        if let Some(node) = self.waits.node_in_doubt(now).map(str::to_owned) {
+            let answer = self.home.client.get(Kind::Node, &Key::new("", &node)).await;
+            let is_missing = matches!(answer, Err(ClientError::NotFound(_)));
+            self.waits.observe_node(&node, !is_missing, now);
+        }
+    }
+
+    /// Whether nothing that has not ended can go on. In a cluster that others reach, somebody may still help.
+    fn is_stuck(&self) -> bool {
+        let now = tokio::time::Instant::now();
+        let is_hopeless = |job: &JobKey, followed: &Followed| match progress::made_by(job.0) {
+            Some(_) => followed.seen.as_ref().is_some_and(progress::is_never_due),
+            None => self.waits.are_hopeless(followed.steps.iter().chain([job]), now),
+        };
+        self.home.is_own()
+            && !self.waits.anything_moves()
+            && self.unfinished().all(|(job, followed)| is_hopeless(job, followed))
+    }
+
+    /// What has not ended, and CronJobs that have made no Job yet.
+    fn unfinished(&self) -> impl Iterator<Item = (&JobKey, &Followed)> {
+        self.followed.iter().filter(|(it, followed)| match progress::made_by(it.0) {
+            Some(_) => !self.has_run(it),
+            None => !followed.has_ended(),
+        })
+    }
+
+    /// The kinds of what is followed, of what that makes, and of what says why it waits. A cluster need not serve the others.
+    fn kinds(&self) -> BTreeSet<Kind> {
+        let followed = self.followed.keys().map(|(kind, _)| *kind);
+        let made_by = |kind| if kind == Kind::JobFlow { Some(Kind::VcJob) } else { progress::made_by(kind) };
+        followed.flat_map(|kind| [Some(kind), made_by(kind)]).flatten().chain(WAITING).collect()
+    }
+
+    /// Takes in what was said of pods before their jobs ended: Events may come late.
+    async fn hear_last_warnings(&mut self) {
+        self.take_in(Kind::Event).await;
+        if self.waits.warnings.lacks_pods() {
+            self.take_in(Kind::Pod).await;
+        }
+        self.tell_warnings();
+    }
+
+    /// What can not be listed is not told; that there is no contact is nothing that this run waits for any more.
+    async fn take_in(&mut self, kind: Kind) {
+        let listed = self.home.client.list(kind).await.map(|listed| listed.items).unwrap_or_default();
+        for object in &listed {
+            self.waits.observe(kind, object, false, tokio::time::Instant::now());
+        }
+    }
+
+    /// Says what is wrong with pods that run all the same.
+    fn tell_warnings(&mut self) {
+        for (job, warning) in self.waits.warnings.news() {
+            if self.jobs().any(|ours| *ours == job) {
+                self.screen.line(&format!("{}: {warning}", job.1.name));
+            }
+        }
+    }
+
+    /// Whether a Job of this CronJob is followed.
+    fn has_run(&self, cron_job: &JobKey) -> bool {
+        let mut seen = self.followed.values().filter_map(|followed| followed.seen.as_ref());
+        seen.any(|object| maker(object).as_ref() == Some(cron_job))
+    }
+
+    /// Follows the first Job that a CronJob makes. Those that come after it are the next run's affair.
+    fn follow_first_run(&mut self, job: &Object) {
+        let cron_job = maker(job).filter(|maker| self.followed.contains_key(maker));
+        if cron_job.is_some_and(|cron_job| !self.has_run(&cron_job)) {
+            let run = Followed::new(job.meta.uid.clone(), self.followed.len(), Vec::new());
+            self.followed.entry((job.kind, job.meta.key.clone())).or_insert(run);
+        }
+    }
+
+    /// Whether a job was made by a flow that is followed. What it does its flow says, but not what it waits for.
+    fn is_step(&self, job: &Object) -> bool {
+        let mut flows = controlling_keys(Kind::JobFlow, job).into_iter();
+        job.kind == Kind::VcJob && flows.any(|flow| self.followed.contains_key(&(Kind::JobFlow, flow)))
+    }
+
+    fn observe(&mut self, kind: Kind, event: &Event) {
+        self.has_contact = true;
+        let is_deleted = event.event_type == EventType::Deleted;
+        if event.event_type == EventType::Bookmark {
+            return;
+        }
+        if WAITING.contains(&kind) {
+            self.waits.observe(kind, &event.object, is_deleted, tokio::time::Instant::now());
+            let is_followed = self.followed.keys().any(|(followed, _)| *followed == kind);
+            if !is_followed {
+                return;
+            }
+        }
+        let object = Object::decode(kind, &event.object);
+        self.follow_first_run(&object);
+        if self.is_step(&object) && !is_deleted {
+            self.waits.observe_job(&object, tokio::time::Instant::now());
+        }
+        let Some(followed) = self.followed.get_mut(&(kind, object.meta.key.clone())) else { return };
+        // Another one of the same name may have been there before.
+        if followed.uid != object.meta.uid {
+            return;
+        }
+        if is_deleted {
+            // One that has ended may be removed, by its time to live or otherwise.
+            if !followed.has_ended() {
+                followed.was_deleted = true;
+                let (what, name) = (kind.info().singular, &object.meta.key.name);
+                self.screen.line(&format!("{what} {name} was deleted before it ended"));
+            }
+            return;
+        }
+        if kind != Kind::Pod {
+            self.waits.observe_job(&object, tokio::time::Instant::now());
+        }
+        let before = followed.seen.take();
+        let now = followed.seen.insert(object);
+        if progress::end(now).is_some() {
+            followed.ended_after.get_or_insert_with(|| self.started.elapsed());
+        }
+        let change =
+            if is_new(now) || self.screen.is_live() { None } else { progress::change(before.as_ref(), now) };
+        if let Some(change) = change {
+            let seconds = self.started.elapsed().as_secs_f64();
+            self.screen.line(&format!("{change} ({seconds:.2} s)"));
+        }
+        // If it is too soon, the next tick draws it.
+        if self.screen.is_due() {
+            self.draw();
+        }
+    }
+
+    /// Says why jobs wait: below each on a terminal, in a line of its own elsewhere.
+    fn tell_reasons(&mut self) {
+        self.tell_warnings();
+        if self.screen.is_live() {
+            return self.draw();
+        }
+        let Run { followed, waits, .. } = self;
+        let steps = followed.values().flat_map(|followed| &followed.steps);
+        for ((_, key), reason) in waits.news(followed.keys().chain(steps), tokio::time::Instant::now()) {
+            self.screen.line(&format!("{}: waiting: {reason}", key.name));
+        }
+    }
+
+    fn draw(&self) {
+        if !self.screen.is_live() {
+            return;
+        }
+        let now = tokio::time::Instant::now();
+        let mut in_order: Vec<_> = self.followed.iter().collect();
+        in_order.sort_by_key(|(_, followed)| followed.n_before);
+        let views = in_order.into_iter().map(|(job, followed)| {
+            let reason = if followed.has_ended() { None } else { self.reason(job, followed, now) };
+            let view = View::of(&job.1.name, followed.seen.as_ref(), reason);
+            View { ended_after: followed.ended_after, ..view }
+        });
+        let views: Vec<View> = views.collect();
+        self.screen.draw(picture::render(&views, self.started.elapsed(), self.screen.size()));
+    }
+
+    /// Why a job, or the first job of a flow that does, waits.
+    fn reason(&self, job: &JobKey, followed: &Followed, now: tokio::time::Instant) -> Option<&str> {
+        followed.steps.iter().chain([job]).find_map(|job| self.waits.reason(job, now))
+    }
+
+    /// All that is followed, and the jobs that flows make.
+    fn jobs(&self) -> impl Iterator<Item = &JobKey> {
+        self.followed.iter().flat_map(|(job, followed)| followed.steps.iter().chain([job]))
+    }
+
+    /// Prints how it all went, for a program to read.
+    async fn print_result(&self, outcome: Outcome) -> Result<()> {
+        let listed = self.home.client.list(Kind::Pod).await.map(|listed| listed.items).unwrap_or_default();
+        let read = |json: &Bytes| Some((Object::decode(Kind::Pod, json), serde_json::from_slice(json).ok()?));
+        let pods: Vec<(Object, Pod)> = listed.iter().filter_map(read).collect();
+        let waited = self.followed.iter().filter_map(|(job, followed)| {
+            let is_part = |pod: &Object| followed.steps.iter().chain([job]).any(|job| is_of_job(pod, job));
+            let of_it = pods.iter().filter(|(object, _)| is_part(object));
+            Some(Waited { object: followed.seen.as_ref()?, pods: of_it.map(|(_, pod)| pod).collect() })
+        });
+        let waited: Vec<Waited<'_>> = waited.collect();
+        print(&format!("{:#}\n", outcome::result(outcome, &waited, self.started.elapsed())))
+    }
+}
+
+/// The CronJob that made a Job.
+fn maker(job: &Object) -> Option<JobKey> {
+    let kinds = FOLLOWED.into_iter().filter(|kind| progress::made_by(*kind) == Some(job.kind));
+    kinds.flat_map(|kind| controlling_keys(kind, job).into_iter().map(move |key| (kind, key))).next()
+}
+
+/// Whether nobody has looked at a job or flow yet.
+fn is_new(object: &Object) -> bool {
+    let is_new_job = object.as_vcjob().is_some_and(|job| job.status.state.phase.is_unset());
+    let is_new_job = is_new_job || object.as_job().is_some_and(|job| job.status == Default::default());
+    is_new_job || object.as_jobflow().is_some_and(|flow| flow.status.state.phase.is_unset())
+}
