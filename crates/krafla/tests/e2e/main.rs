@@ -22,6 +22,7 @@ mod interrupted;
 mod killed;
 mod kubectl;
 mod kubernetes;
+mod limits;
 mod metrics;
 mod mistakes;
 mod pods;
