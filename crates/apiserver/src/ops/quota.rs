@@ -50,7 +50,7 @@ impl Api {
         let is_uncounted = |quota: Value| !is_counted(&quota, resource);
         // What nobody has counted yet can not be charged: a crowd right behind a new quota would get past it.
         if quotas.range(namespace, None).any(|entry| parse(entry).is_ok_and(is_uncounted)) {
-            self.count_quotas().await?;
+            self.count_quotas_of(namespace).await?;
             quotas = self.store().snapshot(&QUOTAS.into());
         }
         let charge = self.inner.quotas.read().await;
@@ -108,9 +108,14 @@ impl Api {
 
     /// Says in the status of every quota what it limits and how much of that is used. Returns the resources that count.
     pub async fn count_quotas(&self) -> Result<BTreeSet<ResourceId>, Status> {
+        self.count_quotas_of(None).await
+    }
+
+    /// The same for the quotas of one namespace.
+    async fn count_quotas_of(&self, namespace: Option<&str>) -> Result<BTreeSet<ResourceId>, Status> {
         let mut limited = BTreeSet::new();
         let Some(of_quotas) = self.registry().find("", "v1", QUOTAS) else { return Ok(limited) };
-        for entry in self.store().snapshot(&QUOTAS.into()).entries.values() {
+        for entry in self.store().snapshot(&QUOTAS.into()).range(namespace, None) {
             let hard = hard_of(&parse(entry)?);
             limited.extend(self.limited_by(&hard).into_iter().map(|resource| resource.storage.clone()));
             let (options, part, managers) = (WriteOptions::default(), Part::Status, Ownership::Kept);
@@ -211,7 +216,11 @@ mod tests {
     }
 
     fn used(api: &Api) -> Value {
-        let entry = api.store().get(&QUOTAS.into(), &Key::new("default", "q")).unwrap();
+        used_in(api, "default")
+    }
+
+    fn used_in(api: &Api, namespace: &str) -> Value {
+        let entry = api.store().get(&QUOTAS.into(), &Key::new(namespace, "q")).unwrap();
         parse(&entry).unwrap().pointer("/status/used").cloned().unwrap_or_default()
     }
 
@@ -260,6 +269,24 @@ mod tests {
         api.patch(&quotas, &key, Part::Main, &more, &options).now_or_never().unwrap().unwrap();
         let refused = create(&api, Kind::ConfigMap, json!({"metadata": {"name": "b"}})).unwrap_err();
         assert!(refused.message.contains("exceeded quota: q"), "{}", refused.message);
+    }
+
+    /// Whoever makes an object waits for no quota that it does not concern.
+    #[test]
+    fn a_new_object_has_only_the_quotas_of_its_namespace_counted() {
+        let api = cluster();
+        let quotas = api.registry().find("", "v1", QUOTAS).unwrap();
+        let namespaces = api.registry().of_kind(Kind::Namespace).unwrap();
+        let options = WriteOptions::default();
+        let elsewhere = json!({"metadata": {"name": "elsewhere"}});
+        api.create(&namespaces, "", elsewhere, &options).now_or_never().unwrap().unwrap();
+        for namespace in ["default", "elsewhere"] {
+            let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"count/secrets": "1"}}});
+            api.create(&quotas, namespace, quota, &options).now_or_never().unwrap().unwrap();
+        }
+        create(&api, Kind::Secret, json!({"metadata": {"name": "a"}})).unwrap();
+        assert_eq!(used_in(&api, "default"), json!({"count/secrets": "1"}));
+        assert_eq!(used_in(&api, "elsewhere"), Value::Null);
     }
 
     #[test]

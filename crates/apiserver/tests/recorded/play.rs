@@ -94,6 +94,21 @@ impl Play {
             if answer.code != 201 {
                 return Err(format!("namespace {name}: {}", String::from_utf8_lossy(&answer.body)));
             }
+            self.wait_until_furnished(&name).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for what the server puts into every namespace: if that came in the middle of a case, a quota would count it
+    /// now and then.
+    async fn wait_until_furnished(&mut self, namespace: &str) -> Outcome<()> {
+        let last = format!("/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt");
+        let deadline = Instant::now() + PATIENCE;
+        while self.admin("GET", &last, "application/json", Value::Null).await?.code != 200 {
+            if Instant::now() > deadline {
+                return Err(format!("namespace {namespace}: nothing was put into it"));
+            }
+            tokio::time::sleep(POLL_EVERY).await;
         }
         Ok(())
     }
