@@ -131,12 +131,17 @@ impl<'a> Candidate<'a> {
 
     /// Gives the lease back, so that the next need not wait.
     pub async fn release(mut self) -> Result<(), ClientError> {
-        if let Some(lease) = self.look().await?
-            && lease.spec.holder_identity.as_deref() == Some(self.election.identity.as_str())
-        {
-            self.patch(&lease, json!({ "holderIdentity": "", "leaseDurationSeconds": 1 })).await?;
+        loop {
+            let Some(lease) = self.look().await? else { return Ok(()) };
+            if lease.spec.holder_identity.as_deref() != Some(self.election.identity.as_str()) {
+                return Ok(());
+            }
+            match self.patch(&lease, json!({ "holderIdentity": "", "leaseDurationSeconds": 1 })).await {
+                // A renewal that was still under way came in between.
+                Err(ClientError::Conflict(_)) => {}
+                outcome => return outcome,
+            }
         }
-        Ok(())
     }
 
     /// Tries once to take or renew the lease; whether it is ours now.

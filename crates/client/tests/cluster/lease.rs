@@ -1,11 +1,17 @@
 //! Leader election over HTTPS: one at a time, and the next when it is free.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use krafla_api::{Key, Kind};
+use krafla_plan::Step;
 use krafla_runtime::lease::{Candidate, Election};
-use krafla_runtime::{Client, SystemClock};
-use serde_json::Value;
+use krafla_runtime::{Client, ClientError, Event, Listed, SystemClock, Written};
+use serde_json::{Value, json};
 
 use crate::support::Server;
 
@@ -51,4 +57,56 @@ async fn a_lease_that_nobody_renews_goes_to_the_next_and_its_holder_learns_of_it
     next.acquire().await;
     assert_eq!(lease(server.local.as_ref()).await["holderIdentity"], "next");
     assert_eq!(silent.keep().await, "somebody else has it");
+}
+
+/// A cluster where a renewal that was still under way arrives right after the first look at the lease.
+struct LateRenewal<'a> {
+    cluster: &'a dyn Client,
+    has_come: AtomicBool,
+}
+
+impl Client for LateRenewal<'_> {
+    fn list(&self, kind: Kind) -> BoxFuture<'_, Result<Listed, ClientError>> {
+        self.cluster.list(kind)
+    }
+
+    fn watch(&self, kind: Kind, revision: u64) -> BoxStream<'static, Result<Event, ClientError>> {
+        self.cluster.watch(kind, revision)
+    }
+
+    fn get(&self, kind: Kind, key: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
+        let key = key.clone();
+        async move {
+            let seen = self.cluster.get(kind, &key).await?;
+            if !self.has_come.swap(true, Ordering::SeqCst) {
+                let lease: Value = serde_json::from_slice(&seen).unwrap();
+                let renewal = Step::Patch {
+                    kind,
+                    key,
+                    uid: lease["metadata"]["uid"].as_str().unwrap().into(),
+                    revision: None,
+                    of_status: false,
+                    patch: json!({ "spec": { "renewTime": "2027-01-15T08:00:00.000000Z" } }),
+                };
+                self.cluster.write(&renewal).await?;
+            }
+            Ok(seen)
+        }
+        .boxed()
+    }
+
+    fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
+        self.cluster.write(step)
+    }
+}
+
+#[tokio::test]
+async fn a_renewal_that_was_under_way_does_not_keep_a_lease_from_being_given_back() {
+    let server = Server::start().await;
+    let cluster = LateRenewal { cluster: server.local.as_ref(), has_come: AtomicBool::new(true) };
+    let mut holder = Candidate::new(election("holder", Duration::from_secs(3600)), &cluster, &SystemClock);
+    holder.acquire().await;
+    cluster.has_come.store(false, Ordering::SeqCst);
+    holder.release().await.unwrap();
+    assert_eq!(lease(server.local.as_ref()).await["holderIdentity"], "");
 }
