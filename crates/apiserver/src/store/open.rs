@@ -51,7 +51,15 @@ pub enum OpenError {
 /// happens.
 #[derive(Debug)]
 pub(super) struct DirectoryLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for DirectoryLock {
+    /// To close the file is not enough: a child that is just being started has a copy of it.
+    fn drop(&mut self) {
+        // It can only fail if there is nothing to give back.
+        let _ = self.file.unlock();
+    }
 }
 
 /// Opens the store in a directory, and makes both if they are missing.
@@ -110,10 +118,26 @@ fn lock(dir: &Path) -> Result<DirectoryLock, OpenError> {
     // The number is for people only; the lock is what counts.
     let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
     written.map_err(at(&path))?;
-    Ok(DirectoryLock { _file: file })
+    Ok(DirectoryLock { file })
 }
 
 fn at(path: &Path) -> impl Fn(io::Error) -> OpenError {
     let path = path.to_owned();
     move |source| OpenError::Io { path: path.clone(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A child that another thread has forked and that has not become another program yet.
+    #[test]
+    fn a_directory_is_free_though_a_child_has_a_copy_of_its_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = lock(dir.path()).unwrap();
+        let copy = first.file.try_clone().unwrap();
+        drop(first);
+        lock(dir.path()).unwrap();
+        drop(copy);
+    }
 }
