@@ -170,6 +170,14 @@ impl Cluster {
         })
     }
 
+    /// Returns when pods can run.
+    pub(crate) async fn until_pods_can_run(&self) {
+        // Simulated nodes are ready when they are made.
+        if !self.is_simulated {
+            self.node.up().await;
+        }
+    }
+
     /// Listens for kubectl and others.
     pub(crate) async fn serve(&mut self, listen: SocketAddr, data_dir: &Path) -> Result<RunningServer> {
         let node = NodeAccess(self.node.clone());

@@ -170,6 +170,13 @@ impl Home {
         self.own.is_some()
     }
 
+    /// Returns when pods can run, as far as that is up to the run itself.
+    pub(crate) async fn until_pods_can_run(&self) {
+        if let Some((cluster, _dir)) = &self.own {
+            cluster.until_pods_can_run().await;
+        }
+    }
+
     /// Whether pods are processes of this machine, whatever their images are.
     pub(crate) fn runs_processes(&self) -> bool {
         self.own.is_some() || self.workdir.is_some()

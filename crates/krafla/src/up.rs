@@ -38,10 +38,17 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
     let server = cluster.serve(args.listen, &args.data_dir).await?;
     let kubeconfig = args.kubeconfig.unwrap_or_else(|| args.data_dir.join("kubeconfig"));
     cluster::write_kubeconfig(&server, &kubeconfig)?;
-    say(&format!("ready: https://{}", server.address()));
-    say(&format!("use it with: export KUBECONFIG={}", kubeconfig.display()));
-
-    any(&mut interrupt, &mut terminate).await;
+    let until_stopped = async {
+        // Whoever is told that it is ready may ask at once what became of a pod.
+        cluster.until_pods_can_run().await;
+        say(&format!("ready: https://{}", server.address()));
+        say(&format!("use it with: export KUBECONFIG={}", kubeconfig.display()));
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = until_stopped => {}
+        () = any(&mut interrupt, &mut terminate) => {}
+    }
     say("stopping");
     server.shutdown().await;
     cluster.stop(say, any(&mut interrupt, &mut terminate)).await;

@@ -201,7 +201,9 @@ impl Run<'_> {
         documents: Vec<Document>,
         follows_logs: bool,
     ) -> Result<Outcome> {
-        let manifests = identify(self.home, documents).await?;
+        // A job that is there before its node would be told that there is none.
+        let (manifests, ()) = tokio::join!(identify(self.home, documents), self.home.until_pods_can_run());
+        let manifests = manifests?;
         let revision = self.home.client.list(Kind::Pod).await?.revision;
         let mut made = Vec::new();
         if let Err(error) = self.submit_all(&manifests, &mut made).await {

@@ -40,7 +40,7 @@ use krafla_runtime::{Client, ClientError, Clock, Event, EventType, SystemClock};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Child;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use addresses::Addresses;
@@ -157,6 +157,8 @@ pub struct Node {
     requests: Mutex<Option<link::Requests>>,
     /// Told when nobody wants to wait any longer for what ends with the node.
     kill: Notify,
+    /// Whether it takes pods, and knows those that it has.
+    is_up: watch::Sender<bool>,
 }
 
 impl Node {
@@ -173,7 +175,12 @@ impl Node {
         let beside = Arc::new(Beside::of(&config.root));
         let shared =
             Shared { config, client, clock, pods, link, hosts, claims, isolation, beside, capacity, access };
-        Node { shared: Arc::new(shared), requests: Mutex::new(Some(requests)), kill: Notify::new() }
+        Node {
+            shared: Arc::new(shared),
+            requests: Mutex::new(Some(requests)),
+            kill: Notify::new(),
+            is_up: watch::Sender::new(false),
+        }
     }
 
     /// Runs pods until `shutdown`. A node can be run once.
@@ -205,6 +212,12 @@ impl Node {
         {
             self.end_what_is_lost().await;
         }
+    }
+
+    /// Returns when the node takes pods and knows those that it has. Until then the scheduler has nowhere to put them.
+    pub async fn up(&self) {
+        // The sender lives as long as the node.
+        let _ = self.is_up.subscribe().wait_for(|is_up| *is_up).await;
     }
 
     /// The pods that have not ended yet.
@@ -284,6 +297,7 @@ impl Node {
         let orphans = self.shared.pods.listed(&uids);
         self.remove_orphans(orphans);
         self.shared.hosts.remove_orphans();
+        self.is_up.send_replace(true);
         Ok(listed.revision)
     }
 
