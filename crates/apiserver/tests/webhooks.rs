@@ -86,8 +86,11 @@ async fn answer(mut stream: tokio_rustls::server::TlsStream<tokio::net::TcpStrea
     stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
 }
 
+/// More than an answer takes on a busy machine.
+const AMPLE_SECONDS: u32 = 30;
+
 /// A server that asks a webhook about every new ConfigMap.
-async fn server(webhook: &Webhook, ca_bundle: &str) -> Api {
+async fn server(webhook: &Webhook, ca_bundle: &str, timeout_seconds: u32) -> Api {
     let api = Api::new(Store::in_memory(), Arc::new(SystemEnv), Admission::default());
     api.bootstrap().await.unwrap();
     let group = "admissionregistration.k8s.io";
@@ -97,7 +100,7 @@ async fn server(webhook: &Webhook, ca_bundle: &str) -> Api {
         "name": "check.example.com",
         "clientConfig": {"url": url, "caBundle": STANDARD.encode(ca_bundle)},
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}],
-        "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 1,
+        "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": timeout_seconds,
     }]});
     api.create(&resource, "", configuration, &WriteOptions::default()).await.unwrap();
     api
@@ -112,7 +115,7 @@ async fn create(api: &Api, name: &str) -> Result<(), Status> {
 #[tokio::test]
 async fn a_webhook_decides_over_tls() {
     let webhook = Webhook::start().await;
-    let api = server(&webhook, &webhook.certificate).await;
+    let api = server(&webhook, &webhook.certificate, AMPLE_SECONDS).await;
     create(&api, "good").await.unwrap();
     let refused = create(&api, "bad").await.unwrap_err();
     assert_eq!(refused.code, 400);
@@ -122,7 +125,7 @@ async fn a_webhook_decides_over_tls() {
 #[tokio::test]
 async fn a_webhook_that_takes_too_long_is_not_waited_for() {
     let webhook = Webhook::start().await;
-    let api = server(&webhook, &webhook.certificate).await;
+    let api = server(&webhook, &webhook.certificate, 1).await;
     let refused = create(&api, "slow").await.unwrap_err();
     assert!(refused.message.ends_with("/check?timeout=1s\": context deadline exceeded"), "{refused}");
 }
@@ -130,7 +133,7 @@ async fn a_webhook_that_takes_too_long_is_not_waited_for() {
 #[tokio::test]
 async fn a_webhook_that_nobody_vouches_for_is_not_asked() {
     let (webhook, other) = (Webhook::start().await, Webhook::start().await);
-    let api = server(&webhook, &other.certificate).await;
+    let api = server(&webhook, &other.certificate, AMPLE_SECONDS).await;
     let refused = create(&api, "good").await.unwrap_err();
     assert!(refused.message.contains("certificate"), "{refused}");
 }

@@ -16,6 +16,13 @@ fn exec(script: &str) -> Value {
     json!({"exec": {"command": ["sh", "-c", script]}})
 }
 
+/// A probe that a busy machine may take its time for.
+fn probe(script: &str) -> Value {
+    let mut probe = exec(script);
+    probe["timeoutSeconds"] = json!(60);
+    probe
+}
+
 /// A container that sleeps, with something added.
 fn sleeper(addition: Value) -> Value {
     let mut container = sh("main", "echo up >> starts; exec sleep 1000");
@@ -31,7 +38,7 @@ fn main_status(pod: &Value) -> Value {
 async fn a_pod_is_ready_when_its_probe_succeeds() {
     let machine = machine();
     let node = machine.start_node();
-    let mut probe = exec("test -e ready");
+    let mut probe = probe("test -e ready");
     probe["periodSeconds"] = json!(1);
     machine.server.create_pod("p", sleeper(json!({"readinessProbe": probe})));
     let pod = machine.server.until("p", |pod| main_status(pod)["state"]["running"].is_object()).await;
@@ -49,7 +56,8 @@ async fn a_pod_is_ready_when_its_probe_succeeds() {
 async fn a_container_that_is_not_alive_is_started_again() {
     let machine = machine();
     let node = machine.start_node();
-    let mut probe = exec("echo I am dead; test $(wc -l < starts) = 2");
+    let mut probe =
+        probe("until test -s starts; do sleep 0.01; done; echo I am dead; test $(wc -l < starts) = 2");
     probe["failureThreshold"] = json!(1);
     machine.server.create_pod("p", sleeper(json!({"livenessProbe": probe})));
     let pod = machine.server.until("p", |pod| main_status(pod)["restartCount"] == 1).await;
@@ -67,7 +75,7 @@ async fn a_container_has_started_when_its_startup_probe_and_its_hook_say_so() {
     let gate = machine.make_gate("gate");
     let node = machine.start_node();
     let hook = json!({"postStart": exec("read x < gate")});
-    let mut probe = exec("true");
+    let mut probe = probe("true");
     probe["periodSeconds"] = json!(1);
     machine.server.create_pod("p", sleeper(json!({"lifecycle": hook, "startupProbe": probe})));
     let pod = machine.server.until("p", |pod| main_status(pod)["state"]["running"].is_object()).await;
@@ -114,7 +122,7 @@ async fn the_hook_before_the_end_runs_while_the_container_does() {
 async fn a_probe_that_fails_is_told_of_before_that_has_consequences_and_a_failed_hook_before_the_end_too() {
     let machine = machine();
     let node = machine.start_node();
-    let mut probe = exec("cat /no/such/file");
+    let mut probe = probe("cat /no/such/file");
     probe["failureThreshold"] = json!(1000);
     let hook = json!({"preStop": exec("echo no >&2; exit 1")});
     machine.server.create_pod("p", sleeper(json!({"livenessProbe": probe, "lifecycle": hook})));
@@ -137,10 +145,10 @@ async fn what_was_started_and_ready_is_so_for_the_next_node_without_a_second_hoo
     // A probe that succeeds once: asked again, it would never say yes.
     let mut beside = sh("beside", "exec sleep 1000");
     beside["restartPolicy"] = json!("Always");
-    beside["startupProbe"] = exec("mkdir asked");
+    beside["startupProbe"] = probe("mkdir asked");
     let mut main = sh("main", "exec sleep 1000");
     main["lifecycle"] = json!({"postStart": exec("echo hook >> hooks")});
-    main["readinessProbe"] = exec("true");
+    main["readinessProbe"] = probe("true");
     machine.server.create_pod("p", json!({"initContainers": [beside], "containers": [main]}));
     let is_ready = |pod: &Value| main_status(pod)["ready"] == true;
     let before = machine.server.until("p", is_ready).await;

@@ -159,7 +159,7 @@ async fn a_sidecar_runs_beside_the_containers_and_ends_after_them() {
         "trap 'echo over >> order; exit 0' TERM; echo up >> order; while :; do sleep 0.01; done",
     );
     sidecar["restartPolicy"] = json!("Always");
-    let main = sh("main", "until test -e order; do sleep 0.01; done; echo work >> order");
+    let main = sh("main", "until test -s order; do sleep 0.01; done; echo work >> order");
     machine.server.create_pod(
         "p",
         json!({"restartPolicy": "Never", "initContainers": [sidecar], "containers": [main]}),

@@ -154,8 +154,9 @@ async fn who_will_not_end_is_killed_when_nobody_wants_to_wait() {
 async fn what_runs_beside_a_container_ends_with_the_node_though_the_container_goes_on() {
     let machine = Machine::new(Mode::OutliveNode);
     let node = machine.start_node();
-    machine.server.create_pod("p", once("setsid sleep 1000 & echo $! > own; wait; echo ended"));
+    machine.server.create_pod("p", once("setsid sleep 1000 & echo $! > own; echo up; wait; echo ended"));
     machine.server.until_phase("p", "Running").await;
+    node.until_output("p").await;
     // The daemon has left the process group, and both are children of whoever takes in orphans.
     let daemon = "setsid sh -c 'echo $$ > daemon; exec sleep 1000' &";
     let script = format!("{daemon} while [ ! -s daemon ]; do sleep 0.01; done; echo $$; exec sleep 1000");

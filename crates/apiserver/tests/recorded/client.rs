@@ -83,7 +83,8 @@ impl Client {
             sender.send_request(self.signed(who, request)).await.map_err(|error| error.to_string())?;
         let (head, body) = response.into_parts();
         let body = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
-        if head.status != 101 {
+        // After an upgrade a connection has another use, and one whose body was not read to its end is closed.
+        if ![101, 413].contains(&head.status.as_u16()) {
             self.kept = Some(sender);
         }
         Ok(Answer { code: head.status.as_u16(), headers: head.headers, body })

@@ -20,7 +20,9 @@ use crate::pointer;
 
 /// How long anything that should happen may take. It is long because other work may keep the machine busy; a case
 /// that passes waits for nothing.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long to wait for events. It is less, because cases that are known to differ wait in vain.
+const EVENTS_WITHIN: Duration = Duration::from_secs(15);
 /// How long to look for events that should not come.
 const SETTLE: Duration = Duration::from_millis(300);
 /// How often to ask again for what must come about by itself.
@@ -206,7 +208,7 @@ impl Play {
             count: step.count,
             until_closed: step.closed,
             keeps_bookmarks: step.bookmarks,
-            patience: PATIENCE,
+            patience: EVENTS_WITHIN,
             settle: step.settle.map_or(SETTLE, Duration::from_secs_f64),
         };
         let (events, has_ended) = watch.read(&reading).await;

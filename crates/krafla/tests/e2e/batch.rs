@@ -2,8 +2,7 @@
 
 use std::fs::File;
 
-use crate::batch_conformance::wait_until;
-use crate::support::Up;
+use crate::support::{Up, wait_until};
 
 #[test]
 fn a_job_of_kubernetes_is_suspended_resumed_and_deleted() {
@@ -61,7 +60,9 @@ fn a_cron_job_of_kubernetes_makes_jobs_and_remembers_the_last() {
     let owner = "{.items[0].metadata.ownerReferences[0].kind}";
     assert_eq!(up.field("jobs.batch", owner), "CronJob");
     up.kubectl_ok(&["delete", "cronjob/tick", "--cascade=foreground", "--timeout=60s"]);
-    assert_eq!(up.kubectl_ok(&["get", "jobs.batch", "-o", "name"]), "", "what it made went with it");
+    wait_until("what it made went with it", || {
+        up.kubectl_ok(&["get", "jobs.batch", "-o", "name"]).is_empty()
+    });
 }
 
 /// A CronJob that was due on the last leap day, which it has missed, and whose Jobs are labelled with its name; `spec` is further

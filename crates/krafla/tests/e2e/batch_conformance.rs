@@ -1,9 +1,7 @@
 //! What Kubernetes' own end-to-end tests ask of Jobs (batch/v1), where a real server and real processes show more than a decision
 //! table does.
 
-use std::time::{Duration, Instant};
-
-use crate::support::Up;
+use crate::support::{Up, wait_until};
 
 /// A Job whose pods run a shell command; `spec` is further lines of its spec.
 pub(crate) fn job(name: &str, spec: &str, script: &str) -> String {
@@ -26,14 +24,6 @@ spec:
 pub(crate) fn wait_for_condition(up: &Up, name: &str, condition: &str) {
     let job = format!("job/{name}");
     up.kubectl_ok(&["wait", &job, &format!("--for=condition={condition}"), "--timeout=60s"]);
-}
-
-/// Waits until something is so.
-pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}");
-    }
 }
 
 /// What the conditions of a Job say, in order.

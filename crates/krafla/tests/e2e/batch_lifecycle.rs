@@ -2,8 +2,8 @@
 
 use std::fs::File;
 
-use crate::batch_conformance::{job, reasons, wait_for_condition, wait_until};
-use crate::support::Up;
+use crate::batch_conformance::{job, reasons, wait_for_condition};
+use crate::support::{Up, wait_until};
 
 const TRACKED: &str = "{.items[*].metadata.finalizers}";
 

@@ -41,7 +41,8 @@ fn wait_until_told(up: &Up, names: &[&str]) -> Vec<Value> {
         doctor.args(["doctor", "--output", "json"]).env("KUBECONFIG", up.kubeconfig());
         let output = doctor.arg("--data-dir").arg(up.data_dir()).output().unwrap();
         let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let waiting = found["cluster"]["waiting"].as_array().unwrap();
+        // A cluster that is too busy to answer in time is no answer.
+        let waiting = found["cluster"]["waiting"].as_array().cloned().unwrap_or_default();
         let told = names.iter().map(|name| waiting.iter().find(|it| it["name"] == *name).cloned());
         if let Some(told) = told.collect() {
             return told;
@@ -71,8 +72,12 @@ fn jobs_that_wait_say_why_and_what_to_do() {
     assert_eq!(greedy["reason"], "Unschedulable", "{greedy:#}");
     assert!(greedy["cause"].as_str().unwrap().contains("cpu"), "{greedy:#}");
     assert!(greedy["remedy"].as_str().unwrap().contains("resources.requests"), "{greedy:#}");
-    let cause = "pod a-large-2: 0/1 nodes are available: 1 Insufficient cpu";
-    assert_eq!((&grows["reason"], &grows["cause"]), (&"Unschedulable".into(), &cause.into()), "{grows:#}");
+    assert_eq!(grows["reason"], "Unschedulable", "{grows:#}");
+    // One of them says it for all: the last that the scheduler knew of when it first said so.
+    let cause = grows["cause"].as_str().unwrap();
+    let (pod, why) = cause.split_once(": ").unwrap();
+    assert!(pod.starts_with("pod a-large-"), "{grows:#}");
+    assert_eq!(why, "0/1 nodes are available: 1 Insufficient cpu");
 
     let output = krafla().args(["doctor", "--kubeconfig"]).arg(up.kubeconfig()).output().unwrap();
     let said = text(&output.stdout);

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Output, Stdio};
 
-use crate::support::{Up, text};
+use crate::support::{Up, text, wait_for_log};
 
 /// A pod that runs until it is deleted, with a variable and a volume of its own.
 const POD: &str = r#"
@@ -27,6 +27,7 @@ fn up_with_pod() -> Up {
     let up = Up::start();
     up.apply(POD);
     up.kubectl_ok(&["wait", "pod/p", "--for=condition=Ready", "--timeout=60s"]);
+    wait_for_log(&up, &["p", "-c", "main"], "up\n");
     up
 }
 

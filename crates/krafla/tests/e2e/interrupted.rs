@@ -1,18 +1,11 @@
 //! What policies, retries and times to live come to when krafla is killed between a cause and its effect.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use crate::support::{Up, job, until_at_rest};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::support::{Up, job, until_at_rest, wait_until};
 
 fn until_exists(file: &Path) {
-    let deadline = Instant::now() + PATIENCE;
-    while !file.exists() {
-        assert!(Instant::now() < deadline, "{} is missing", file.display());
-        std::thread::yield_now();
-    }
+    wait_until(&format!("{} is missing", file.display()), || file.exists());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `krafla up` and the real kubectl.
 
-use crate::support::{Up, repository_file, text};
+use crate::support::{Up, repository_file, text, wait_for_log};
 
 const JOB: &str = r#"
 apiVersion: batch.volcano.sh/v1alpha1
@@ -42,7 +42,7 @@ fn logs_show_what_a_pod_printed() {
     let up = Up::start();
     up.apply(JOB);
     up.wait_for("vcjob/a", "{.status.state.phase}", "Running");
-    assert_eq!(up.kubectl_ok(&["logs", "a-work-1", "--tail=1"]), "line from a-work-1\n");
+    wait_for_log(&up, &["a-work-1", "--tail=1"], "line from a-work-1\n");
 }
 
 /// Ends badly at first, and then writes two lines.
@@ -138,7 +138,7 @@ fn plugins_give_a_job_its_hosts_and_its_ssh_key() {
         &job.replace("echo line from $HOSTNAME", "echo $VC_TASK_INDEX of $VC_WORK_NUM in $VC_WORK_HOSTS"),
     );
     up.wait_for("vcjob/a", "{.status.state.phase}", "Running");
-    assert_eq!(up.kubectl_ok(&["logs", "a-work-1"]), "1 of 2 in a-work-0.a,a-work-1.a\n");
+    wait_for_log(&up, &["a-work-1"], "1 of 2 in a-work-0.a,a-work-1.a\n");
     assert_eq!(up.field("service/a", "{.spec.clusterIP}"), "None");
     let key = up.field("secret/a-ssh", "{.data.id_rsa}");
     assert!(key.len() > 1000, "a private key of 2048 bits: {key}");

@@ -7,11 +7,10 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{NOBODY, Up, job, krafla, krafla_as_nobody, text};
+use crate::support::{NOBODY, Up, job, krafla, krafla_as_nobody, text, wait_until};
 
 const TREE: &str = "/sys/fs/cgroup";
 
@@ -128,14 +127,11 @@ fn limits_outlive_krafla_and_leave_no_group() {
     assert_eq!(up.field("pod/p", terminated), "OOMKilled");
     let group = format!("{TREE}{}", up.kubectl_ok(&["logs", "p", "--previous"]).trim());
     let all = Path::new(&group).parent().unwrap();
-    assert!(all.exists() && !Path::new(&group).exists(), "{group}");
+    assert!(all.exists(), "{group}");
+    wait_until(&format!("{group} is left"), || !Path::new(&group).exists());
     drop(up);
     // Nothing runs any more, so the supervisor ends too, and removes what it has made.
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while all.exists() {
-        assert!(Instant::now() < deadline, "{} is left", all.display());
-        std::thread::yield_now();
-    }
+    wait_until(&format!("{} is left", all.display()), || !all.exists());
 }
 
 /// A group that somebody else than root may divide, as systemd hands them out.

@@ -136,7 +136,7 @@ fn get_shows_how_pods_ended_and_why_they_do_not_run() {
         pod("bad", "['false']", "restartPolicy: Never"),
         pod("again", "['false']", "restartPolicy: Always"),
         pod("lost", "[no-such-command]", "restartPolicy: Never"),
-        pod("slow", "[sleep, '1000']", "restartPolicy: Never, activeDeadlineSeconds: 1"),
+        pod("slow", "[sleep, '1000']", "restartPolicy: Never, activeDeadlineSeconds: 3"),
     ];
     up.apply(&pods.concat());
     for name in ["bad", "lost", "slow"] {

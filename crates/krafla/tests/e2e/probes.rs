@@ -115,9 +115,9 @@ spec:
       image: any
       command: [sleep, '1000']
       ports: [{{name: health, containerPort: {port}}}]
-      startupProbe: {{httpGet: {{path: /started, port: health}}, periodSeconds: 1, failureThreshold: 1000}}
-      readinessProbe: {{tcpSocket: {{port: {door}}}, periodSeconds: 1}}
-      livenessProbe: {{grpc: {{port: {port}}}, periodSeconds: 1, failureThreshold: 1}}
+      startupProbe: {{httpGet: {{path: /started, port: health}}, periodSeconds: 1, timeoutSeconds: 60, failureThreshold: 1000}}
+      readinessProbe: {{tcpSocket: {{port: {door}}}, periodSeconds: 1, timeoutSeconds: 60}}
+      livenessProbe: {{grpc: {{port: {port}}}, periodSeconds: 1, timeoutSeconds: 60, failureThreshold: 1}}
 "
     ));
     let of_main = |field: &str| up.field("pod/p", &format!("{{.status.containerStatuses[0].{field}}}"));

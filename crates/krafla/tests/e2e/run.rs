@@ -3,9 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use crate::support::{job, krafla, krafla_as_nobody, processes_of, repository_file, text};
+use crate::support::{job, krafla, krafla_as_nobody, processes_of, repository_file, text, wait_until};
 
 fn run_text(manifest: &str) -> (Option<i32>, String, String) {
     let dir = tempfile::tempdir().unwrap();
@@ -173,11 +172,11 @@ fn a_run_that_takes_too_long_is_ended() {
     let farewell = "trap \"echo bye; exit\" TERM; echo hi; while :; do sleep 0.05; done";
     std::fs::write(dir.path().join("job.yaml"), job("a", 1, farewell, "")).unwrap();
     // Enough for a busy machine to start it.
-    let args = ["run", "--logs", "--timeout", "8s", "-o", "json", "job.yaml"];
+    let args = ["run", "--logs", "--timeout", "15s", "-o", "json", "job.yaml"];
     let output = krafla().current_dir(dir.path()).args(args).output().unwrap();
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("a: has not ended within 8s: Running\n"), "{stderr}");
+    assert!(stderr.contains("a: has not ended within 15s: Running\n"), "{stderr}");
     assert!(stderr.contains("[a-work-0] bye\n"), "what pods write at their end is printed: {stderr}");
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&result["outcome"], &result["jobs"][0]["phase"]), (&"TimedOut".into(), &"Running".into()));
@@ -409,7 +408,7 @@ fn a_failure_before_or_beside_the_main_container_is_explained() {
     let told = "pod a-work-0, container before: exit code 4\n  no disk\n";
     assert!(stderr.contains(told), "{stderr}");
 
-    let late = "restartPolicy: Never\n          activeDeadlineSeconds: 1";
+    let late = "restartPolicy: Never\n          activeDeadlineSeconds: 10";
     let script = "trap \"exit 0\" TERM; echo working; while :; do sleep 0.05; done";
     let (code, stdout, stderr) = run_text(&job("a", 1, script, "").replace("restartPolicy: Never", late));
     assert_eq!(code, Some(1), "{stdout}{stderr}");
@@ -478,11 +477,7 @@ fn a_run_that_is_killed_leaves_nothing_behind() {
     run.kill().unwrap();
     run.wait().unwrap();
 
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !is_empty() {
-        assert!(Instant::now() < deadline, "files are left in {}", temporary.display());
-        std::thread::yield_now();
-    }
+    wait_until(&format!("files are left in {}", temporary.display()), is_empty);
     assert_eq!(processes_of(&marker), "", "the container is gone");
 }
 
@@ -500,6 +495,7 @@ fn a_second_interrupt_does_not_wait_for_those_who_will_not_end() {
     let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
     for sign in ["Running", "pods that have yet to end: a-work-0"] {
         assert!(lines.any(|line| line.contains(sign)), "{sign}");
+        wait_until("it heeds no signal", || marker.exists());
         interrupt(&run);
     }
     assert_eq!(run.wait().unwrap().code(), Some(130));

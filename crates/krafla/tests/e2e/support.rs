@@ -200,6 +200,22 @@ impl Drop for Up {
     }
 }
 
+/// Waits until something is so.
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until `kubectl logs` shows this: a container that is said to run may have yet to write.
+pub(crate) fn wait_for_log(up: &Up, args: &[&str], log: &str) {
+    wait_until(&format!("the log of {args:?} is not {log:?}"), || {
+        up.kubectl_ok(&[&["logs"], args].concat()) == log
+    });
+}
+
 /// Waits until what has ended is not written any more, not while another job lives from its beginning to its end, and
 /// returns the name and revision of each object.
 pub(crate) fn until_at_rest(up: &Up) -> String {
@@ -258,11 +274,12 @@ pub(crate) const NOBODY: u32 = 65534;
 /// Runs krafla in a directory as somebody who is not root, after a line of shell as root. Only root can.
 pub(crate) fn krafla_as_nobody(dir: &Path, first: &str, args: &str) -> Output {
     chown(dir, Some(NOBODY), Some(NOBODY)).unwrap();
-    // Where it was built, not everybody may look.
-    let program = dir.join("krafla");
-    std::fs::copy(env!("CARGO_BIN_EXE_krafla"), &program).unwrap();
+    // Where it was built, not everybody may look. The shell copies: a program that another test inherits while this one writes
+    // it can not be started.
+    let (built, program) = (env!("CARGO_BIN_EXE_krafla"), dir.join("krafla"));
     let become_nobody = format!("exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups");
-    let script = format!("{first}\n{become_nobody} {} {args}", program.display());
+    let program = program.display();
+    let script = format!("cp {built} {program}\n{first}\n{become_nobody} {program} {args}");
     let mut command = Command::new("sh");
     command.args(["-ec", &script]).env_remove("KUBECONFIG").env("HOME", dir).env("TMPDIR", dir);
     command.current_dir(dir).output().unwrap()

@@ -79,9 +79,12 @@ fn a_terminal_that_is_too_small_for_a_picture_gets_lines() {
 #[test]
 fn the_whole_reason_why_a_job_waits_is_shown_and_control_c_ends_it() {
     let dir = tempfile::tempdir().unwrap();
-    let greedy =
-        job("a", 4, "true", "").replace("name: main, ", "name: main, resources: {requests: {cpu: 1000}}, ");
-    std::fs::write(dir.path().join("job.yaml"), greedy).unwrap();
+    // Somebody may make the directory, so the run does not give up by itself.
+    let volume =
+        "volumes: [{name: data, hostPath: {path: /krafla/nowhere, type: Directory}}]\n          containers:";
+    let mount = "name: main, volumeMounts: [{name: data, mountPath: /data}], ";
+    let waiting = job("a", 4, "true", "").replace("containers:", volume).replace("name: main, ", mount);
+    std::fs::write(dir.path().join("job.yaml"), waiting).unwrap();
     let command = format!("{} run job.yaml", krafla().get_program().display());
     let mut script = Command::new("script")
         .args(["--quiet", "--return", "--command", &command, "/dev/null"])
@@ -95,7 +98,7 @@ fn the_whole_reason_why_a_job_waits_is_shown_and_control_c_ends_it() {
     let mut keyboard = script.stdin.take().unwrap();
     let mut lines = BufReader::new(script.stdout.take().unwrap()).lines().map_while(Result::ok);
     // These words stand behind more than the eighty columns of one line.
-    assert!(lines.any(|line| line.contains("resources.requests")), "it says what to do");
+    assert!(lines.any(|line| line.contains("change the type")), "it says what to do");
     keyboard.write_all(b"\x03").unwrap();
     let said =
         lines.find(|line| line.contains("interrupted: ending all jobs")).expect("it says what it does");

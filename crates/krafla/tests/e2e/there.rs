@@ -218,6 +218,8 @@ fn what_supports_a_job_may_be_there_and_a_run_that_can_not_begin_leaves_no_job()
             shown(run.command().arg("--workdir=/").arg("--kubeconfig").arg(up.kubeconfig()));
         assert_eq!(code, Some(0), "{stdout}{stderr}");
         assert!(stdout.contains(&format!("pod/s {done}")), "{stdout}");
+        // What its node writes about it would be a change.
+        up.wait_for("pod/s", "{.status.phase}", "Running");
     }
     up.kubectl_ok(&["delete", "vcjob/c", "vcjob/d", "--timeout=60s"]);
 

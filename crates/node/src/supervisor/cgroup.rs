@@ -301,6 +301,7 @@ fn own_group(cgroup: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mark::unmarked;
 
     #[test]
     fn the_tree_and_our_place_in_it_are_found() {
@@ -326,7 +327,7 @@ mod tests {
             return println!("not tested, because {group:?} can not be made: {error}");
         }
         let start = || {
-            let child = Command::new("sleep").arg("1000").spawn().unwrap();
+            let child = unmarked(|| Command::new("sleep").arg("1000").spawn()).unwrap();
             let pid = Pid::from_child(&child);
             move_to(&group, pid).unwrap();
             (child, pid)
@@ -352,7 +353,7 @@ mod tests {
 
     #[test]
     fn krafla_knows_its_own_processes() {
-        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let mut child = unmarked(|| Command::new("sleep").arg("1000").spawn()).unwrap();
         assert!(is_ours(rustix::process::getpid()));
         assert!(is_ours(Pid::from_child(&child)), "what it has started");
         assert!(!is_ours(Pid::INIT));
