@@ -196,7 +196,7 @@ impl<'a> Queues<'a> {
                 if let Some(child) = self.all.get_mut(id.0) {
                     let mut of_others = guaranteed.clone();
                     of_others.sub(&child.guarantee);
-                    child.left.leave(&available, &of_others);
+                    child.left.leave(&available, &of_others, &child.guarantee);
                 }
             }
         }

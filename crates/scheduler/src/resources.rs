@@ -323,10 +323,11 @@ impl Limits {
         }
     }
 
-    /// Leaves to others what is theirs.
-    pub(crate) fn leave(&mut self, available: &Amounts, of_others: &Amounts) {
+    /// Leaves to others what is theirs, and keeps what is its own: where more is promised than there is, whoever comes first
+    /// gets it.
+    pub(crate) fn leave(&mut self, available: &Amounts, of_others: &Amounts, own: &Amounts) {
         for place in (0..of_others.len()).filter(|place| of_others.get(*place) > 0) {
-            let rest = available.get(place).saturating_sub(of_others.get(place));
+            let rest = available.get(place).saturating_sub(of_others.get(place)).max(own.get(place));
             self.0.insert(place, self.get(place).min(rest));
         }
     }

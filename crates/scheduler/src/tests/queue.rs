@@ -156,6 +156,31 @@ fn what_is_guaranteed_to_a_queue_is_kept_free_for_it() {
 }
 
 #[test]
+fn guarantees_larger_than_the_cluster_stop_nobody_that_has_one() {
+    check(
+        "node one cpu=4
+         queue gold guarantee:cpu=6
+         queue silver guarantee:cpu=6
+         podgroup a min=2 queue=gold phase=Inqueue
+         pod a-0 of=a
+         pod a-1 of=a
+         podgroup b min=1 queue=silver phase=Inqueue
+         pod b-0 of=b
+         podgroup pending queue=silver needs:cpu=1
+         podgroup beside needs:cpu=1",
+        &expect![[r#"
+            podgroup beside: Unschedulable(NotEnoughResources: not admitted: it needs 1 cpu and can never fit, because queue default may use 0: ask for less, or let it use more), phase=Pending
+            podgroup pending: phase=Inqueue
+            bind pod a-0 to one
+            bind pod a-1 to one
+            bind pod b-0 to one
+            podgroup a: Scheduled, phase=Running
+            podgroup b: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
 fn queues_share_by_weight() {
     check(
         "node one cpu=4
