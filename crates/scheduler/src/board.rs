@@ -166,6 +166,39 @@ impl<'a> Board<'a> {
         }
     }
 
+    /// Whether a pod that has gone may come back beside those that were put on nodes since: there is room for it where one of
+    /// them is, and none of them minds it as a neighbour, nor it them.
+    pub(crate) fn may_return(
+        &mut self,
+        object: &'a Object,
+        index: usize,
+        needs: &Amounts,
+        since: &[(ShapeId, usize)],
+    ) -> bool {
+        let Board { hosts, neighbours, ports, shapes, .. } = self;
+        let Some(host) = hosts.get(index) else { return true };
+        let wanted = object.as_pod().map(|pod| ports::wanted(&pod.spec)).unwrap_or_default();
+        let has_room = || needs.fits_in(&host.free) && ports.are_free(index, &wanted);
+        if since.iter().any(|(_, there)| *there == index) && !has_room() {
+            return false;
+        }
+        let ties = neighbours.ties(object);
+        if ties == Ties::default() {
+            return true;
+        }
+        neighbours.arrive(&ties, host);
+        let mut is_content = |id: &ShapeId, host: &usize| {
+            let (Some(shape), Some(host)) = (shapes.get(id.0), hosts.get(*host)) else { return true };
+            neighbours.leave(&shape.ties, host);
+            let objection = neighbours.objection(&shape.ties, host);
+            neighbours.arrive(&shape.ties, host);
+            objection.is_none()
+        };
+        let are_content = since.iter().all(|(id, host)| is_content(id, host));
+        neighbours.leave(&ties, host);
+        are_content
+    }
+
     /// Room has come back: what found none may find some.
     pub(crate) fn renew_hope(&mut self) {
         self.shapes.iter_mut().for_each(|shape| shape.is_hopeless = false);

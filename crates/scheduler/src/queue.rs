@@ -323,6 +323,25 @@ impl<'a> Queues<'a> {
         giver.allocated.places().any(|place| matters(place) && has_too_much(place))
     }
 
+    /// Whether a queue may have so much more, of what matters, beside another: what both have above them in common stays within
+    /// its limits and its fair share.
+    pub(crate) fn may_have_beside(
+        &self,
+        id: QueueId,
+        more: &Amounts,
+        beside: QueueId,
+        matters: impl Fn(usize) -> bool,
+    ) -> bool {
+        let mut common = self.lineage(beside).filter(|above| self.lineage(id).any(|it| it == *above));
+        common.all(|id| {
+            let Some(queue) = self.get(id) else { return true };
+            let share_left = queue.share_left();
+            let keeps_share = |place| id == ROOT_ID || more.get(place) <= share_left.get(place);
+            let mut places = more.places().filter(|place| matters(*place));
+            places.all(|place| keeps_share(place) && !queue.is_exceeded(place, more.get(place)))
+        })
+    }
+
     /// Why the queue must wait for others, if it must: it has its share of something that the pod needs.
     pub(crate) fn over_share(&self, id: QueueId, needs: &Amounts) -> Option<Full> {
         let below_root = self.lineage(id).filter(|id| *id != ROOT_ID);

@@ -11,12 +11,13 @@
 //! gang is broken to start another. Volcano: the reclaim action, which its default configuration leaves out.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use krafla_api::{Key, Time};
 use krafla_plan::{Object, Step};
 
 use crate::allocate::Obstacle;
-use crate::board::Search;
+use crate::board::{Search, ShapeId};
 use crate::cluster::{Cluster, Pick, group_name};
 use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, State, Wait, is_protected};
 use crate::node::Ground;
@@ -162,7 +163,7 @@ fn make_room<'a>(
         let could_do =
             needs.fits_in(&cluster.board.hosts.free()) && cluster.queues.is_within_shares(queue, &needs);
         if let Some(placements) = could_do.then(|| place(cluster, want)).flatten() {
-            return Some(keep_the_useless(cluster, spare, &vacated, &placements));
+            return Some(keep_the_harmless(cluster, spare, &vacated, queue, &needs, &placements));
         }
     }
     for tenant in vacated.iter().filter_map(|index| spare.get(*index)) {
@@ -171,28 +172,35 @@ fn make_room<'a>(
     None
 }
 
-/// Of the pods that were to go, those whose room the gang does not use may stay.
-fn keep_the_useless<'a>(
+/// Of the pods that have gone, those may come back, the most important first, that take nothing from the gang: not its room,
+/// nor its neighbourhood, nor what its queue and those above it may use. The others must go.
+fn keep_the_harmless<'a>(
     cluster: &mut Cluster<'a>,
     spare: &mut Vec<Tenant<'a>>,
     vacated: &[usize],
+    queue: QueueId,
+    needs: &Amounts,
     placements: &[Placement],
 ) -> Vec<Tenant<'a>> {
-    let mut victims = Vec::new();
-    let mut still_spare = Vec::new();
-    for (index, tenant) in spare.drain(..).enumerate() {
-        let has_gone = vacated.contains(&index);
-        if has_gone && placements.iter().any(|placement| placement.host == tenant.host) {
-            victims.push(tenant);
-            continue;
-        }
-        if has_gone {
+    let placed: Vec<(ShapeId, usize)> = placements.iter().map(|it| (it.shape, it.host)).collect();
+    let mut must_go: BTreeSet<usize> = vacated.iter().copied().collect();
+    for index in vacated.iter().rev() {
+        if let Some(tenant) = spare.get(*index).filter(|it| it.may_return(cluster, queue, needs, &placed)) {
             tenant.return_to(cluster);
+            must_go.remove(index);
         }
-        still_spare.push(tenant);
     }
-    *spare = still_spare;
-    victims
+    // Before the last of them went the gang found no place, whatever else might do: it would wait for ever.
+    if let Some((index, tenant)) = vacated.last().and_then(|it| Some((*it, spare.get(*it)?)))
+        && must_go.is_empty()
+    {
+        vacate(cluster, tenant);
+        must_go.insert(index);
+    }
+    let (victims, still_spare): (Vec<_>, Vec<_>) =
+        spare.drain(..).enumerate().partition(|(index, _)| must_go.contains(index));
+    spare.extend(still_spare.into_iter().map(|(_, tenant)| tenant));
+    victims.into_iter().map(|(_, tenant)| tenant).collect()
 }
 
 /// Whether a pod's queue has to give back something that the gang needs and that the pod has.
@@ -243,6 +251,20 @@ impl<'a> Tenant<'a> {
         if let Some(queue) = self.queue {
             queues.give_back(queue, &self.uses, board.hosts.ground(Some(self.host)));
         }
+    }
+
+    /// Whether it may be there again beside a gang of that queue, which needs so much and was placed meanwhile.
+    fn may_return(
+        &self,
+        cluster: &mut Cluster<'a>,
+        queue: QueueId,
+        needs: &Amounts,
+        placed: &[(ShapeId, usize)],
+    ) -> bool {
+        let Cluster { board, queues, .. } = cluster;
+        let matters = |place: usize| needs.get(place) > 0;
+        let within = |own: QueueId| queues.may_have_beside(own, &self.uses, queue, matters);
+        self.queue.is_none_or(within) && board.may_return(self.object, self.host, &self.uses, placed)
     }
 
     /// It is there again.

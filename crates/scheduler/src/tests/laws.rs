@@ -40,6 +40,10 @@ proptest! {
         }
         let plan = plan_reclaiming(&world.objects());
         prop_assert!(plan.is_quiet(), "still writes:\n{plan}");
+        if !world.all("Pod").any(is_leaving) {
+            let waits = |group: &&Value| group.to_string().contains("waits for pods that are leaving");
+            prop_assert_eq!(world.all("PodGroup").find(waits), None, "nobody leaves");
+        }
     }
 
     #[test]
@@ -282,9 +286,8 @@ impl World {
             .all("Pod")
             .filter(|pod| pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == group);
         let counts = |pod: &&Value| {
-            let is_leaving = !pod["metadata"]["deletionTimestamp"].is_null();
             let phase = pod["status"]["phase"].as_str().unwrap();
-            phase == "Succeeded" || (pod["spec"]["nodeName"] != "" && !is_leaving)
+            phase == "Succeeded" || (pod["spec"]["nodeName"] != "" && !is_leaving(pod))
         };
         i64::try_from(pods.filter(counts).count()).unwrap()
     }
@@ -324,6 +327,10 @@ impl World {
 
 fn name_of(manifest: &Value) -> String {
     manifest["metadata"]["name"].as_str().unwrap().to_owned()
+}
+
+fn is_leaving(pod: &Value) -> bool {
+    !pod["metadata"]["deletionTimestamp"].is_null()
 }
 
 fn cpu(pod: &Value) -> i64 {

@@ -233,3 +233,70 @@ fn a_gang_that_runs_grows_to_its_queues_share() {
         "#]],
     );
 }
+
+#[test]
+fn what_keeps_a_family_at_its_limit_must_go_though_there_is_room_elsewhere() {
+    // The pod gets a free node; what it needs is what its family may use.
+    check_reclaiming(
+        "node one cpu=4
+         node two cpu=4
+         queue family cap:cpu=4
+         queue greedy parent=family
+         queue patient parent=family
+         podgroup a min=1 queue=greedy phase=Running scheduled running=4
+         pod a-0 of=a on=one phase=Running
+         pod a-1 of=a on=one phase=Running
+         pod a-2 of=a on=one phase=Running
+         pod a-3 of=a on=one phase=Running
+         podgroup b min=2 queue=patient phase=Inqueue
+         pod b-0 of=b
+         pod b-1 of=b",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            delete pod a-3
+            delete pod a-2
+        "#]],
+    );
+}
+
+#[test]
+fn of_pods_on_one_node_no_more_must_go_than_make_room() {
+    // The least important goes first and does not suffice; the one after it does, alone.
+    check_reclaiming(
+        "node one cpu=6
+         queue greedy
+         queue patient
+         podgroup a min=1 queue=greedy phase=Running scheduled running=4
+         pod a-0 of=a on=one cpu=1 phase=Running
+         pod a-1 of=a on=one cpu=1 phase=Running
+         pod a-2 of=a on=one cpu=3 phase=Running
+         pod a-3 of=a on=one cpu=1 phase=Running
+         podgroup b min=1 queue=patient phase=Inqueue
+         pod b-0 of=b cpu=3",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
+            delete pod a-2
+        "#]],
+    );
+}
+
+#[test]
+fn a_pod_that_others_avoid_must_go_though_there_is_room_for_both() {
+    check_reclaiming(
+        "node one cpu=8 label:host=one
+         queue greedy
+         queue patient
+         podgroup a min=1 queue=greedy phase=Running scheduled running=3
+         pod a-0 of=a on=one cpu=4 phase=Running
+         pod a-1 of=a on=one cpu=1 phase=Running label:app=noisy
+         pod a-2 of=a on=one cpu=3 phase=Running
+         podgroup b min=1 queue=patient phase=Inqueue
+         pod b-0 of=b cpu=3 away=app:noisy@host
+         podgroup c queue=patient needs:cpu=1 phase=Inqueue young",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
+            delete pod a-2
+            delete pod a-1
+        "#]],
+    );
+}
