@@ -207,6 +207,7 @@ fn start(cluster: &mut Cluster<'_>, turn: &mut Turn, share: Share) -> bool {
             turn.must_start = false;
             turn.is_half_placed = false;
             gang.why_not = None;
+            gang.is_held = false;
             gang.wait = None;
             true
         }
@@ -392,6 +393,7 @@ fn hold(cluster: &mut Cluster<'_>, turn: &Turn, stuck: Stuck) {
         Stuck::Limit(_) | Stuck::Share(_) | Stuck::Nodes(_) => (NOT_ENOUGH_RESOURCES, stuck.wait()),
     };
     let Some(gang) = cluster.gangs.get_mut(turn.gang) else { return };
+    gang.is_held = matches!(stuck, Stuck::Behind(_));
     gang.wait = wait.filter(|wait| *wait == Wait::ForShare);
     if turn.must_start {
         gang.why_not = Some(WhyNot { reason, ..Obstacle::whole(&because).why_not(gang) });

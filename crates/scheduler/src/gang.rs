@@ -51,6 +51,8 @@ pub(crate) struct Gang<'a> {
     pub(crate) phase: PodGroupPhase,
     /// Why it is not placed, if it is not.
     pub(crate) why_not: Option<WhyNot>,
+    /// Whether it waits for the gang before it in line, and could not start if there were room.
+    pub(crate) is_held: bool,
     /// What it, or one of its pods, waits for.
     pub(crate) wait: Option<Wait>,
     /// Of each shape, the last of the pods beyond its minimum that got no node, and why.
@@ -193,6 +195,7 @@ impl<'a> Gang<'a> {
             is_possible: true,
             phase,
             why_not: None,
+            is_held: false,
             wait: None,
             stuck: BTreeMap::new(),
         }

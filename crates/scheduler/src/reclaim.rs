@@ -74,7 +74,7 @@ pub(crate) fn reclaim<'a>(cluster: &mut Cluster<'a>) -> Vec<Tenant<'a>> {
 
 fn must_start(gang: &Gang<'_>) -> bool {
     let finds_no_room = gang.why_not.as_ref().is_some_and(|why_not| why_not.reason == NOT_ENOUGH_RESOURCES);
-    finds_no_room && gang.is_admitted() && gang.is_possible && gang.has_enough_pods()
+    finds_no_room && !gang.is_held && gang.is_admitted() && gang.is_possible && gang.has_enough_pods()
 }
 
 fn would_grow(gang: &Gang<'_>) -> bool {

@@ -300,3 +300,28 @@ fn a_pod_that_others_avoid_must_go_though_there_is_room_for_both() {
         "#]],
     );
 }
+
+#[test]
+fn nobody_leaves_for_a_gang_that_waits_behind_another() {
+    // The first of the queue wants a node that greedy can not free: what is asked of others for the second is of no use.
+    check_reclaiming(
+        "node one cpu=4
+         node kept cpu=4 label:disk=fast
+         queue greedy
+         queue line fifo weight=2
+         podgroup a min=1 queue=greedy phase=Running scheduled running=5
+         pod a-0 of=a on=one phase=Running
+         pod a-1 of=a on=one phase=Running
+         pod a-2 of=a on=one phase=Running
+         pod a-3 of=a on=one phase=Running
+         pod a-4 of=a on=kept cpu=4 phase=Running protected
+         podgroup first min=1 queue=line phase=Inqueue
+         pod first-0 of=first cpu=2 node:disk=fast
+         podgroup second min=1 queue=line phase=Inqueue
+         pod second-0 of=second cpu=2",
+        &expect![[r#"
+            podgroup first: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
+            podgroup second: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits behind default/first in its first in, first out queue)
+        "#]],
+    );
+}
