@@ -274,7 +274,22 @@ impl<'a> Gang<'a> {
 
     /// Whether a member still wants a node.
     pub(crate) fn is_waiting(&self, index: usize) -> bool {
-        self.members.get(index).is_some_and(|member| matches!(member.state, State::Waiting(_)))
+        self.shape(index).is_some()
+    }
+
+    /// The shape of a member that wants a node.
+    pub(crate) fn shape(&self, index: usize) -> Option<ShapeId> {
+        match self.members.get(index)?.state {
+            State::Waiting(shape) => Some(shape),
+            State::Gated
+            | State::Placed(_)
+            | State::Bound
+            | State::Running
+            | State::Leaving
+            | State::Cancelled
+            | State::Succeeded
+            | State::Failed => None,
+        }
     }
 
     /// Whether this decision gives it a node.
@@ -395,7 +410,7 @@ impl<'a> Gang<'a> {
 }
 
 /// How many more pods must find a place before any of the gang may start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shortfall<'a> {
     pods: usize,
     tasks: BTreeMap<&'a str, usize>,

@@ -95,17 +95,7 @@ fn is_mixed(cluster: &Cluster<'_>, gang: usize, waiting: &[usize]) -> bool {
 fn domains<'a>(cluster: &Cluster<'a>, gang: usize, waiting: &[usize], least: &Amounts) -> Vec<Search<'a>> {
     let Cluster { board, gangs, .. } = cluster;
     let Some(gang) = gangs.get(gang) else { return Vec::new() };
-    let shapes = waiting.iter().filter_map(|index| match gang.members.get(*index)?.state {
-        State::Waiting(shape) => Some(shape),
-        State::Gated
-        | State::Placed(_)
-        | State::Bound
-        | State::Running
-        | State::Leaving
-        | State::Cancelled
-        | State::Succeeded
-        | State::Failed => None,
-    });
+    let shapes = waiting.iter().filter_map(|index| gang.shape(*index));
     let Some(term) = shapes.clone().find_map(|shape| board.founds(shape)) else { return Vec::new() };
     let nothing = Amounts::default();
     let needs = if shapes.clone().all(|shape| board.joins(shape, term)) { least } else { &nothing };

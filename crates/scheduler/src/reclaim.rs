@@ -19,7 +19,7 @@ use krafla_plan::{Object, Step};
 use crate::allocate::Obstacle;
 use crate::board::{Search, ShapeId};
 use crate::cluster::{Cluster, Pick, group_name};
-use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, State, Wait, is_protected};
+use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, Shortfall, Wait, is_protected};
 use crate::node::Ground;
 use crate::place::{self, Placement, Share};
 use crate::queue::QueueId;
@@ -58,15 +58,20 @@ pub(crate) fn reclaim<'a>(cluster: &mut Cluster<'a>) -> Vec<Tenant<'a>> {
     for tenant in std::mem::take(&mut cluster.leaving) {
         vacate(cluster, &tenant);
     }
-    for gang in due {
-        for want in wants(cluster, gang) {
-            let tenants = match place(cluster, want) {
-                Some(_) => Some(Vec::new()),
-                None => make_room(cluster, want, &mut spare),
-            };
-            let Some(tenants) = tenants else { break };
-            victims.extend(tenants);
-            say_that_it_waits(cluster, want);
+    // What found no help finds none later: what can be spared only gets less.
+    let mut helpless: BTreeSet<Sort<'a>> = BTreeSet::new();
+    for want in due.into_iter().flat_map(|gang| wants(cluster, gang)).collect::<Vec<_>>() {
+        let Some(sort) = sort(cluster, want).filter(|sort| !helpless.contains(sort)) else { continue };
+        let tenants = match place(cluster, want) {
+            Some(_) => Some(Vec::new()),
+            None => make_room(cluster, want, &mut spare),
+        };
+        match tenants {
+            Some(tenants) => {
+                victims.extend(tenants);
+                say_that_it_waits(cluster, want);
+            }
+            None => drop(helpless.insert(sort)),
         }
     }
     victims
@@ -81,13 +86,32 @@ fn would_grow(gang: &Gang<'_>) -> bool {
     gang.wait == Some(Wait::ForRoom) && gang.why_not.is_none() && gang.is_possible
 }
 
-/// What a gang waits for, the most urgent first.
-fn wants(cluster: &Cluster<'_>, index: usize) -> Vec<Want> {
-    match cluster.gangs.get(index) {
-        Some(gang) if must_start(gang) => vec![Want::Start(index)],
-        Some(gang) => gang.waiting().into_iter().map(|member| Want::Grow(index, member)).collect(),
-        None => Vec::new(),
+/// What a gang waits for, the most urgent first. What can never run is not waited for.
+fn wants(cluster: &mut Cluster<'_>, index: usize) -> Vec<Want> {
+    let Cluster { board, gangs, .. } = cluster;
+    let Some(gang) = gangs.get(index) else { return Vec::new() };
+    if must_start(gang) {
+        return vec![Want::Start(index)];
     }
+    let mut waiting = gang.waiting();
+    waiting.retain(|member| gang.shape(*member).is_some_and(|shape| board.is_possible(shape)));
+    waiting.into_iter().map(|member| Want::Grow(index, member)).collect()
+}
+
+/// What wants of one sort have in common: the queue, the pods that are to be placed, and how many of them a gang needs to start.
+type Sort<'a> = (QueueId, Vec<(ShapeId, &'a str)>, Option<Shortfall<'a>>);
+
+fn sort<'a>(cluster: &Cluster<'a>, want: Want) -> Option<Sort<'a>> {
+    let (Want::Start(gang) | Want::Grow(gang, _)) = want;
+    let gang = cluster.gangs.get(gang)?;
+    let shape = |member: usize| Some((gang.shape(member)?, gang.members.get(member)?.task));
+    Some(match want {
+        Want::Start(_) => {
+            let shapes = gang.waiting().into_iter().filter_map(shape).collect();
+            (gang.queue?, shapes, Some(gang.shortfall()))
+        }
+        Want::Grow(_, member) => (gang.queue?, vec![(gang.shape(member)?, "")], None),
+    })
 }
 
 /// A gang that runs speaks through the last of its pods, if it speaks at all.
@@ -213,9 +237,7 @@ fn needs(cluster: &mut Cluster<'_>, want: Want) -> Option<Amounts> {
     match want {
         Want::Start(gang) => cluster.needs_to_start(gang, Pick::Largest),
         Want::Grow(gang, member) => {
-            let State::Waiting(shape) = cluster.gangs.get(gang)?.members.get(member)?.state else {
-                return None;
-            };
+            let shape = cluster.gangs.get(gang)?.shape(member)?;
             cluster.board.needs(shape).cloned()
         }
     }
@@ -230,7 +252,7 @@ fn place(cluster: &mut Cluster<'_>, want: Want) -> Option<Vec<Placement>> {
         Want::Grow(gang, member) => {
             let Cluster { board, queues, gangs, .. } = cluster;
             let gang = gangs.get(gang)?;
-            let State::Waiting(shape) = gang.members.get(member)?.state else { return None };
+            let shape = gang.shape(member)?;
             board.begin();
             let host = place::put(queues, board, gang.queue, shape, Share::Kept, Search::default()).ok()?;
             Some(vec![Placement { member, shape, host }])

@@ -325,3 +325,38 @@ fn nobody_leaves_for_a_gang_that_waits_behind_another() {
         "#]],
     );
 }
+
+#[test]
+fn a_pod_that_can_never_run_does_not_keep_its_gang_from_growing() {
+    let grows = GREEDY.replace(
+        "podgroup b min=2 queue=patient phase=Inqueue",
+        "podgroup b min=1 queue=patient phase=Running scheduled running=1
+         node two cpu=1
+         pod b-there of=b on=two phase=Running
+         pod b-huge of=b cpu=64",
+    );
+    check_reclaiming(
+        &grows,
+        &expect![[r#"
+        pod b-1: not PodScheduled(Unschedulable: 0/2 nodes are available: 2 Insufficient cpu)
+        pod b-huge: not PodScheduled(Unschedulable: 0/2 nodes are available: 2 Insufficient cpu)
+        delete pod a-3
+    "#]],
+    );
+    // Nor does one whose node nobody has to leave.
+    let grows = grows.replace("cpu=64", "cpu=2 node:disk=fast").replace(
+        "node one cpu=4",
+        "node one cpu=4
+         node fast cpu=2 label:disk=fast
+         pod stays queue=greedy cpu=2 on=fast phase=Running protected",
+    );
+    check_reclaiming(
+        &grows,
+        &expect![[r#"
+        pod b-1: not PodScheduled(Unschedulable: waits for pods that are leaving)
+        pod b-huge: not PodScheduled(Unschedulable: 0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector)
+        delete pod a-3
+        delete pod a-2
+    "#]],
+    );
+}
