@@ -158,6 +158,15 @@ impl<'a> Hosts<'a> {
         room
     }
 
+    /// What can be given to pods on one node.
+    pub(crate) fn room_on(&self, index: usize) -> Amounts {
+        let mut room = Amounts::default();
+        if let Some(host) = self.get(index).filter(|host| host.is_open) {
+            room.add_what_is_there(&host.free);
+        }
+        room
+    }
+
     /// What pods use of the open nodes.
     pub(crate) fn used(&self) -> Amounts {
         let mut used = self.total();

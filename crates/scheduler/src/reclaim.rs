@@ -56,8 +56,9 @@ pub(crate) fn reclaim<'a>(cluster: &mut Cluster<'a>) -> Vec<Tenant<'a>> {
     }
     let mut spare = spare(cluster);
     for tenant in std::mem::take(&mut cluster.leaving) {
-        vacate(cluster, &tenant);
+        tenant.leave(cluster);
     }
+    cluster.board.renew_hope();
     // What found no help finds none later: what can be spared only gets less.
     let mut helpless: BTreeSet<Sort<'a>> = BTreeSet::new();
     for want in due.into_iter().flat_map(|gang| wants(cluster, gang)).collect::<Vec<_>>() {
@@ -178,15 +179,20 @@ fn make_room<'a>(
         return None;
     }
     let mut vacated: Vec<usize> = Vec::new();
+    let mut room = cluster.board.hosts.room();
     for (index, tenant) in spare.iter().enumerate() {
         if !may_take_from(cluster, tenant, queue, &needs) {
             continue;
         }
-        vacate(cluster, tenant);
+        room.sub(&cluster.board.hosts.room_on(tenant.host));
+        tenant.leave(cluster);
+        room.add(&cluster.board.hosts.room_on(tenant.host));
         vacated.push(index);
-        let could_do =
-            needs.fits_in(&cluster.board.hosts.free()) && cluster.queues.is_within_shares(queue, &needs);
-        if let Some(placements) = could_do.then(|| place(cluster, want)).flatten() {
+        if !needs.fits_in(&room) || !cluster.queues.is_within_shares(queue, &needs) {
+            continue;
+        }
+        cluster.board.renew_hope();
+        if let Some(placements) = place(cluster, want) {
             return Some(keep_the_harmless(cluster, spare, &vacated, queue, &needs, &placements));
         }
     }
@@ -218,7 +224,7 @@ fn keep_the_harmless<'a>(
     if let Some((index, tenant)) = vacated.last().and_then(|it| Some((*it, spare.get(*it)?)))
         && must_go.is_empty()
     {
-        vacate(cluster, tenant);
+        tenant.leave(cluster);
         must_go.insert(index);
     }
     let (victims, still_spare): (Vec<_>, Vec<_>) =
@@ -258,11 +264,6 @@ fn place(cluster: &mut Cluster<'_>, want: Want) -> Option<Vec<Placement>> {
             Some(vec![Placement { member, shape, host }])
         }
     }
-}
-
-fn vacate<'a>(cluster: &mut Cluster<'a>, tenant: &Tenant<'a>) {
-    tenant.leave(cluster);
-    cluster.board.renew_hope();
 }
 
 impl<'a> Tenant<'a> {

@@ -360,3 +360,22 @@ fn a_pod_that_can_never_run_does_not_keep_its_gang_from_growing() {
     "#]],
     );
 }
+
+#[test]
+fn a_node_with_more_pods_than_it_has_room_for_does_not_hide_the_room_of_others() {
+    let overdrawn = GREEDY.replace(
+        "node one cpu=4",
+        "node one cpu=4
+         node shrunk cpu=1
+         pod stranger scheduler=other on=shrunk cpu=4 phase=Running
+         podgroup c queue=patient needs:cpu=1 phase=Inqueue young",
+    );
+    check_reclaiming(
+        &overdrawn,
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            delete pod a-3
+            delete pod a-2
+        "#]],
+    );
+}
