@@ -3,12 +3,20 @@
 //! A pod keeps its name until its node confirms that its processes have ended. A node that does not exist confirms nothing, so
 //! without this the pod, and the job that owns it, would wait for ever.
 //!
+//! Before it is removed it is said to have failed: a Job that replaces a pod only once that has ended would wait for its end for
+//! ever, and hold it by the finalizer with which it counts its pods.
+//!
 //! Mirrors a part of Kubernetes' `pkg/controller/podgc`. What that does to pods that nobody has deleted is left out: it
 //! would make a Job that names a wrong node start anew every minute, where it can say instead what it waits for.
 
-use krafla_api::{Key, Kind};
+use krafla_api::{Key, Kind, Time};
+use serde_json::{Value, json};
 
+use crate::object::{Pod, PodCondition, PodConditions};
 use crate::{Controller, Object, Objects, Plan, Propagation, Snapshot, Step};
+
+/// The condition by which a Job's failure policy knows a disruption from a failure.
+const DISRUPTION_TARGET: &str = "DisruptionTarget";
 
 /// The controller that removes deleted pods of nodes that are not there.
 pub struct PodGcController;
@@ -53,8 +61,48 @@ impl Controller for PodGcController {
             propagation: Propagation::Background,
             grace_seconds: Some(0),
         };
-        Plan { steps: vec![delete], ..Plan::nothing() }
+        let steps = failure(pod, snapshot.now).into_iter().chain([delete]).collect();
+        Plan { steps, ..Plan::nothing() }
     }
+}
+
+/// The write that says of a pod that it has failed because its node is gone, if it has not ended before.
+fn failure(object: &Object, now: Time) -> Option<Step> {
+    let Pod { status, .. } = object.as_pod().filter(|pod| !pod.status.phase.is_finished())?;
+    let because = PodCondition {
+        condition_type: DISRUPTION_TARGET.to_owned(),
+        status: "True".to_owned(),
+        last_transition_time: Some(now),
+        reason: "DeletionByPodGC".to_owned(),
+        message: "PodGC: node no longer exists".to_owned(),
+        ..PodCondition::default()
+    };
+    let conditions: Vec<Value> =
+        others(&status.conditions).chain([because]).map(|condition| json!(condition)).collect();
+    Some(Step::Patch {
+        kind: Kind::Pod,
+        key: object.meta.key.clone(),
+        uid: object.meta.uid.clone(),
+        revision: Some(object.meta.revision),
+        of_status: true,
+        patch: json!({ "status": { "phase": "Failed", "conditions": conditions } }),
+    })
+}
+
+/// What a pod's conditions say already. A list is written as a whole, so it is written again; of a pod that had a node, as far
+/// as it is known: whether it is so, and not why.
+fn others(conditions: &PodConditions) -> impl Iterator<Item = PodCondition> {
+    let PodConditions { scheduled, statuses, others, .. } = conditions;
+    let known = |(condition_type, status): (&str, &str)| {
+        let whole = others.iter().find(|other| other.condition_type == condition_type).cloned();
+        whole.unwrap_or_else(|| PodCondition {
+            condition_type: condition_type.to_owned(),
+            status: status.to_owned(),
+            ..PodCondition::default()
+        })
+    };
+    let statuses = statuses.iter().filter(|(condition_type, _)| *condition_type != DISRUPTION_TARGET);
+    scheduled.as_deref().cloned().into_iter().chain(statuses.map(known))
 }
 
 /// The node that has to end a pod, if it was deleted.
@@ -93,11 +141,52 @@ mod tests {
             objects.insert(pod.clone());
             let snapshot = Snapshot::new(Kind::Pod, &pod.meta.key, Time::from_seconds(0), &objects);
             let steps = PodGcController.plan(&snapshot).steps;
-            let steps: Vec<bool> = steps
-                .iter()
-                .map(|step| matches!(step, Step::Delete { grace_seconds: Some(0), .. }))
-                .collect();
-            assert_eq!(steps, if is_removed { vec![true] } else { vec![] }, "{node_name} {deleted_at}");
+            let last = steps.last().map(|step| matches!(step, Step::Delete { grace_seconds: Some(0), .. }));
+            assert_eq!(last, is_removed.then_some(true), "{node_name} {deleted_at}");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_has_not_ended_fails_with_its_node() {
+        let because = json!({
+            "type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC",
+            "message": "PodGC: node no longer exists", "lastTransitionTime": "2027-01-15T08:00:30Z",
+        });
+        let scheduled =
+            json!({ "type": "PodScheduled", "status": "True", "lastTransitionTime": "2027-01-15T07:00:00Z" });
+        let ready = json!({ "type": "Ready", "status": "False" });
+        let evicted =
+            json!({ "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI" });
+        for (phase, conditions, expected) in [
+            ("Running", json!([scheduled, ready, evicted]), Some(json!([scheduled, ready, because]))),
+            ("Pending", json!([]), Some(json!([because]))),
+            ("Failed", json!([scheduled]), None),
+            ("Succeeded", json!([scheduled]), None),
+        ] {
+            let pod = object(
+                Kind::Pod,
+                &json!({
+                    "metadata": {
+                        "namespace": "ns", "name": "p", "uid": "1", "resourceVersion": "7",
+                        "deletionTimestamp": "2027-01-15T08:00:00Z",
+                    },
+                    "spec": { "nodeName": "gone" },
+                    "status": { "phase": phase, "conditions": conditions },
+                }),
+            );
+            let mut objects = Objects::default();
+            objects.insert(pod.clone());
+            let snapshot =
+                Snapshot::new(Kind::Pod, &pod.meta.key, Time::from_seconds(1_800_000_030), &objects);
+            let steps = PodGcController.plan(&snapshot).steps;
+            let patch = steps.iter().find_map(|step| match step {
+                Step::Patch { patch, of_status: true, revision: Some(_), .. } => Some(patch.clone()),
+                _ => None,
+            });
+            let expected = expected
+                .map(|conditions| json!({ "status": { "phase": "Failed", "conditions": conditions } }));
+            assert_eq!(patch, expected, "{phase}");
+            assert_eq!(steps.len(), 1 + usize::from(expected.is_some()), "{phase}");
         }
     }
 

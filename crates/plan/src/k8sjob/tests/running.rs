@@ -1,8 +1,10 @@
 //! Creating and removing pods.
 
 use expect_test::expect;
+use serde_json::json;
 
-use super::fixture::{check, check_all};
+use super::fixture::{World, check, check_all};
+use crate::Step;
 
 #[test]
 fn a_new_job_starts_its_pods() {
@@ -188,6 +190,20 @@ fn the_real_number_of_active_pods_is_shown_during_the_wait() {
             look again in 5 s
         "#]],
     );
+}
+
+#[test]
+fn who_waits_for_the_end_of_a_pod_does_not_wait_for_a_node_that_is_gone() {
+    for job in ["job replace=Failed", "job\nrule FailJob exit=42"] {
+        let mut world = World::parse(&format!("{job}\nstatus active=1\npod b Running going node=gone"));
+        world.run_out();
+        assert_eq!(world.status()["failed"], json!(null), "{job}");
+        world.collect_pods();
+        let written = world.run_out();
+        assert_eq!(world.status()["failed"], 1, "{job}");
+        let lets_go = written.iter().any(|step| matches!(step, Step::Patch { key, .. } if *key.name == *"b"));
+        assert!(lets_go, "{job}: {written:?}");
+    }
 }
 
 #[test]
