@@ -17,15 +17,15 @@
 //! last to get a node: so a job of thousands of pods that take their turns is written to once, and not for each of them.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use krafla_api::{Key, Time};
 
 use crate::board::{NoNode, Search, ShapeId};
 use crate::cluster::{Cluster, Pick};
-use crate::gang::{Gang, Member, NOT_ENOUGH_RESOURCES, QUEUE_NOT_FOUND, State, Wait, WhyNot};
+use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, QUEUE_NOT_FOUND, State, Waits, WhyNot};
 use crate::leftover;
-use crate::place::{Placement, Share, place, put};
+use crate::place::{Placement, Share, place, place_one, put};
 use crate::queue::{Full, QueueId};
 use crate::resources::Amounts;
 
@@ -61,7 +61,7 @@ pub(crate) fn allocate(cluster: &mut Cluster<'_>) {
 pub(crate) fn serve_leftovers(cluster: &mut Cluster<'_>, left: Amounts) {
     let mut lines = Lines::new();
     for (index, gang) in cluster.gangs.iter().enumerate() {
-        let turn = Turn::of(index, gang).filter(|_| gang.wait == Some(Wait::ForShare));
+        let turn = Turn::of(index, gang).filter(|_| gang.waits.for_share);
         if let (Some(turn), Some(queue)) = (turn, gang.queue) {
             lines.entry(queue).or_default().push(turn);
         }
@@ -208,14 +208,14 @@ fn start(cluster: &mut Cluster<'_>, turn: &mut Turn, share: Share) -> bool {
             turn.is_half_placed = false;
             gang.why_not = None;
             gang.is_held = false;
-            gang.wait = None;
+            gang.waits = Waits::default();
             true
         }
         Err(obstacle) => {
             // The first answer stands: what is tried later is tried on less.
             if gang.why_not.is_none() {
                 gang.why_not = Some(obstacle.why_not(gang));
-                gang.wait = obstacle.wait;
+                gang.waits = obstacle.waits;
             }
             false
         }
@@ -231,17 +231,18 @@ pub(crate) fn place_or_grow(cluster: &mut Cluster<'_>, index: usize, share: Shar
     if turn.must_start {
         return place(cluster, index, &turn.in_order(), share).unwrap_or_default();
     }
-    let Cluster { board, queues, gangs, .. } = cluster;
-    let Some(gang) = gangs.get(index) else { return Vec::new() };
-    let waiting = turn.waiting.iter().rev().filter_map(|index| Some((*index, gang.members.get(*index)?)));
+    let shape = |cluster: &Cluster<'_>, member| cluster.gangs.get(index)?.shape(member);
     let mut placements = Vec::new();
-    for (member, Member { state, .. }) in waiting {
-        let State::Waiting(shape) = *state else { continue };
-        board.begin();
-        match put(queues, board, gang.queue, shape, share, Search::default()) {
-            Ok(host) => placements.push(Placement { member, shape, host }),
-            Err(Stuck::Nodes(_)) => {}
-            Err(Stuck::Limit(_) | Stuck::Share(_) | Stuck::Behind(_) | Stuck::NoQueue(_)) => break,
+    // Where one pod of a shape finds nothing, the next one does not either.
+    let mut stuck: BTreeSet<Option<ShapeId>> = BTreeSet::new();
+    for member in turn.in_order() {
+        let shape = shape(cluster, member);
+        if stuck.contains(&shape) {
+            continue;
+        }
+        match place_one(cluster, index, member, share) {
+            Some(placement) => placements.push(placement),
+            None => drop(stuck.insert(shape)),
         }
     }
     placements
@@ -266,7 +267,7 @@ fn grow(cluster: &mut Cluster<'_>, turn: &mut Turn, round: &mut Round) -> bool {
             // The first answer stands here too.
             Err(_) if round.share == Share::Ignored => {}
             Err(stuck) => {
-                gang.wait = gang.wait.max(stuck.wait());
+                gang.waits = gang.waits.and(stuck.waits());
                 gang.stuck.insert(shape, (index, stuck));
             }
         }
@@ -292,12 +293,8 @@ fn say_who_is_stuck(cluster: &mut Cluster<'_>) {
 
 impl Stuck {
     /// What the pod waits for, unless it waits for its own queue.
-    fn wait(self) -> Option<Wait> {
-        match self {
-            Stuck::Share(_) => Some(Wait::ForShare),
-            Stuck::Nodes(_) => Some(Wait::ForRoom),
-            Stuck::Limit(_) | Stuck::Behind(_) | Stuck::NoQueue(_) => None,
-        }
+    fn waits(self) -> Waits {
+        Waits { for_room: matches!(self, Stuck::Nodes(_)), for_share: matches!(self, Stuck::Share(_)) }
     }
 
     fn explain(self, cluster: &mut Cluster<'_>) -> NoNode {
@@ -333,7 +330,7 @@ pub(crate) struct Obstacle {
     lacks: BTreeMap<String, usize>,
     /// One sentence about the first of them, or about all.
     because: String,
-    wait: Option<Wait>,
+    waits: Waits,
 }
 
 impl Obstacle {
@@ -350,7 +347,7 @@ impl Obstacle {
         }
         let mut obstacle = Obstacle::default();
         for (answer, n_pods) in answers {
-            obstacle.wait = obstacle.wait.max(answer.wait());
+            obstacle.waits = obstacle.waits.and(answer.waits());
             let NoNode { lacks, sentence } = answer.explain(cluster);
             *obstacle.lacks.entry(lacks).or_default() += n_pods;
             if obstacle.because.is_empty() {
@@ -387,14 +384,14 @@ impl Obstacle {
 /// Lets a gang wait without a try: to start, or to grow. One that waits behind another waits for whatever that one does.
 fn hold(cluster: &mut Cluster<'_>, turn: &Turn, stuck: Stuck) {
     let because = stuck.explain(cluster).sentence;
-    let (reason, wait) = match stuck {
-        Stuck::Behind(before) => (NOT_ENOUGH_RESOURCES, cluster.gangs.get(before).and_then(|gang| gang.wait)),
+    let (reason, waits) = match stuck {
+        Stuck::Behind(before) => (NOT_ENOUGH_RESOURCES, cluster.gangs.get(before).map(|gang| gang.waits)),
         Stuck::NoQueue(_) => (QUEUE_NOT_FOUND, None),
-        Stuck::Limit(_) | Stuck::Share(_) | Stuck::Nodes(_) => (NOT_ENOUGH_RESOURCES, stuck.wait()),
+        Stuck::Limit(_) | Stuck::Share(_) | Stuck::Nodes(_) => (NOT_ENOUGH_RESOURCES, Some(stuck.waits())),
     };
     let Some(gang) = cluster.gangs.get_mut(turn.gang) else { return };
     gang.is_held = matches!(stuck, Stuck::Behind(_));
-    gang.wait = wait.filter(|wait| *wait == Wait::ForShare);
+    gang.waits = Waits { for_room: false, ..waits.unwrap_or_default() };
     if turn.must_start {
         gang.why_not = Some(WhyNot { reason, ..Obstacle::whole(&because).why_not(gang) });
         return;

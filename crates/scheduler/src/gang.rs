@@ -53,19 +53,26 @@ pub(crate) struct Gang<'a> {
     pub(crate) why_not: Option<WhyNot>,
     /// Whether it waits for the gang before it in line, and could not start if there were room.
     pub(crate) is_held: bool,
-    /// What it, or one of its pods, waits for.
-    pub(crate) wait: Option<Wait>,
+    /// What its pods wait for.
+    pub(crate) waits: Waits,
     /// Of each shape, the last of the pods beyond its minimum that got no node, and why.
     pub(crate) stuck: BTreeMap<ShapeId, (usize, Stuck)>,
 }
 
-/// What keeps a gang from starting or growing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wait {
-    /// No node will do.
-    ForRoom,
-    /// There is a node, but its queue has its share, or the gang before it in line waits for that.
-    ForShare,
+/// What keeps a gang from starting or growing. Some of its pods may wait for the one, and others for the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// For a pod no node will do.
+    pub(crate) for_room: bool,
+    /// For a pod there is a node, but its queue has its share; or the gang before it in line waits for that.
+    pub(crate) for_share: bool,
+}
+
+impl Waits {
+    /// Both what these wait for and what those do.
+    pub(crate) fn and(self, other: Waits) -> Waits {
+        Waits { for_room: self.for_room || other.for_room, for_share: self.for_share || other.for_share }
+    }
 }
 
 /// Why a gang is not placed: a word for programs and a sentence for people.
@@ -196,7 +203,7 @@ impl<'a> Gang<'a> {
             phase,
             why_not: None,
             is_held: false,
-            wait: None,
+            waits: Waits::default(),
             stuck: BTreeMap::new(),
         }
     }

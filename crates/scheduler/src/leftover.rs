@@ -15,7 +15,7 @@
 use crate::allocate;
 use crate::board::ShapeId;
 use crate::cluster::Cluster;
-use crate::gang::{State, Wait};
+use crate::gang::State;
 use crate::place::{Placement, Share};
 use crate::queue::QueueId;
 use crate::reclaim::Tenant;
@@ -31,7 +31,7 @@ struct Ghost {
 
 /// Serves gangs of queues that have their shares with what others cannot use.
 pub(crate) fn hand_out(cluster: &mut Cluster<'_>) {
-    if !cluster.gangs.iter().any(|gang| gang.wait == Some(Wait::ForShare)) {
+    if !cluster.gangs.iter().any(|gang| gang.waits.for_share) {
         return;
     }
     let ghosts = ghosts(cluster);
@@ -80,7 +80,7 @@ fn ghosts(cluster: &mut Cluster<'_>) -> Vec<Ghost> {
 
 /// Whether a gang found no room that would have had it by its queue's share.
 fn is_claimant(cluster: &Cluster<'_>, index: usize) -> bool {
-    cluster.gangs.get(index).is_some_and(|gang| gang.wait == Some(Wait::ForRoom) && gang.is_possible)
+    cluster.gangs.get(index).is_some_and(|gang| gang.waits.for_room && gang.is_possible)
 }
 
 /// What is kept for pods of queues below their shares that are not made yet. Where they will go nobody knows.

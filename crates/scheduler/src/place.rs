@@ -183,6 +183,21 @@ fn take_back(cluster: &mut Cluster<'_>, gang: usize, placements: Vec<Placement>)
     }
 }
 
+/// Finds a node for one pod of a gang that runs, and takes the room there.
+pub(crate) fn place_one(
+    cluster: &mut Cluster<'_>,
+    gang: usize,
+    member: usize,
+    share: Share,
+) -> Option<Placement> {
+    let Cluster { board, queues, gangs, .. } = cluster;
+    let gang = gangs.get(gang)?;
+    let shape = gang.shape(member)?;
+    board.begin();
+    let host = put(queues, board, gang.queue, shape, share, Search::default()).ok()?;
+    Some(Placement { member, shape, host })
+}
+
 /// Puts one pod on a node, within what its queue may use.
 pub(crate) fn put(
     queues: &mut Queues<'_>,

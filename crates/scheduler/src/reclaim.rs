@@ -17,9 +17,9 @@ use krafla_api::{Key, Time};
 use krafla_plan::{Object, Step};
 
 use crate::allocate::Obstacle;
-use crate::board::{Search, ShapeId};
+use crate::board::ShapeId;
 use crate::cluster::{Cluster, Pick, group_name};
-use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, Shortfall, Wait, is_protected};
+use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, Shortfall, is_protected};
 use crate::node::Ground;
 use crate::place::{self, Placement, Share};
 use crate::queue::QueueId;
@@ -84,7 +84,7 @@ fn must_start(gang: &Gang<'_>) -> bool {
 }
 
 fn would_grow(gang: &Gang<'_>) -> bool {
-    gang.wait == Some(Wait::ForRoom) && gang.why_not.is_none() && gang.is_possible
+    gang.waits.for_room && gang.why_not.is_none() && gang.is_possible
 }
 
 /// What a gang waits for, the most urgent first. What can never run is not waited for.
@@ -255,14 +255,7 @@ fn place(cluster: &mut Cluster<'_>, want: Want) -> Option<Vec<Placement>> {
             let waiting = cluster.gangs.get(gang)?.waiting();
             place::place(cluster, gang, &waiting, Share::Kept).ok()
         }
-        Want::Grow(gang, member) => {
-            let Cluster { board, queues, gangs, .. } = cluster;
-            let gang = gangs.get(gang)?;
-            let shape = gang.shape(member)?;
-            board.begin();
-            let host = place::put(queues, board, gang.queue, shape, Share::Kept, Search::default()).ok()?;
-            Some(vec![Placement { member, shape, host }])
-        }
+        Want::Grow(gang, member) => Some(vec![place::place_one(cluster, gang, member, Share::Kept)?]),
     }
 }
 

@@ -379,3 +379,29 @@ fn a_node_with_more_pods_than_it_has_room_for_does_not_hide_the_room_of_others()
         "#]],
     );
 }
+
+#[test]
+fn a_gang_that_waits_for_its_share_of_one_thing_is_still_due_another() {
+    // It has its share of the processors, which the third queue waits for, and none of the devices.
+    check_reclaiming(
+        "node one cpu=8 nvidia.com/gpu=2
+         queue greedy
+         queue patient
+         queue third
+         podgroup a min=1 queue=greedy phase=Running scheduled running=2
+         pod a-0 of=a cpu=0 nvidia.com/gpu=1 on=one phase=Running
+         pod a-1 of=a cpu=0 nvidia.com/gpu=1 on=one phase=Running
+         podgroup b min=1 queue=patient phase=Running scheduled running=1
+         pod b-0 of=b cpu=4 on=one phase=Running
+         pod b-1 of=b cpu=1
+         pod b-2 of=b cpu=0 nvidia.com/gpu=1
+         podgroup c min=1 queue=third phase=Inqueue
+         pod c-0 of=c cpu=5",
+        &expect![[r#"
+            podgroup c: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-1: not PodScheduled(Unschedulable: queue patient has its share of cpu, and others wait for it)
+            pod b-2: not PodScheduled(Unschedulable: waits for pods that are leaving)
+            delete pod a-1
+        "#]],
+    );
+}
