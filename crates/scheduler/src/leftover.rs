@@ -15,7 +15,7 @@
 use crate::allocate;
 use crate::board::ShapeId;
 use crate::cluster::Cluster;
-use crate::gang::State;
+use crate::gang::{Gang, State};
 use crate::place::{Placement, Share};
 use crate::queue::QueueId;
 use crate::reclaim::Tenant;
@@ -51,7 +51,7 @@ pub(crate) fn hand_out(cluster: &mut Cluster<'_>) {
 /// What queues below their shares would take. Their room is taken on the board when this returns; as neighbours of other
 /// pods they do not count, because they are not there.
 fn ghosts(cluster: &mut Cluster<'_>) -> Vec<Ghost> {
-    let claimants: Vec<usize> =
+    let mut claimants: Vec<usize> =
         (0..cluster.gangs.len()).filter(|index| is_claimant(cluster, *index)).collect();
     if claimants.is_empty() {
         return Vec::new();
@@ -60,6 +60,11 @@ fn ghosts(cluster: &mut Cluster<'_>) -> Vec<Ghost> {
     cluster.board.lose_order();
     away.iter().for_each(|tenant| tenant.leave(cluster));
     cluster.board.renew_hope();
+    // In the order in which they would get it.
+    claimants.sort_by_cached_key(|index| {
+        let gang = cluster.gangs.get(*index);
+        (gang.and_then(|gang| gang.queue).map(|queue| cluster.queues.turn(queue)), gang.map(Gang::rank))
+    });
     let mut ghosts = Vec::new();
     for gang in claimants {
         let Some(queue) = cluster.gangs.get(gang).and_then(|gang| gang.queue) else { continue };

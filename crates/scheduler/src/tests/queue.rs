@@ -704,6 +704,31 @@ fn what_nobody_below_its_share_can_use_is_free_for_all() {
 }
 
 #[test]
+fn room_is_kept_for_the_gangs_that_will_get_it_first() {
+    // Only one of two gangs can have its queue's share: room is kept for the urgent one, whose name comes last.
+    check(
+        "class urgent value=10
+         node one cpu=4 label:zone=one
+         node two cpu=4 label:zone=two
+         queue worker
+         queue other
+         podgroup a min=1 queue=worker phase=Running scheduled running=1
+         pod a-0 of=a on=one phase=Running cpu=4
+         pod a-1 of=a
+         podgroup early min=1 queue=other phase=Inqueue
+         pod early-0 of=early cpu=4 node:zone=one
+         podgroup late min=2 queue=other phase=Inqueue priority=urgent
+         pod late-0 of=late cpu=1 node:zone=one
+         pod late-1 of=late cpu=4 node:zone=two",
+        &expect![[r#"
+            podgroup early: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
+            podgroup late: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
+            pod a-1: not PodScheduled(Unschedulable: queue worker has its share of cpu, and others wait for it)
+        "#]],
+    );
+}
+
+#[test]
 fn a_fifo_queue_uses_what_others_can_not_in_its_own_order() {
     check(
         "node full cpu=4 label:disk=fast
