@@ -46,8 +46,9 @@ pub(crate) fn allocate(cluster: &mut Cluster<'_>) {
         hold(cluster, &turn, Stuck::NoQueue(turn.gang));
     }
     half_placed.sort_unstable_by(|one, other| other.cmp(one));
+    let mut round = Round { share: Share::Ignored, left: None };
     for (mut turn, queue) in half_placed {
-        if start(cluster, &mut turn, Share::Ignored) && !turn.waiting.is_empty() {
+        if start(cluster, &mut turn, &mut round) && !turn.waiting.is_empty() {
             lines.entry(queue).or_default().push(turn);
         }
     }
@@ -112,7 +113,7 @@ fn serve(cluster: &mut Cluster<'_>, queue: QueueId, line: &mut BinaryHeap<Turn>,
         }
         return;
     }
-    let has_started = start_in(cluster, &mut turn, round);
+    let has_started = start(cluster, &mut turn, round);
     let is_fifo = cluster.queues.get(queue).is_some_and(|queue| queue.is_fifo);
     if has_started && !turn.waiting.is_empty() {
         line.push(turn);
@@ -121,22 +122,6 @@ fn serve(cluster: &mut Cluster<'_>, queue: QueueId, line: &mut BinaryHeap<Turn>,
             hold(cluster, &behind, Stuck::Behind(turn.gang));
         }
     }
-}
-
-/// Starts a gang within what may be given away. Says whether it starts.
-fn start_in(cluster: &mut Cluster<'_>, turn: &mut Turn, round: &mut Round) -> bool {
-    if round.left.is_none() {
-        return start(cluster, turn, round.share);
-    }
-    let Some(needs) = cluster.needs_to_start(turn.gang, Pick::Largest).filter(|needs| round.has_left(needs))
-    else {
-        return false;
-    };
-    let has_started = start(cluster, turn, round.share);
-    if has_started {
-        round.take(&needs);
-    }
-    has_started
 }
 
 /// A gang's place in its queue's line; the greatest comes first.
@@ -192,12 +177,33 @@ pub(crate) enum Stuck {
     NoQueue(usize),
 }
 
+/// The pods of a gang in the order in which they are tried; none if it can not start with what may be given away. If that is
+/// not enough for its largest pods, it may be for its smallest.
+fn order(cluster: &mut Cluster<'_>, turn: &Turn, round: &Round) -> Option<Vec<usize>> {
+    let mut is_left = |pick| {
+        round.left.is_none()
+            || cluster.needs_to_start(turn.gang, pick).is_some_and(|needs| round.has_left(&needs))
+    };
+    let may_start_large = is_left(Pick::Largest);
+    if !may_start_large && !is_left(Pick::Smallest) {
+        return None;
+    }
+    let mut order = turn.in_order();
+    if !may_start_large {
+        cluster.gangs.get(turn.gang)?.put_smallest_first(&mut order);
+    }
+    Some(order)
+}
+
 /// Gives nodes to as many pods as the gang needs to start, or to none. Says whether it starts.
-fn start(cluster: &mut Cluster<'_>, turn: &mut Turn, share: Share) -> bool {
-    let placements = place(cluster, turn.gang, &turn.in_order(), share);
+fn start(cluster: &mut Cluster<'_>, turn: &mut Turn, round: &mut Round) -> bool {
+    let Some(order) = order(cluster, turn, round) else { return false };
+    let placements = place(cluster, turn.gang, &order, round.share);
     let Some(gang) = cluster.gangs.get_mut(turn.gang) else { return false };
     match placements {
         Ok(placements) => {
+            let needs = placements.iter().filter_map(|placement| cluster.board.needs(placement.shape));
+            needs.for_each(|needs| round.take(needs));
             for Placement { member, host, .. } in placements {
                 if let Some(member) = gang.members.get_mut(member) {
                     member.state = State::Placed(host);

@@ -242,7 +242,7 @@ impl<'a> Cluster<'a> {
         }
         let mut left = gang.waiting();
         if pick == Pick::Smallest {
-            left.sort_by_key(|index| gang.members.get(*index).map(Member::urgency_of_the_small));
+            gang.put_smallest_first(&mut left);
         }
         for only_missing_tasks in [true, false] {
             let mut passed_over = Vec::new();

@@ -361,6 +361,11 @@ impl<'a> Gang<'a> {
         waiting
     }
 
+    /// The same pods, where among equals the smallest come first.
+    pub(crate) fn put_smallest_first(&self, waiting: &mut [usize]) {
+        waiting.sort_by_key(|index| self.members.get(*index).map(Member::urgency_of_the_small));
+    }
+
     /// The pods that it can do without, the least important and youngest first. A gang of one, and a gang that needs only
     /// one, can do without any.
     pub(crate) fn spare_members(&self) -> Vec<&Member<'a>> {
@@ -466,7 +471,7 @@ impl<'a> Member<'a> {
     }
 
     /// The same where the smallest come first.
-    pub(crate) fn urgency_of_the_small(&self) -> (Reverse<i32>, u64) {
+    fn urgency_of_the_small(&self) -> (Reverse<i32>, u64) {
         (Reverse(self.priority), self.size)
     }
 }

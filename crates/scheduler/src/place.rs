@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use crate::allocate::{Obstacle, Stuck};
 use crate::board::{Board, Order, Search, ShapeId};
 use crate::cluster::{Cluster, Pick};
-use crate::gang::{Member, State};
+use crate::gang::State;
 use crate::node::Ground;
 use crate::queue::{QueueId, Queues};
 use crate::resources::Amounts;
@@ -77,9 +77,8 @@ fn try_other_ways(
             return found;
         }
     }
-    let members = &cluster.gangs.get(gang)?.members;
     let mut waiting = waiting.to_vec();
-    waiting.sort_by_key(|index| members.get(*index).map(Member::urgency_of_the_small));
+    cluster.gangs.get(gang)?.put_smallest_first(&mut waiting);
     if may_choose { retry(cluster, gang, &waiting, share, tightly) } else { None }
 }
 

@@ -781,6 +781,30 @@ fn room_is_kept_for_pods_of_a_queue_below_its_share_that_are_not_made_yet() {
 }
 
 #[test]
+fn a_gang_may_start_with_small_pods_where_room_is_kept_for_others() {
+    // Two processors are kept for pods that are not made yet, and two are free for all.
+    check(
+        "node fast cpu=4 label:disk=fast
+         node one cpu=4
+         queue worker
+         queue other
+         podgroup a min=1 queue=worker phase=Running scheduled running=1
+         pod a-0 of=a cpu=4 on=fast phase=Running
+         podgroup g min=1 queue=worker phase=Inqueue
+         pod g-large of=g cpu=3
+         pod g-small of=g cpu=1
+         podgroup b queue=other needs:cpu=2 phase=Inqueue young
+         podgroup c queue=other phase=Inqueue
+         pod c-0 of=c cpu=3 node:disk=fast",
+        &expect![[r#"
+            podgroup c: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
+            bind pod g-small to one
+            podgroup g: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+#[test]
 fn a_lone_pod_waits_for_its_queue_as_a_gang_does() {
     check(
         "node one cpu=8
