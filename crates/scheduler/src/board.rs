@@ -246,6 +246,40 @@ impl<'a> Board<'a> {
         })
     }
 
+    /// Whether neighbours matter to a pod of this shape, or it to them.
+    pub(crate) fn is_tied(&self, id: ShapeId) -> bool {
+        self.shapes.get(id.0).is_some_and(|shape| shape.ties != Ties::default())
+    }
+
+    /// The nodes that would do for a pod of one of these shapes, whatever the room there.
+    pub(crate) fn suitable(&mut self, ids: &BTreeSet<ShapeId>) -> Vec<bool> {
+        let Board { hosts, demands, shapes, .. } = self;
+        let mut suitable = vec![false; hosts.len()];
+        let distinct: BTreeSet<DemandId> =
+            ids.iter().filter_map(|id| shapes.get(id.0)).map(|shape| shape.demand).collect();
+        for nodes in distinct {
+            let nodes = demands.nodes(nodes, hosts).into_iter().flat_map(|nodes| &nodes.suitable);
+            suitable.iter_mut().zip(nodes).for_each(|(mine, theirs)| *mine |= *theirs);
+        }
+        suitable
+    }
+
+    /// Whether a node has room for a pod of this shape.
+    pub(crate) fn has_room_on(&self, id: ShapeId, host: usize) -> bool {
+        let shape = self.shapes.get(id.0);
+        let needs_and_host = shape.and_then(|shape| Some((&shape.needs, self.hosts.get(host)?)));
+        needs_and_host.is_some_and(|(needs, host)| needs.fits_in(&host.free))
+    }
+
+    /// What can be given to pods on these nodes.
+    pub(crate) fn room_where(&self, is_it: impl Fn(usize) -> bool) -> Amounts {
+        let mut room = Amounts::default();
+        for host in self.hosts.open().filter(|host| is_it(host.index)) {
+            room.add_what_is_there(&host.free);
+        }
+        room
+    }
+
     /// Starts a try.
     pub(crate) fn begin(&mut self) {
         self.moves.clear();

@@ -361,6 +361,11 @@ impl<'a> Gang<'a> {
         waiting
     }
 
+    /// The shapes of the pods that want a node, in no particular order.
+    pub(crate) fn waiting_shapes(&self) -> impl Iterator<Item = ShapeId> {
+        (0..self.members.len()).filter_map(|index| self.shape(index))
+    }
+
     /// The same pods, where among equals the smallest come first.
     pub(crate) fn put_smallest_first(&self, waiting: &mut [usize]) {
         waiting.sort_by_key(|index| self.members.get(*index).map(Member::urgency_of_the_small));

@@ -46,15 +46,29 @@ pub(crate) fn place(
     waiting: &[usize],
     share: Share,
 ) -> Result<Vec<Placement>, Obstacle> {
+    let mut obstacle = Obstacle::default();
+    let note = |stuck: &BTreeMap<usize, Stuck>, cluster: &mut Cluster<'_>| {
+        obstacle = Obstacle::of(stuck.values(), cluster);
+    };
+    find_places(cluster, gang, waiting, share, note).ok_or(obstacle)
+}
+
+/// The same for those who need not know why: whoever does may note what pods run into at the first try.
+pub(crate) fn find_places(
+    cluster: &mut Cluster<'_>,
+    gang: usize,
+    waiting: &[usize],
+    share: Share,
+    note: impl FnOnce(&BTreeMap<usize, Stuck>, &mut Cluster<'_>),
+) -> Option<Vec<Placement>> {
     let first = attempt(cluster, gang, waiting, share, Search::default());
     if first.is_whole {
-        return Ok(first.placements);
+        return Some(first.placements);
     }
-    let obstacle = Obstacle::of(first.stuck.values(), cluster);
+    note(&first.stuck, cluster);
     let found_some = !first.placements.is_empty();
     take_back(cluster, gang, first.placements);
-    let found = if found_some { try_other_ways(cluster, gang, waiting, share) } else { None };
-    found.ok_or(obstacle)
+    if found_some { try_other_ways(cluster, gang, waiting, share) } else { None }
 }
 
 fn try_other_ways(

@@ -342,6 +342,12 @@ impl<'a> Queues<'a> {
         })
     }
 
+    /// Whether something above two queues bounds what both have together: a queue other than `root`, or `root` if it has limits.
+    pub(crate) fn have_bounds_in_common(&self, one: QueueId, other: QueueId) -> bool {
+        let is_bound = |id: QueueId| id != ROOT_ID || self.get(id).is_some_and(Queue::is_limited);
+        self.lineage(one).any(|id| is_bound(id) && self.lineage(other).any(|it| it == id))
+    }
+
     /// Why the queue must wait for others, if it must: it has its share of something that the pod needs.
     pub(crate) fn over_share(&self, id: QueueId, needs: &Amounts) -> Option<Full> {
         let below_root = self.lineage(id).filter(|id| *id != ROOT_ID);
@@ -423,8 +429,11 @@ impl<'a> Queue<'a> {
 
     /// A resource of which it may not use so much more.
     fn exceeded(&self, needs: &Amounts) -> Option<usize> {
-        let is_limited = !self.capability.is_none() || !self.left.is_none();
-        needs.places().filter(|_| is_limited).find(|place| self.is_exceeded(*place, needs.get(*place)))
+        needs.places().filter(|_| self.is_limited()).find(|place| self.is_exceeded(*place, needs.get(*place)))
+    }
+
+    fn is_limited(&self) -> bool {
+        !self.capability.is_none() || !self.left.is_none()
     }
 
     fn is_exceeded(&self, place: usize, more: i64) -> bool {

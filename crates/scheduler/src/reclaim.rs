@@ -178,19 +178,34 @@ fn make_room<'a>(
     if !cluster.queues.is_below_share(queue, &needs) {
         return None;
     }
+    let ground = Usefulness::of(cluster, want, queue);
     let mut vacated: Vec<usize> = Vec::new();
-    let mut room = cluster.board.hosts.room();
-    for (index, tenant) in spare.iter().enumerate() {
-        if !may_take_from(cluster, tenant, queue, &needs) {
+    let mut room = cluster.board.room_where(|host| ground.is_useful(host));
+    let mut tries = Tries::default();
+    for index in 0..spare.len() {
+        let Some(tenant) = spare.get(index) else { break };
+        if !ground.may_help(cluster, tenant) || !may_take_from(cluster, tenant, queue, &needs) {
             continue;
         }
-        room.sub(&cluster.board.hosts.room_on(tenant.host));
-        tenant.leave(cluster);
-        room.add(&cluster.board.hosts.room_on(tenant.host));
+        if ground.is_useful(tenant.host) {
+            room.sub(&cluster.board.hosts.room_on(tenant.host));
+            tenant.leave(cluster);
+            room.add(&cluster.board.hosts.room_on(tenant.host));
+        } else {
+            tenant.leave(cluster);
+        }
         vacated.push(index);
-        if !needs.fits_in(&room) || !cluster.queues.is_within_shares(queue, &needs) {
-            continue;
+        let could_do = needs.fits_in(&room)
+            && cluster.queues.is_within_shares(queue, &needs)
+            && ground.helps_now(cluster, tenant);
+        if could_do && tries.is_due(vacated.len()) {
+            cluster.board.renew_hope();
+            if let Some(placements) = place(cluster, want) {
+                return Some(keep_the_harmless(cluster, spare, &vacated, queue, &needs, &placements));
+            }
         }
+    }
+    if tries.was_put_off {
         cluster.board.renew_hope();
         if let Some(placements) = place(cluster, want) {
             return Some(keep_the_harmless(cluster, spare, &vacated, queue, &needs, &placements));
@@ -200,6 +215,77 @@ fn make_room<'a>(
         tenant.return_to(cluster);
     }
     None
+}
+
+/// Whose going can make a difference to a gang.
+#[derive(Debug)]
+struct Usefulness {
+    queue: QueueId,
+    /// The different pods that are to be placed.
+    shapes: BTreeSet<ShapeId>,
+    /// Whether neighbours matter to them: then it may be anybody.
+    are_tied: bool,
+    /// The nodes that would do for one of them.
+    hosts: Vec<bool>,
+}
+
+impl Usefulness {
+    fn of(cluster: &mut Cluster<'_>, want: Want, queue: QueueId) -> Usefulness {
+        let Cluster { board, gangs, .. } = cluster;
+        let shapes: BTreeSet<ShapeId> = match want {
+            Want::Start(gang) => gangs.get(gang).into_iter().flat_map(Gang::waiting_shapes).collect(),
+            Want::Grow(gang, member) => {
+                gangs.get(gang).and_then(|gang| gang.shape(member)).into_iter().collect()
+            }
+        };
+        let are_tied = shapes.iter().any(|shape| board.is_tied(*shape));
+        let hosts = board.suitable(&shapes);
+        Usefulness { queue, shapes, are_tied, hosts }
+    }
+
+    /// Whether room on a node is of any use.
+    fn is_useful(&self, host: usize) -> bool {
+        self.are_tied || self.hosts.get(host) == Some(&true)
+    }
+
+    /// Whether anything is won if a pod goes: its room, or what the queues above both may use.
+    fn may_help(&self, cluster: &Cluster<'_>, tenant: &Tenant<'_>) -> bool {
+        self.is_useful(tenant.host) || self.frees_a_bound(cluster, tenant)
+    }
+
+    /// Whether a try can end better now that a pod has gone.
+    fn helps_now(&self, cluster: &Cluster<'_>, tenant: &Tenant<'_>) -> bool {
+        self.are_tied
+            || self.frees_a_bound(cluster, tenant)
+            || self.shapes.iter().any(|shape| cluster.board.has_room_on(*shape, tenant.host))
+    }
+
+    fn frees_a_bound(&self, cluster: &Cluster<'_>, tenant: &Tenant<'_>) -> bool {
+        tenant.queue.is_some_and(|from| cluster.queues.have_bounds_in_common(from, self.queue))
+    }
+}
+
+/// When a gang is tried while pods go one after the other: at first each time, so that none goes in vain, and after that at
+/// twice as many each time, so that what can not be placed does not cost a try for each pod of a large cluster.
+#[derive(Debug, Default)]
+struct Tries {
+    n_tries: usize,
+    next_at: usize,
+    /// Whether pods have gone since the last try that might have made a difference.
+    was_put_off: bool,
+}
+
+impl Tries {
+    const EACH_TIME: usize = 16;
+
+    fn is_due(&mut self, n_gone: usize) -> bool {
+        self.was_put_off = self.n_tries >= Tries::EACH_TIME && n_gone < self.next_at;
+        if !self.was_put_off {
+            self.n_tries += 1;
+            self.next_at = n_gone.saturating_mul(2);
+        }
+        !self.was_put_off
+    }
 }
 
 /// Of the pods that have gone, those may come back, the most important first, that take nothing from the gang: not its room,
@@ -253,7 +339,7 @@ fn place(cluster: &mut Cluster<'_>, want: Want) -> Option<Vec<Placement>> {
     match want {
         Want::Start(gang) => {
             let waiting = cluster.gangs.get(gang)?.waiting();
-            place::place(cluster, gang, &waiting, Share::Kept).ok()
+            place::find_places(cluster, gang, &waiting, Share::Kept, |_, _| ())
         }
         Want::Grow(gang, member) => Some(vec![place::place_one(cluster, gang, member, Share::Kept)?]),
     }

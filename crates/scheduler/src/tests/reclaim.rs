@@ -2,7 +2,9 @@
 
 use expect_test::expect;
 
-use super::fixture::{check, check_reclaiming};
+use krafla_plan::Step;
+
+use super::fixture::{check, check_reclaiming, objects, plan_reclaiming};
 
 /// A queue that has all of a cluster's four processors, and another that is due two.
 const GREEDY: &str = "node one cpu=4
@@ -404,4 +406,30 @@ fn a_gang_that_waits_for_its_share_of_one_thing_is_still_due_another() {
             delete pod a-1
         "#]],
     );
+}
+
+#[test]
+fn a_gang_for_which_many_must_go_gets_its_room_too() {
+    // Nodes are freed pod by pod, and the large pod fits only where all have gone. On the way there are many tries in vain.
+    let mut cluster = String::from(
+        "queue greedy
+         queue patient weight=9
+         podgroup a min=1 queue=greedy phase=Running scheduled running=60
+         podgroup b min=2 queue=patient phase=Inqueue
+         pod b-0 of=b cpu=12
+         pod b-1 of=b cpu=1
+         podgroup c queue=patient needs:cpu=45 phase=Inqueue young\n",
+    );
+    for node in 0..5 {
+        cluster += &format!("node n{node} cpu=12 pods=20\n");
+    }
+    for pod in 0..60 {
+        cluster += &format!(
+            "pod a-{pod:02} of=a on=n{} phase=Running\n",
+            if pod < 24 { pod % 2 } else { 2 + pod % 3 }
+        );
+    }
+    let plan = plan_reclaiming(&objects(&cluster));
+    let n_gone = plan.aside.iter().filter(|step| matches!(step, Step::Delete { .. })).count();
+    assert_eq!(n_gone, 13, "{plan}");
 }
