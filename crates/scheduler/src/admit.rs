@@ -102,9 +102,9 @@ fn may_enter(cluster: &Cluster<'_>, gang: &Gang<'_>, left: &Amounts) -> Result<Q
         }
         return not_now(full.place, &format!("queue {name}'s"), limit);
     }
-    let total = board.hosts.total();
+    let total = board.total();
     // Before there is any node, nobody knows what will fit.
-    if let Some(place) = needs.shortages(&total).next().filter(|_| board.hosts.open().next().is_some()) {
+    if let Some(place) = needs.shortages(total).next().filter(|_| board.hosts.open().next().is_some()) {
         let had = names.amount(place, total.get(place));
         return never(place, &format!("all nodes that take pods have {had}: ask for less, or add nodes"));
     }
@@ -154,9 +154,9 @@ pub(crate) fn earlier(one: Option<Time>, other: impl Into<Option<Time>>) -> Opti
 
 /// What the cluster has beside what is used and what has been promised to gangs that were let in.
 fn room_left(cluster: &Cluster<'_>) -> Amounts {
-    let hosts = &cluster.board.hosts;
-    let mut left = hosts.total().percent(OVERCOMMIT_PERCENT);
-    left.sub(&hosts.used());
+    let board = &cluster.board;
+    let mut left = board.total().percent(OVERCOMMIT_PERCENT);
+    left.sub(&board.hosts.used());
     for gang in cluster.gangs.iter().filter(|gang| gang.phase == PodGroupPhase::Inqueue) {
         left.sub(&gang.promised());
     }

@@ -84,7 +84,7 @@ pub(crate) struct Board<'a> {
     emptiest: Option<BTreeSet<(Reverse<u32>, usize)>>,
     /// Nodes by how much room they have, least first. Made when first asked for: few gangs need it.
     tightest: Option<BTreeSet<(u32, usize)>>,
-    /// What all nodes have together, and what the largest has of each resource.
+    /// What all open nodes have together, and what the largest node has of each resource.
     total: Amounts,
     largest: Amounts,
     demands: Demands<'a>,
@@ -224,6 +224,11 @@ impl<'a> Board<'a> {
         self.ports.give_back(index, ports);
         let needs = needs.clone();
         self.change(index, |hosts| hosts.give_back(index, &needs));
+    }
+
+    /// What all open nodes have together.
+    pub(crate) fn total(&self) -> &Amounts {
+        &self.total
     }
 
     /// What a pod of this shape asks for.

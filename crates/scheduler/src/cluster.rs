@@ -177,7 +177,7 @@ impl<'a> Cluster<'a> {
 
     /// Books what gangs have and want with their queues, and divides the cluster among these.
     fn keep_accounts(&mut self) {
-        let total = self.board.hosts.total();
+        let total = self.board.total().clone();
         self.queues.settle_limits(&total);
         for index in 0..self.gangs.len() {
             let Some(gang) = self.gangs.get_mut(index) else { continue };
