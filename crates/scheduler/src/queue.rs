@@ -342,10 +342,16 @@ impl<'a> Queues<'a> {
         })
     }
 
-    /// Whether something above two queues bounds what both have together: a queue other than `root`, or `root` if it has limits.
-    pub(crate) fn have_bounds_in_common(&self, one: QueueId, other: QueueId) -> bool {
-        let is_bound = |id: QueueId| id != ROOT_ID || self.get(id).is_some_and(Queue::is_limited);
-        self.lineage(one).any(|id| is_bound(id) && self.lineage(other).any(|it| it == id))
+    /// Whether something that a queue has above it in common with another keeps it from having so much more: limits, or a fair
+    /// share.
+    pub(crate) fn is_bound_beside(&self, id: QueueId, needs: &Amounts, other: QueueId) -> bool {
+        let mut common = self.lineage(id).filter(|above| self.lineage(other).any(|it| it == *above));
+        common.any(|id| {
+            self.get(id).is_some_and(|queue| {
+                let has_its_share = || id != ROOT_ID && !needs.fits_in(&queue.share_left());
+                queue.exceeded(needs).is_some() || has_its_share()
+            })
+        })
     }
 
     /// Why the queue must wait for others, if it must: it has its share of something that the pod needs.
@@ -429,11 +435,8 @@ impl<'a> Queue<'a> {
 
     /// A resource of which it may not use so much more.
     fn exceeded(&self, needs: &Amounts) -> Option<usize> {
-        needs.places().filter(|_| self.is_limited()).find(|place| self.is_exceeded(*place, needs.get(*place)))
-    }
-
-    fn is_limited(&self) -> bool {
-        !self.capability.is_none() || !self.left.is_none()
+        let is_limited = !self.capability.is_none() || !self.left.is_none();
+        needs.places().filter(|_| is_limited).find(|place| self.is_exceeded(*place, needs.get(*place)))
     }
 
     fn is_exceeded(&self, place: usize, more: i64) -> bool {

@@ -11,7 +11,7 @@
 //! gang is broken to start another. Volcano: the reclaim action, which its default configuration leaves out.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_api::{Key, Time};
 use krafla_plan::{Object, Step};
@@ -174,42 +174,26 @@ fn make_room<'a>(
 ) -> Option<Vec<Tenant<'a>>> {
     let (Want::Start(gang) | Want::Grow(gang, _)) = want;
     let queue = cluster.gangs.get(gang)?.queue?;
-    let needs = needs(cluster, want)?;
+    let (least, needs) = (needs(cluster, want, Pick::Smallest)?, needs(cluster, want, Pick::Largest)?);
     if !cluster.queues.is_below_share(queue, &needs) {
         return None;
     }
-    let ground = Usefulness::of(cluster, want, queue);
+    let mut clearing = Clearing::of(cluster, want, queue, needs);
     let mut vacated: Vec<usize> = Vec::new();
-    let mut room = cluster.board.room_where(|host| ground.is_useful(host));
     let mut tries = Tries::default();
     for index in 0..spare.len() {
-        let Some(tenant) = spare.get(index) else { break };
-        if !ground.may_help(cluster, tenant) || !may_take_from(cluster, tenant, queue, &needs) {
+        let Some(is_changed) = spare.get(index).and_then(|tenant| clearing.vacate(cluster, tenant)) else {
             continue;
-        }
-        if ground.is_useful(tenant.host) {
-            room.sub(&cluster.board.hosts.room_on(tenant.host));
-            tenant.leave(cluster);
-            room.add(&cluster.board.hosts.room_on(tenant.host));
-        } else {
-            tenant.leave(cluster);
-        }
+        };
         vacated.push(index);
-        let could_do = needs.fits_in(&room)
-            && cluster.queues.is_within_shares(queue, &needs)
-            && ground.helps_now(cluster, tenant);
-        if could_do && tries.is_due(vacated.len()) {
-            cluster.board.renew_hope();
-            if let Some(placements) = place(cluster, want) {
-                return Some(keep_the_harmless(cluster, spare, &vacated, queue, &needs, &placements));
-            }
+        let is_due = is_changed && clearing.could_do(cluster, &least) && tries.is_due(vacated.len());
+        if let Some(placements) = is_due.then(|| place_anew(cluster, want)).flatten() {
+            return Some(clearing.keep_the_harmless(cluster, spare, &vacated, &placements));
         }
     }
-    if tries.was_put_off {
-        cluster.board.renew_hope();
-        if let Some(placements) = place(cluster, want) {
-            return Some(keep_the_harmless(cluster, spare, &vacated, queue, &needs, &placements));
-        }
+    let is_due = tries.last_at < vacated.len() && clearing.could_do(cluster, &least);
+    if let Some(placements) = is_due.then(|| place_anew(cluster, want)).flatten() {
+        return Some(clearing.keep_the_harmless(cluster, spare, &vacated, &placements));
     }
     for tenant in vacated.iter().filter_map(|index| spare.get(*index)) {
         tenant.return_to(cluster);
@@ -217,20 +201,100 @@ fn make_room<'a>(
     None
 }
 
-/// Whose going can make a difference to a gang.
+/// Pods go one after the other until a gang finds what it needs.
 #[derive(Debug)]
-struct Usefulness {
+struct Clearing {
     queue: QueueId,
+    needs: Amounts,
+    grounds: Grounds,
+    /// What can be given away where it is of use.
+    room: Amounts,
+    /// Whether pods of a queue keep something above it and the gang's at its limit or share, as long as nobody goes.
+    bounds: BTreeMap<QueueId, bool>,
+}
+
+impl Clearing {
+    fn of(cluster: &mut Cluster<'_>, want: Want, queue: QueueId, needs: Amounts) -> Clearing {
+        let grounds = Grounds::of(cluster, want);
+        let room = cluster.board.room_where(|host| grounds.is_useful(host));
+        Clearing { queue, needs, grounds, room, bounds: BTreeMap::new() }
+    }
+
+    /// Lets a pod go, if its queue has to give it back and that may be of use. Says whether a try can end better now.
+    fn vacate<'a>(&mut self, cluster: &mut Cluster<'a>, tenant: &Tenant<'a>) -> Option<bool> {
+        let own = tenant.queue?;
+        let is_useful = self.grounds.is_useful(tenant.host);
+        let is_bound = || cluster.queues.is_bound_beside(self.queue, &self.needs, own);
+        let frees_a_bound = *self.bounds.entry(own).or_insert_with(is_bound);
+        if !(is_useful || frees_a_bound) || !may_take_from(cluster, tenant, self.queue, &self.needs) {
+            return None;
+        }
+        let before = cluster.board.hosts.room_on(tenant.host);
+        tenant.leave(cluster);
+        if is_useful {
+            self.room.sub(&before);
+            self.room.add(&cluster.board.hosts.room_on(tenant.host));
+        }
+        self.bounds.clear();
+        Some(frees_a_bound || self.grounds.has_room(cluster, tenant.host))
+    }
+
+    /// Whether there is enough in all, and within the shares of the gang's queues.
+    fn could_do(&self, cluster: &Cluster<'_>, least: &Amounts) -> bool {
+        least.fits_in(&self.room) && cluster.queues.is_within_shares(self.queue, &self.needs)
+    }
+
+    /// Of the pods that have gone, those may come back, the most important first, that take nothing from the gang: not its room,
+    /// nor its neighbourhood, nor what its queue and those above it may use. The others must go.
+    fn keep_the_harmless<'a>(
+        &self,
+        cluster: &mut Cluster<'a>,
+        spare: &mut Vec<Tenant<'a>>,
+        vacated: &[usize],
+        placements: &[Placement],
+    ) -> Vec<Tenant<'a>> {
+        let placed: Vec<(ShapeId, usize)> = placements.iter().map(|it| (it.shape, it.host)).collect();
+        let mut must_go: BTreeSet<usize> = vacated.iter().copied().collect();
+        for index in vacated.iter().rev() {
+            if let Some(tenant) =
+                spare.get(*index).filter(|it| it.may_return(cluster, self.queue, &self.needs, &placed))
+            {
+                tenant.return_to(cluster);
+                must_go.remove(index);
+            }
+        }
+        // Before the last of them went the gang found no place, whatever else might do: it would wait for ever.
+        if let Some((index, tenant)) = vacated.last().and_then(|it| Some((*it, spare.get(*it)?)))
+            && must_go.is_empty()
+        {
+            tenant.leave(cluster);
+            must_go.insert(index);
+        }
+        let (victims, still_spare): (Vec<_>, Vec<_>) =
+            spare.drain(..).enumerate().partition(|(index, _)| must_go.contains(index));
+        spare.extend(still_spare.into_iter().map(|(_, tenant)| tenant));
+        victims.into_iter().map(|(_, tenant)| tenant).collect()
+    }
+}
+
+fn place_anew(cluster: &mut Cluster<'_>, want: Want) -> Option<Vec<Placement>> {
+    cluster.board.renew_hope();
+    place(cluster, want)
+}
+
+/// Where room is of use to a gang.
+#[derive(Debug)]
+struct Grounds {
     /// The different pods that are to be placed.
     shapes: BTreeSet<ShapeId>,
-    /// Whether neighbours matter to them: then it may be anybody.
+    /// Whether neighbours matter to them: then anybody's going may make a difference.
     are_tied: bool,
     /// The nodes that would do for one of them.
     hosts: Vec<bool>,
 }
 
-impl Usefulness {
-    fn of(cluster: &mut Cluster<'_>, want: Want, queue: QueueId) -> Usefulness {
+impl Grounds {
+    fn of(cluster: &mut Cluster<'_>, want: Want) -> Grounds {
         let Cluster { board, gangs, .. } = cluster;
         let shapes: BTreeSet<ShapeId> = match want {
             Want::Start(gang) => gangs.get(gang).into_iter().flat_map(Gang::waiting_shapes).collect(),
@@ -240,7 +304,7 @@ impl Usefulness {
         };
         let are_tied = shapes.iter().any(|shape| board.is_tied(*shape));
         let hosts = board.suitable(&shapes);
-        Usefulness { queue, shapes, are_tied, hosts }
+        Grounds { shapes, are_tied, hosts }
     }
 
     /// Whether room on a node is of any use.
@@ -248,20 +312,9 @@ impl Usefulness {
         self.are_tied || self.hosts.get(host) == Some(&true)
     }
 
-    /// Whether anything is won if a pod goes: its room, or what the queues above both may use.
-    fn may_help(&self, cluster: &Cluster<'_>, tenant: &Tenant<'_>) -> bool {
-        self.is_useful(tenant.host) || self.frees_a_bound(cluster, tenant)
-    }
-
-    /// Whether a try can end better now that a pod has gone.
-    fn helps_now(&self, cluster: &Cluster<'_>, tenant: &Tenant<'_>) -> bool {
-        self.are_tied
-            || self.frees_a_bound(cluster, tenant)
-            || self.shapes.iter().any(|shape| cluster.board.has_room_on(*shape, tenant.host))
-    }
-
-    fn frees_a_bound(&self, cluster: &Cluster<'_>, tenant: &Tenant<'_>) -> bool {
-        tenant.queue.is_some_and(|from| cluster.queues.have_bounds_in_common(from, self.queue))
+    /// Whether there is room for one of the pods on a node, or might be elsewhere because of who has left it.
+    fn has_room(&self, cluster: &Cluster<'_>, host: usize) -> bool {
+        self.are_tied || self.shapes.iter().any(|shape| cluster.board.has_room_on(*shape, host))
     }
 }
 
@@ -270,53 +323,21 @@ impl Usefulness {
 #[derive(Debug, Default)]
 struct Tries {
     n_tries: usize,
-    next_at: usize,
-    /// Whether pods have gone since the last try that might have made a difference.
-    was_put_off: bool,
+    /// How many pods had gone at the last one.
+    last_at: usize,
 }
 
 impl Tries {
     const EACH_TIME: usize = 16;
 
     fn is_due(&mut self, n_gone: usize) -> bool {
-        self.was_put_off = self.n_tries >= Tries::EACH_TIME && n_gone < self.next_at;
-        if !self.was_put_off {
+        let is_due = self.n_tries < Tries::EACH_TIME || n_gone >= self.last_at.saturating_mul(2);
+        if is_due {
             self.n_tries += 1;
-            self.next_at = n_gone.saturating_mul(2);
+            self.last_at = n_gone;
         }
-        !self.was_put_off
+        is_due
     }
-}
-
-/// Of the pods that have gone, those may come back, the most important first, that take nothing from the gang: not its room,
-/// nor its neighbourhood, nor what its queue and those above it may use. The others must go.
-fn keep_the_harmless<'a>(
-    cluster: &mut Cluster<'a>,
-    spare: &mut Vec<Tenant<'a>>,
-    vacated: &[usize],
-    queue: QueueId,
-    needs: &Amounts,
-    placements: &[Placement],
-) -> Vec<Tenant<'a>> {
-    let placed: Vec<(ShapeId, usize)> = placements.iter().map(|it| (it.shape, it.host)).collect();
-    let mut must_go: BTreeSet<usize> = vacated.iter().copied().collect();
-    for index in vacated.iter().rev() {
-        if let Some(tenant) = spare.get(*index).filter(|it| it.may_return(cluster, queue, needs, &placed)) {
-            tenant.return_to(cluster);
-            must_go.remove(index);
-        }
-    }
-    // Before the last of them went the gang found no place, whatever else might do: it would wait for ever.
-    if let Some((index, tenant)) = vacated.last().and_then(|it| Some((*it, spare.get(*it)?)))
-        && must_go.is_empty()
-    {
-        tenant.leave(cluster);
-        must_go.insert(index);
-    }
-    let (victims, still_spare): (Vec<_>, Vec<_>) =
-        spare.drain(..).enumerate().partition(|(index, _)| must_go.contains(index));
-    spare.extend(still_spare.into_iter().map(|(_, tenant)| tenant));
-    victims.into_iter().map(|(_, tenant)| tenant).collect()
 }
 
 /// Whether a pod's queue has to give back something that the gang needs and that the pod has.
@@ -325,9 +346,9 @@ fn may_take_from(cluster: &Cluster<'_>, tenant: &Tenant<'_>, to: QueueId, needs:
     cluster.queues.must_give_back(from, to, |place| needs.get(place) > 0 && tenant.uses.get(place) > 0)
 }
 
-fn needs(cluster: &mut Cluster<'_>, want: Want) -> Option<Amounts> {
+fn needs(cluster: &mut Cluster<'_>, want: Want, pick: Pick) -> Option<Amounts> {
     match want {
-        Want::Start(gang) => cluster.needs_to_start(gang, Pick::Largest),
+        Want::Start(gang) => cluster.needs_to_start(gang, pick),
         Want::Grow(gang, member) => {
             let shape = cluster.gangs.get(gang)?.shape(member)?;
             cluster.board.needs(shape).cloned()
