@@ -61,6 +61,10 @@ pub(crate) struct Spread<'a> {
     rules: Vec<Rule<'a>>,
     /// Rules by how they are written, so that equal ones are counted once.
     known: BTreeMap<String, RuleId>,
+    /// Rules by one label that picked pods must have, so that a pod is not compared with all rules.
+    by_label: BTreeMap<(&'a str, &'a str), Vec<RuleId>>,
+    /// Rules that demand no particular label.
+    without_label: Vec<RuleId>,
 }
 
 impl<'a> Spread<'a> {
@@ -69,7 +73,13 @@ impl<'a> Spread<'a> {
         for (spec, constraint) in constraints_of(pod) {
             let id = self.rules.len();
             if *self.known.entry(written(pod, spec, constraint)).or_insert(id) == id {
-                self.rules.push(Rule::of(pod, spec, constraint, hosts));
+                let rule = Rule::of(pod, spec, constraint, hosts);
+                match rule.label() {
+                    _ if rule.selector.is_none() => {}
+                    Some(label) => self.by_label.entry(label).or_default().push(id),
+                    None => self.without_label.push(id),
+                }
+                self.rules.push(rule);
             }
         }
     }
@@ -81,9 +91,12 @@ impl<'a> Spread<'a> {
         }
         let keeps = constraints_of(pod)
             .filter_map(|(spec, constraint)| self.known.get(&written(pod, spec, constraint)).copied());
-        let rules = self.rules.iter().enumerate().filter(|_| !pod.meta.is_deleting());
-        let counts = rules.filter(|(_, rule)| rule.picks(pod)).map(|(id, _)| id);
-        Standing { keeps: keeps.collect(), counts: counts.collect() }
+        let by_label = pod.meta.labels.iter().filter_map(|label| self.by_label.get(&label));
+        let candidates = by_label.flatten().chain(&self.without_label).filter(|_| !pod.meta.is_deleting());
+        let picks = |id: &RuleId| self.rules.get(*id).is_some_and(|rule| rule.picks(pod));
+        let mut counts: Vec<RuleId> = candidates.copied().filter(picks).collect();
+        counts.sort_unstable();
+        Standing { keeps: keeps.collect(), counts }
     }
 
     /// A pod comes to a node, or goes.
@@ -136,6 +149,12 @@ impl<'a> Rule<'a> {
             n_domains: BTreeMap::from([(0, domains.len())]),
             n_pods: domains.into_iter().map(|domain| (domain, 0)).collect(),
         }
+    }
+
+    /// A label that a pod must have to be picked, if there is one.
+    fn label(&self) -> Option<(&'a str, &'a str)> {
+        let labels = self.selector.and_then(|selector| selector.match_labels.first_key_value());
+        labels.map(|(key, value)| (key.as_str(), value.as_str())).or_else(|| self.same.first().copied())
     }
 
     fn picks(&self, pod: &Object) -> bool {
