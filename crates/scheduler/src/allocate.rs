@@ -43,7 +43,7 @@ pub(crate) fn allocate(cluster: &mut Cluster<'_>) {
         }
     }
     for turn in queueless {
-        hold(cluster, &turn, Stuck::NoQueue(turn.gang));
+        hold(cluster, &turn, Held::NoQueue);
     }
     half_placed.sort_unstable_by(|one, other| other.cmp(one));
     let mut round = Round { share: Share::Ignored, left: None };
@@ -119,7 +119,7 @@ fn serve(cluster: &mut Cluster<'_>, queue: QueueId, line: &mut BinaryHeap<Turn>,
         line.push(turn);
     } else if !has_started && is_fifo {
         for behind in line.drain() {
-            hold(cluster, &behind, Stuck::Behind(turn.gang));
+            hold(cluster, &behind, Held::Behind(turn.gang));
         }
     }
 }
@@ -171,10 +171,15 @@ pub(crate) enum Stuck {
     Share(Full),
     /// No node will do.
     Nodes(ShapeId),
+}
+
+/// Why a gang is not tried at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
     /// The queue is first in, first out, and this gang of it comes before.
     Behind(usize),
-    /// The queue of this gang, which is its own, does not exist.
-    NoQueue(usize),
+    /// Its queue does not exist.
+    NoQueue,
 }
 
 /// The pods of a gang in the order in which they are tried; none if it can not start with what may be given away. If that is
@@ -305,24 +310,19 @@ impl Stuck {
 
     fn explain(self, cluster: &mut Cluster<'_>) -> NoNode {
         let Cluster { names, board, queues, .. } = cluster;
-        let (lacks, sentence) = match self {
+        match self {
             Stuck::Limit(Full { queue, place }) => {
                 let (queue, name) = (queues.name(queue), names.name(place));
-                (format!("over queue {queue}'s limit"), format!("queue {queue} may not use more {name}"))
+                let sentence = format!("queue {queue} may not use more {name}");
+                NoNode { lacks: format!("over queue {queue}'s limit"), sentence }
             }
             Stuck::Share(Full { queue, place }) => {
                 let (queue, name) = (queues.name(queue), names.name(place));
                 let sentence = format!("queue {queue} has its share of {name}, and others wait for it");
-                (format!("over queue {queue}'s share"), sentence)
+                NoNode { lacks: format!("over queue {queue}'s share"), sentence }
             }
-            Stuck::Nodes(shape) => return board.why_not(shape, names),
-            Stuck::Behind(before) => ("its turn".to_owned(), waits_behind(cluster, before)),
-            Stuck::NoQueue(gang) => {
-                let wanted = cluster.gangs.get(gang).map_or("", Gang::wanted_queue);
-                ("a queue".to_owned(), format!("there is no queue {wanted}"))
-            }
-        };
-        NoNode { lacks, sentence }
+            Stuck::Nodes(shape) => board.why_not(shape, names),
+        }
     }
 }
 
@@ -387,24 +387,32 @@ impl Obstacle {
     }
 }
 
-/// Lets a gang wait without a try: to start, or to grow. One that waits behind another waits for whatever that one does.
-fn hold(cluster: &mut Cluster<'_>, turn: &Turn, stuck: Stuck) {
-    let because = stuck.explain(cluster).sentence;
-    let (reason, waits) = match stuck {
-        Stuck::Behind(before) => (NOT_ENOUGH_RESOURCES, cluster.gangs.get(before).map(|gang| gang.waits)),
-        Stuck::NoQueue(_) => (QUEUE_NOT_FOUND, None),
-        Stuck::Limit(_) | Stuck::Share(_) | Stuck::Nodes(_) => (NOT_ENOUGH_RESOURCES, Some(stuck.waits())),
+/// Lets a gang wait without a try: to start, or to grow. One that waits behind another waits for its queue's share if that one
+/// does.
+fn hold(cluster: &mut Cluster<'_>, turn: &Turn, held: Held) {
+    let (reason, because, for_share) = match held {
+        Held::Behind(before) => {
+            let for_share = cluster.gangs.get(before).is_some_and(|gang| gang.waits.for_share);
+            (NOT_ENOUGH_RESOURCES, waits_behind(cluster, before), for_share)
+        }
+        Held::NoQueue => {
+            let wanted = cluster.gangs.get(turn.gang).map_or("", Gang::wanted_queue);
+            (QUEUE_NOT_FOUND, format!("there is no queue {wanted}"), false)
+        }
     };
     let Some(gang) = cluster.gangs.get_mut(turn.gang) else { return };
-    gang.is_held = matches!(stuck, Stuck::Behind(_));
-    gang.waits = Waits { for_room: false, ..waits.unwrap_or_default() };
+    gang.is_held = true;
+    gang.waits = Waits { for_room: false, for_share };
     if turn.must_start {
         gang.why_not = Some(WhyNot { reason, ..Obstacle::whole(&because).why_not(gang) });
         return;
     }
-    for index in turn.waiting.iter().rev() {
-        if let Some(State::Waiting(shape)) = gang.members.get(*index).map(|member| member.state) {
-            gang.stuck.insert(shape, (*index, stuck));
+    let last_of_each: BTreeMap<ShapeId, usize> =
+        turn.in_order().into_iter().filter_map(|index| Some((gang.shape(index)?, index))).collect();
+    for (shape, index) in last_of_each {
+        gang.stuck.remove(&shape);
+        if let Some(member) = gang.members.get_mut(index) {
+            member.why_not = Some(because.clone());
         }
     }
 }

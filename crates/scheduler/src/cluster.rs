@@ -16,9 +16,6 @@ use crate::queue::{QueueId, Queues};
 use crate::reclaim::Tenant;
 use crate::resources::{Amounts, Names};
 
-/// The key that Volcano's scheduler also reads for [`labels::GROUP_NAME`].
-const GROUP_NAME_VOLCANO: &str = "scheduling.volcano.sh/group-name";
-
 /// Which pods a gang starts with, among equals in priority, if it may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pick {
@@ -288,9 +285,9 @@ fn default_priority(objects: &Objects) -> i32 {
     defaults.map(|(_, class)| class.value).min().unwrap_or(0)
 }
 
-/// The PodGroup that a pod says it belongs to.
+/// The PodGroup that a pod says it belongs to, under one of the two keys that Volcano's scheduler reads.
 pub(crate) fn group_name(pod: &Object) -> Option<&str> {
     let annotations = &pod.meta.annotations;
-    let name = annotations.get(labels::GROUP_NAME).or_else(|| annotations.get(GROUP_NAME_VOLCANO))?;
+    let name = annotations.get(labels::GROUP_NAME).or_else(|| annotations.get(labels::VOLCANO_GROUP_NAME))?;
     (!name.is_empty()).then_some(name)
 }

@@ -16,12 +16,14 @@ use crate::node::Ground;
 use crate::queue::{DEFAULT, QueueId};
 use crate::resources::Amounts;
 
-/// Volcano's words for a gang that waits for room, for pods, and for pods of one task.
+/// Volcano's word for a gang that waits for room.
 pub(crate) const NOT_ENOUGH_RESOURCES: &str = "NotEnoughResources";
+/// Volcano's word for a gang that waits for pods to be made.
+const NOT_ENOUGH_TASKS: &str = "NotEnoughTasks";
+/// Volcano's word for a gang that waits for pods of one task.
+const NOT_ENOUGH_PODS_OF_TASK: &str = "NotEnoughPodsOfTask";
 /// The word for a gang whose queue does not exist.
 pub(crate) const QUEUE_NOT_FOUND: &str = "QueueNotFound";
-const NOT_ENOUGH_TASKS: &str = "NotEnoughTasks";
-const NOT_ENOUGH_PODS_OF_TASK: &str = "NotEnoughPodsOfTask";
 
 /// A PodGroup with its pods, or one pod alone.
 #[derive(Debug)]
@@ -51,7 +53,7 @@ pub(crate) struct Gang<'a> {
     pub(crate) phase: PodGroupPhase,
     /// Why it is not placed, if it is not.
     pub(crate) why_not: Option<WhyNot>,
-    /// Whether it waits for the gang before it in line, and could not start if there were room.
+    /// Whether it was not tried: it would not start if there were room.
     pub(crate) is_held: bool,
     /// What its pods wait for.
     pub(crate) waits: Waits,

@@ -54,7 +54,7 @@ impl Ties {
 #[derive(Debug)]
 struct Term<'a> {
     /// All of these must pick a pod.
-    picks: Vec<Pick<'a>>,
+    picks: Vec<Picker<'a>>,
     topology_key: &'a str,
     matching: BTreeMap<&'a str, usize>,
     avoiding: BTreeMap<&'a str, usize>,
@@ -62,7 +62,7 @@ struct Term<'a> {
 
 /// Pods by their labels and namespaces.
 #[derive(Debug)]
-struct Pick<'a> {
+struct Picker<'a> {
     /// Without one, no pod is picked.
     selector: Option<&'a LabelSelector>,
     namespaces: Namespaces<'a>,
@@ -94,23 +94,23 @@ impl<'a> Neighbours<'a> {
         let mut neighbours = Neighbours::default();
         for object in objects.all(Kind::Pod) {
             neighbours.spread.learn(object, hosts);
-            for demand in demands_of(object) {
-                neighbours.learn(object, &demand, objects);
+            for required in requirements_of(object) {
+                neighbours.learn(object, &required, objects);
             }
         }
         neighbours
     }
 
-    fn learn(&mut self, pod: &'a Object, demand: &Demand<'a>, objects: &'a Objects) {
+    fn learn(&mut self, pod: &'a Object, required: &Requirement<'a>, objects: &'a Objects) {
         let id = self.terms.len();
-        if *self.known.entry(demand.written(pod)).or_insert(id) != id {
+        if *self.known.entry(required.written(pod)).or_insert(id) != id {
             return;
         }
-        let pick = |term: &'a PodAffinityTerm| Pick {
+        let pick = |term: &'a PodAffinityTerm| Picker {
             selector: term.label_selector.as_ref(),
             namespaces: Namespaces::of(pod, term, objects),
         };
-        let picks: Vec<Pick<'a>> = demand.picks.iter().map(pick).collect();
+        let picks: Vec<Picker<'a>> = required.picks.iter().map(pick).collect();
         let mut labels = picks.iter().filter_map(|pick| pick.selector?.match_labels.first_key_value());
         match labels.next() {
             _ if picks.iter().any(|pick| pick.selector.is_none()) => {}
@@ -119,7 +119,7 @@ impl<'a> Neighbours<'a> {
         }
         self.terms.push(Term {
             picks,
-            topology_key: demand.topology_key,
+            topology_key: required.topology_key,
             matching: BTreeMap::new(),
             avoiding: BTreeMap::new(),
         });
@@ -131,9 +131,9 @@ impl<'a> Neighbours<'a> {
         if self.terms.is_empty() {
             return ties;
         }
-        for demand in demands_of(pod) {
-            let Some(id) = self.known.get(&demand.written(pod)) else { continue };
-            match demand.side {
+        for required in requirements_of(pod) {
+            let Some(id) = self.known.get(&required.written(pod)) else { continue };
+            match required.side {
                 Side::Near => ties.joins.push(*id),
                 Side::Away => ties.avoids.push(*id),
             }
@@ -243,7 +243,7 @@ impl<'a> Term<'a> {
     }
 }
 
-impl Pick<'_> {
+impl Picker<'_> {
     fn picks(&self, pod: &Object) -> bool {
         let in_namespace = match &self.namespaces {
             Namespaces::All => true,
@@ -277,32 +277,32 @@ enum Side {
     Away,
 }
 
-/// One thing that a pod demands: pods near it, or away from it.
+/// One thing that a pod requires: pods near it, or away from it.
 #[derive(Clone, Copy, Debug)]
-struct Demand<'a> {
+struct Requirement<'a> {
     side: Side,
     topology_key: &'a str,
     picks: &'a [PodAffinityTerm],
 }
 
-impl Demand<'_> {
+impl Requirement<'_> {
     /// As it is written; where it says nothing about namespaces, it means the pod's own.
     fn written(&self, pod: &Object) -> String {
         format!("{} {} {:?}", pod.meta.key.namespace, self.topology_key, self.picks)
     }
 }
 
-/// The demands of a pod that has not ended.
-fn demands_of(pod: &Object) -> impl Iterator<Item = Demand<'_>> {
+/// What a pod that has not ended requires.
+fn requirements_of(pod: &Object) -> impl Iterator<Item = Requirement<'_>> {
     let alive = pod.as_pod().filter(|pod| !pod.status.phase.is_finished());
     let affinity = alive.and_then(|pod| pod.spec.affinity.as_deref());
     let near = affinity.and_then(|affinity| affinity.pod_affinity.as_ref()).map(|it| it.required.as_slice());
     let away = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
     let near = near.into_iter().flat_map(|picks| {
-        let demand = move |term| Demand { side: Side::Near, topology_key: topology(term), picks };
-        picks.iter().map(demand)
+        let required = move |term| Requirement { side: Side::Near, topology_key: topology(term), picks };
+        picks.iter().map(required)
     });
-    let away = away.into_iter().flat_map(|it| &it.required).map(|term| Demand {
+    let away = away.into_iter().flat_map(|it| &it.required).map(|term| Requirement {
         side: Side::Away,
         topology_key: topology(term),
         picks: std::slice::from_ref(term),

@@ -298,7 +298,7 @@ impl<'a> Queues<'a> {
 
     /// Whether so much more would leave the queue itself within its fair share.
     pub(crate) fn is_below_share(&self, id: QueueId, needs: &Amounts) -> bool {
-        self.branch(id).take(1).all(|queue| needs.fits_in(&queue.share_left()))
+        id == ROOT_ID || self.get(id).is_none_or(|queue| needs.fits_in(&queue.share_left()))
     }
 
     /// Whether so much more would leave the queue, and those above it, within their fair shares.
@@ -308,7 +308,11 @@ impl<'a> Queues<'a> {
 
     /// A queue and those above it, without `root`, whose share is everything.
     fn branch(&self, id: QueueId) -> impl Iterator<Item = &Queue<'a>> {
-        self.lineage(id).filter(|id| *id != ROOT_ID).filter_map(|id| self.get(id))
+        self.below_root(id).filter_map(|id| self.get(id))
+    }
+
+    fn below_root(&self, id: QueueId) -> impl Iterator<Item = QueueId> {
+        self.lineage(id).filter(|id| *id != ROOT_ID)
     }
 
     /// Whether a queue has more than its share of something that matters and must give it back to another. What both have
@@ -356,8 +360,7 @@ impl<'a> Queues<'a> {
 
     /// Why the queue must wait for others, if it must: it has its share of something that the pod needs.
     pub(crate) fn over_share(&self, id: QueueId, needs: &Amounts) -> Option<Full> {
-        let below_root = self.lineage(id).filter(|id| *id != ROOT_ID);
-        below_root.into_iter().find_map(|id| {
+        self.below_root(id).find_map(|id| {
             let left = self.get(id)?.share_left();
             needs.exhausted(&left).map(|place| Full { queue: id, place })
         })
@@ -366,8 +369,8 @@ impl<'a> Queues<'a> {
     /// Whose turn it is: the least first. From the top of the hierarchy down, the queue with the higher priority and then
     /// the one that has the smaller part of its share goes first.
     pub(crate) fn turn(&self, id: QueueId) -> impl Ord + use<> {
-        let below_root = self.lineage(id).filter(|id| *id != ROOT_ID);
-        let mut turn: Vec<(Reverse<i32>, u64, QueueId)> = below_root
+        let mut turn: Vec<(Reverse<i32>, u64, QueueId)> = self
+            .below_root(id)
             .filter_map(|id| Some((id, self.get(id)?)))
             .map(|(id, queue)| {
                 (Reverse(queue.priority), queue.allocated.largest_part_of(&queue.deserved), id)
