@@ -102,6 +102,7 @@ fn may_enter(cluster: &Cluster<'_>, gang: &Gang<'_>, left: &Amounts) -> Result<Q
         }
         return not_now(full.place, &format!("queue {name}'s"), limit);
     }
+    // What pods tolerate is not known before they are made: a gang for cordoned nodes is let in by what the others have.
     let total = board.total();
     // Before there is any node, nobody knows what will fit.
     if let Some(place) = needs.shortages(total).next().filter(|_| board.hosts.open().next().is_some()) {

@@ -271,3 +271,16 @@ fn a_gang_that_can_never_fit_is_told_so_and_what_to_do() {
         "#]],
     );
 }
+
+#[test]
+fn what_a_cordoned_node_has_lets_no_gang_in() {
+    check(
+        "node old cpu=8 cordoned
+         node new cpu=4
+         podgroup g needs:cpu=6
+         pod g-0 of=g cpu=6 tolerates=node.kubernetes.io/unschedulable",
+        &expect![[r#"
+            podgroup g: Unschedulable(NotEnoughResources: not admitted: it needs 6 cpu and can never fit, because all nodes that take pods have 4: ask for less, or add nodes), phase=Pending
+        "#]],
+    );
+}
