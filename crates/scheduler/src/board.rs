@@ -256,6 +256,11 @@ impl<'a> Board<'a> {
         self.shapes.get(id.0).is_some_and(|shape| shape.ties != Ties::default())
     }
 
+    /// Whether a pod matters to any as a neighbour.
+    pub(crate) fn has_ties(&self, object: &'a Object) -> bool {
+        self.neighbours.ties(object) != Ties::default()
+    }
+
     /// The nodes that would do for a pod of one of these shapes, whatever the room there.
     pub(crate) fn suitable(&mut self, ids: &BTreeSet<ShapeId>) -> Vec<bool> {
         let Board { hosts, demands, shapes, .. } = self;

@@ -226,7 +226,10 @@ impl Clearing {
         let is_useful = self.grounds.is_useful(tenant.host);
         let is_bound = || cluster.queues.is_bound_beside(self.queue, &self.needs, own);
         let frees_a_bound = *self.bounds.entry(own).or_insert_with(is_bound);
-        if !(is_useful || frees_a_bound) || !may_take_from(cluster, tenant, self.queue, &self.needs) {
+        let is_minded = self.grounds.are_tied && cluster.board.has_ties(tenant.object);
+        if !(is_useful || frees_a_bound || is_minded)
+            || !may_take_from(cluster, tenant, self.queue, &self.needs)
+        {
             return None;
         }
         let before = cluster.board.hosts.room_on(tenant.host);
@@ -236,7 +239,7 @@ impl Clearing {
             self.room.add(&cluster.board.hosts.room_on(tenant.host));
         }
         self.bounds.clear();
-        Some(frees_a_bound || self.grounds.has_room(cluster, tenant.host))
+        Some(frees_a_bound || is_minded || self.grounds.has_room(cluster, tenant.host))
     }
 
     /// Whether there is enough in all, and within the shares of the gang's queues.
@@ -287,7 +290,7 @@ fn place_anew(cluster: &mut Cluster<'_>, want: Want) -> Option<Vec<Placement>> {
 struct Grounds {
     /// The different pods that are to be placed.
     shapes: BTreeSet<ShapeId>,
-    /// Whether neighbours matter to them: then anybody's going may make a difference.
+    /// Whether neighbours matter to them.
     are_tied: bool,
     /// The nodes that would do for one of them.
     hosts: Vec<bool>,
@@ -309,12 +312,12 @@ impl Grounds {
 
     /// Whether room on a node is of any use.
     fn is_useful(&self, host: usize) -> bool {
-        self.are_tied || self.hosts.get(host) == Some(&true)
+        self.hosts.get(host) == Some(&true)
     }
 
-    /// Whether there is room for one of the pods on a node, or might be elsewhere because of who has left it.
+    /// Whether there is room for one of the pods on a node.
     fn has_room(&self, cluster: &Cluster<'_>, host: usize) -> bool {
-        self.are_tied || self.shapes.iter().any(|shape| cluster.board.has_room_on(*shape, host))
+        self.shapes.iter().any(|shape| cluster.board.has_room_on(*shape, host))
     }
 }
 

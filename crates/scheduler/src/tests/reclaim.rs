@@ -433,3 +433,24 @@ fn a_gang_for_which_many_must_go_gets_its_room_too() {
     let n_gone = plan.aside.iter().filter(|step| matches!(step, Step::Delete { .. })).count();
     assert_eq!(n_gone, 13, "{plan}");
 }
+
+#[test]
+fn a_neighbour_that_others_avoid_must_go_from_a_node_that_is_of_no_use_itself() {
+    check_reclaiming(
+        "node one cpu=4 label:zone=z label:disk=fast
+         node two cpu=4 label:zone=z
+         queue greedy
+         queue patient
+         podgroup a min=1 queue=greedy phase=Running scheduled running=3
+         pod a-0 of=a on=two cpu=2 phase=Running
+         pod a-1 of=a on=one cpu=1 phase=Running
+         pod a-2 of=a on=two cpu=2 phase=Running label:app=noisy
+         podgroup b min=1 queue=patient phase=Inqueue
+         pod b-0 of=b cpu=3 node:disk=fast away=app:noisy@zone
+         podgroup c queue=patient needs:cpu=2 phase=Inqueue young",
+        &expect![[r#"
+            podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
+            delete pod a-2
+        "#]],
+    );
+}
