@@ -310,10 +310,15 @@ impl Run<'_> {
 
     /// What has not ended, and CronJobs that have made no Job yet.
     fn unfinished(&self) -> impl Iterator<Item = (&JobKey, &Followed)> {
-        self.followed.iter().filter(|(it, followed)| match progress::made_by(it.0) {
-            Some(_) => !self.has_run(it),
-            None => !followed.has_ended(),
-        })
+        self.followed.iter().filter(|(job, followed)| !self.is_over(job, followed))
+    }
+
+    /// Whether it is waited for no more. In place of a CronJob its first Job is waited for.
+    fn is_over(&self, job: &JobKey, followed: &Followed) -> bool {
+        match progress::made_by(job.0) {
+            Some(_) => followed.was_deleted || self.has_run(job),
+            None => followed.has_ended(),
+        }
     }
 
     /// The kinds of what is followed, of what that makes, and of what says why it waits. A cluster need not serve the others.
@@ -388,14 +393,17 @@ impl Run<'_> {
         if self.is_step(&object) && !is_deleted {
             self.waits.observe_job(&object, tokio::time::Instant::now());
         }
-        let Some(followed) = self.followed.get_mut(&(kind, object.meta.key.clone())) else { return };
+        let job = (kind, object.meta.key.clone());
+        let is_over =
+            is_deleted && self.followed.get(&job).is_some_and(|followed| self.is_over(&job, followed));
+        let Some(followed) = self.followed.get_mut(&job) else { return };
         // Another one of the same name may have been there before.
         if followed.uid != object.meta.uid {
             return;
         }
         if is_deleted {
             // One that has ended may be removed, by its time to live or otherwise.
-            if !followed.has_ended() {
+            if !is_over {
                 followed.was_deleted = true;
                 let (what, name) = (kind.info().singular, &object.meta.key.name);
                 self.screen.line(&format!("{what} {name} was deleted before it ended"));

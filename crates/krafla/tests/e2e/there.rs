@@ -149,6 +149,36 @@ fn a_job_that_somebody_deletes_is_a_failure_and_the_others_are_waited_for() {
 }
 
 #[test]
+fn a_cron_job_that_somebody_deletes_before_its_first_run_is_a_failure() {
+    let up = Up::start();
+    let pod = "{restartPolicy: Never, containers: [{name: main, image: any, command: ['true']}]}";
+    for (name, api_version, job) in [
+        ("k", "batch/v1", format!("{{template: {{spec: {pod}}}}}")),
+        (
+            "v",
+            "batch.volcano.sh/v1alpha1",
+            format!("{{tasks: [{{name: work, replicas: 1, template: {{spec: {pod}}}}}]}}"),
+        ),
+    ] {
+        // It is not due for as long as this test lasts.
+        let run = Run::of(&format!(
+            "{{apiVersion: {api_version}, kind: CronJob, metadata: {{name: {name}}}, \
+             spec: {{schedule: '@every 9999h', jobTemplate: {{spec: {job}}}}}}}"
+        ));
+        let mut command = run.command();
+        command.arg("--kubeconfig").arg(up.kubeconfig());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.starts_with(&format!("{name}: waits for its next run"))));
+        let group = api_version.split('/').next().unwrap_or_default();
+        up.kubectl_ok(&["delete", &format!("cronjobs.{group}/{name}"), "--timeout=60s"]);
+        assert!(lines.any(|line| line == format!("cronjob {name} was deleted before it ended")));
+        lines.for_each(drop);
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+    }
+}
+
+#[test]
 fn logs_go_on_after_the_cluster_was_away() {
     let mut up = Up::start();
     let go = up.file("go");
