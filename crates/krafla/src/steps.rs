@@ -68,12 +68,6 @@ pub(crate) fn phase<'a>(name: &str, flow: &'a JobFlow, step: &str) -> Option<&'a
     recorded.or_else(|| flow.status.conditions.get(&job).map(|condition| &condition.phase))
 }
 
-/// The first step of which the flow says this one word.
-pub(crate) fn that_is<'a>(name: &str, flow: &'a JobFlow, word: &str) -> Option<&'a str> {
-    let is_it = |step: &&Flow| phase(name, flow, &step.name).is_some_and(|phase| phase.to_string() == word);
-    flow.spec.flows.iter().find(is_it).map(|step| step.name.as_str())
-}
-
 /// How many steps come before each, on the longest way to it.
 fn depths(steps: &[Flow]) -> BTreeMap<&str, usize> {
     let mut depths: BTreeMap<&str, usize> = steps.iter().map(|step| (step.name.as_str(), 0)).collect();

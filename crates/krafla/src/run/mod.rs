@@ -299,9 +299,9 @@ impl Run<'_> {
     /// Whether nothing that has not ended can go on. In a cluster that others reach, somebody may still help.
     fn is_stuck(&self) -> bool {
         let now = tokio::time::Instant::now();
-        let is_hopeless = |job: &JobKey, followed: &Followed| match progress::made_by(job.0) {
-            Some(_) => followed.seen.as_ref().is_some_and(progress::is_never_due),
-            None => self.waits.are_hopeless(followed.steps.iter().chain([job]), now),
+        let is_hopeless = |job: &JobKey, followed: &Followed| {
+            let is_never_due = followed.seen.as_ref().is_some_and(progress::is_never_due);
+            is_never_due || self.waits.are_hopeless(followed.steps.iter().chain([job]), now)
         };
         self.home.is_own()
             && !self.waits.anything_moves()

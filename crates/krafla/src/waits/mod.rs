@@ -1,5 +1,6 @@
 //! Why jobs wait, in the words of whoever holds them up: the scheduler, the node, or the server that refuses their pods.
 
+mod flows;
 mod jobs;
 mod pods;
 mod seen;
@@ -11,18 +12,14 @@ use std::time::Duration;
 
 use krafla_api::{Key, Kind};
 use krafla_node::NO_MOUNTS;
-use krafla_plan::jobflow::JobFlow;
 use krafla_plan::object::{Job, VcJob};
 use krafla_plan::{Object, vcjob};
 use krafla_scheduler::Scheduler;
 use tokio::time::Instant;
 
 use self::seen::{Condition, Seen, Status};
-use crate::doctor::{
-    Cause, Means, not_scheduled, remedy_of_scheduler, remedy_of_scheduling, remedy_of_warning,
-};
-use crate::progress::JobKey;
-use crate::steps;
+use crate::doctor::{Means, not_scheduled, remedy_of_scheduler, remedy_of_scheduling, remedy_of_warning};
+use crate::progress::{self, JobKey};
 use crate::warnings::Warnings;
 
 /// How long a reason must last before it is worth telling: every job waits for a moment at its start.
@@ -36,8 +33,8 @@ const RETRIED_WITHIN: Duration = Duration::from_secs(75);
 /// So many different reasons of one job are told off a terminal.
 const TOLD_OF_JOB_MAX: usize = 50;
 
-/// Where Jobs of Kubernetes itself come from.
-const KUBERNETES_JOBS: &str = "batch/v1";
+/// The kinds of which Events alone say why what they make was refused.
+const TOLD_BY_EVENTS: [Kind; 4] = [Kind::Job, Kind::JobFlow, Kind::CronJob, Kind::VcCronJob];
 
 /// Why each job waits.
 #[derive(Default)]
@@ -46,8 +43,8 @@ pub(crate) struct Waits {
     means: Means,
     /// By job, then by what waits. A pod that nobody made is a job of its own.
     reasons: BTreeMap<JobKey, BTreeMap<JobKey, Reason>>,
-    /// What the server said when it refused pods of a Job of Kubernetes.
-    refusals: BTreeMap<Key, Reason>,
+    /// What the server said when it refused pods of a Job of Kubernetes, a job of a flow or of a CronJob.
+    refusals: BTreeMap<JobKey, Reason>,
     /// What the server said when it refused a pod the PodGroup that it needs.
     refused_pods: BTreeMap<Key, Why>,
     /// Pods that have neither ended nor said why they wait, and whose they are.
@@ -58,8 +55,8 @@ pub(crate) struct Waits {
     moved_at: Option<Instant>,
     /// The jobs whose own rules end or change them after some time.
     timed: BTreeSet<JobKey>,
-    /// The Jobs of Kubernetes that have fewer pods than they want: what was refused to others is past.
-    short_of_pods: BTreeSet<Key>,
+    /// Those who lack what may have been refused to them: what was refused to others is past.
+    lacking: BTreeSet<JobKey>,
     /// What is wrong with pods that run all the same.
     pub(crate) warnings: Warnings,
     /// By job: what was told of it, with the names of pods left out, for what holds for one holds for its like.
@@ -182,13 +179,13 @@ impl Waits {
         let (kind, key) = (object.kind, &object.meta.key);
         self.moved_at = Some(now);
         set(&mut self.timed, (kind, key.clone()), is_timed(object));
+        set(&mut self.lacking, (kind, key.clone()), lacks_something(object));
         let why = if let Some(job) = object.as_vcjob() {
             of_vcjob(job)
         } else if let Some(job) = object.as_job() {
-            set(&mut self.short_of_pods, key.clone(), jobs::is_short_of_pods(job));
             jobs::reason(job)
         } else {
-            object.as_jobflow().and_then(|flow| self.of_flow(&key.name, flow))
+            object.as_jobflow().and_then(|flow| flows::reason(&key.name, flow, self.means))
         };
         self.note((kind, key.clone()), (kind, key.clone()), why, now);
     }
@@ -199,11 +196,8 @@ impl Waits {
             return;
         }
         let key = Key::new(&metadata.namespace, &about.name);
+        let kind = Kind::of_manifest(&about.api_version, &about.kind);
         match (reason.as_str(), about.kind.as_str()) {
-            ("FailedCreate", "Job") if about.api_version == KUBERNETES_JOBS => {
-                let since = self.refusals.get(&key).map_or(now, |refusal| refusal.since);
-                self.refusals.insert(key, Reason { why: Why::refused(with_remedy(message)), since });
-            }
             ("FailedCreate", "Pod") => {
                 let why = Why::refused(format!("pod {}: {}", about.name, with_remedy(message)));
                 if let Some((job, Stage::Unseen)) = self.pods.get(&key) {
@@ -213,6 +207,11 @@ impl Waits {
             }
             // A volume that is only late is a reason to wait, and told as such.
             ("FailedMount", "Pod") if message.contains(NO_MOUNTS) => self.warnings.observe(key, message),
+            ("FailedCreate", _) => {
+                let Some(kind) = kind.filter(|kind| TOLD_BY_EVENTS.contains(kind)) else { return };
+                let since = self.refusals.get(&(kind, key.clone())).map_or(now, |refusal| refusal.since);
+                self.refusals.insert((kind, key), Reason { why: Why::refused(with_remedy(message)), since });
+            }
             _ => {}
         }
     }
@@ -263,8 +262,7 @@ impl Waits {
     }
 
     fn of_job(&self, job: &JobKey) -> impl Iterator<Item = &Reason> {
-        let is_refused = job.0 == Kind::Job && self.short_of_pods.contains(&job.1);
-        let refusal = self.refusals.get(&job.1).filter(|_| is_refused);
+        let refusal = self.refusals.get(job).filter(|_| self.lacking.contains(job));
         self.reasons.get(job).into_iter().flat_map(BTreeMap::values).chain(refusal)
     }
 
@@ -320,21 +318,12 @@ impl Waits {
     fn gist(&self, job: &JobKey, text: &str) -> String {
         let mut waiters = self.reasons.get(job).into_iter().flatten();
         let waiter = waiters.find(|(waiter, reason)| reason.why.text == text && *waiter != job);
-        waiter.map_or_else(|| text.to_owned(), |((_, waiter), _)| text.replace(&*waiter.name, "*"))
-    }
-
-    fn of_flow(&self, name: &str, flow: &JobFlow) -> Option<Why> {
-        let missing = steps::that_is(name, flow, "TemplateMissing").map(|step| {
-            let cause = Cause::TemplateMissing { step: step.to_owned() };
-            format!("{cause}; to do: {}", self.means.make(&format!("the JobTemplate {step}")))
-        });
-        let aborted = || {
-            let step = steps::that_is(name, flow, "Aborted")?;
-            Some(format!(
-                "step {step} was aborted; to do: resume its job with a Command ResumeJob, or end the flow"
-            ))
-        };
-        missing.or_else(aborted).map(Why::lasting)
+        match waiter {
+            Some(((_, waiter), _)) => text.replace(&*waiter.name, "*"),
+            // Each Job of a CronJob is named after its time.
+            None if progress::made_by(job.0).is_some() => text.replace(|c: char| c.is_ascii_digit(), ""),
+            None => text.to_owned(),
+        }
     }
 
     /// What the scheduler says of a gang that finds no place.
@@ -376,6 +365,14 @@ impl Waits {
         let why = Why::lasting(format!("{}; to do: {remedy}", not_scheduled(pod, scheduler)));
         Some((why, patience))
     }
+}
+
+/// Whether something is not there that it wants to make now, because it was refused or for another reason.
+fn lacks_something(object: &Object) -> bool {
+    let of_job = object.as_job().is_some_and(jobs::is_short_of_pods);
+    let of_flow = object.as_jobflow().is_some_and(|flow| flows::is_refused(&object.meta.key.name, flow));
+    let of_cron_job = progress::made_by(object.kind).is_some() && progress::end(object).is_none();
+    of_job || of_flow || of_cron_job
 }
 
 /// Whether something in a job's own spec acts on it after some time, although it does not move.

@@ -439,15 +439,97 @@ async fn a_job_between_two_tries_says_so() {
 
 #[tokio::test]
 async fn a_flow_without_a_template_says_which_one() {
+    let (mut waits, start) = (Waits::new(Means::Files), Instant::now());
+    waits.observe_job(&flow("TemplateMissing"), start);
+    let reason = waits.reason(&f(), start + TOLD_AFTER);
+    assert_eq!(reason, Some("step a has no JobTemplate a; to do: add the JobTemplate a to the files"));
+}
+
+/// A flow `f` whose step `a` is in this phase, or kept by this hindrance.
+fn flow(phase: &str) -> Object {
     let flow = json!({
         "metadata": { "namespace": "default", "name": "f" }, "spec": { "flows": [{ "name": "a" }] },
-        "status": { "state": { "phase": "Pending" }, "conditions": { "f-a": { "phase": "TemplateMissing" } } },
+        "status": { "state": { "phase": "Pending" }, "conditions": { "f-a": { "phase": phase } } },
     });
-    let flow = Object::decode(Kind::JobFlow, flow.to_string().as_bytes());
-    let (mut waits, start) = (Waits::new(Means::Files), Instant::now());
-    waits.observe_job(&flow, start);
-    let reason = waits.reason(&(Kind::JobFlow, Key::new("default", "f")), start + TOLD_AFTER);
-    assert_eq!(reason, Some("step a has no JobTemplate a; to do: add the JobTemplate a to the files"));
+    Object::decode(Kind::JobFlow, flow.to_string().as_bytes())
+}
+
+fn f() -> JobKey {
+    (Kind::JobFlow, Key::new("default", "f"))
+}
+
+#[tokio::test]
+async fn a_flow_that_can_not_make_a_job_says_why_and_is_given_up() {
+    let told = |means: Means| {
+        let words = ["TemplateUnreadable", "ForeignJob", "DependencyUnknown", "DependencyRing", "Aborted"];
+        let of = |word: &str| {
+            let (mut waits, start) = (Waits::new(means), Instant::now());
+            waits.observe_job(&flow(word), start);
+            assert!(gives_up(&waits, &f(), start + HOPELESS_AFTER), "{word}");
+            waits.reason(&f(), start + TOLD_AFTER).unwrap_or_default().to_owned() + "\n"
+        };
+        words.map(of).concat()
+    };
+    expect![[r#"
+        the JobTemplate a can not be read; to do: correct it, or make it again
+        job f-a, which is not of this flow, has the name of its step a; to do: give it or the flow another name
+        step a waits for a step that there is not; to do: correct its dependsOn.targets
+        step a and others wait for each other; to do: take one of their dependsOn.targets out
+        step a was aborted; to do: have its policies, in the JobTemplate, say something else than AbortJob
+    "#]]
+    .assert_eq(&told(Means::Files));
+    let there = told(Means::Cluster);
+    for remedy in ["to do: delete it, or give it", "to do: resume its job with a Command ResumeJob"] {
+        assert!(there.contains(remedy), "{there}");
+    }
+}
+
+/// That the server refused what somebody wanted to make.
+fn refused(api_version: &str, kind: &str, name: &str, message: &str) -> Vec<u8> {
+    let about = json!({"apiVersion": api_version, "kind": kind, "namespace": "default", "name": name});
+    let event = json!({"metadata": {"name": "e", "namespace": "default"}, "involvedObject": about, "type": "Warning",
+        "reason": "FailedCreate", "message": message});
+    event.to_string().into_bytes()
+}
+
+#[tokio::test]
+async fn a_flow_whose_job_is_refused_says_so_until_it_is_made_and_is_given_up() {
+    let (mut waits, start) = (Waits::default(), Instant::now());
+    let event = refused("flow.volcano.sh/v1alpha1", "JobFlow", "f", "job f-a: duplicated task name");
+    waits.observe(Kind::Event, &event, false, start);
+    waits.observe_job(&flow("Refused"), start);
+    assert_eq!(waits.reason(&f(), start + TOLD_AFTER), Some("job f-a: duplicated task name"));
+    assert!(!gives_up(&waits, &f(), start + 2 * HOPELESS_AFTER), "it is tried again");
+    assert!(gives_up(&waits, &f(), start + RETRIED_WITHIN));
+    waits.observe_job(&flow("Running"), start);
+    assert_eq!(waits.reason(&f(), start + TOLD_AFTER), None);
+    assert!(!gives_up(&waits, &f(), start + RETRIED_WITHIN));
+}
+
+#[tokio::test]
+async fn a_cron_job_whose_job_is_refused_says_so_once_until_it_has_run_and_is_given_up() {
+    for kind in [Kind::CronJob, Kind::VcCronJob] {
+        let (mut waits, start) = (Waits::default(), Instant::now());
+        let cron_job = |status: Value| {
+            let cron_job = json!({"metadata": {"name": "c", "namespace": "default"},
+                "spec": {"schedule": "@every 1s"}, "status": status});
+            Object::decode(kind, cron_job.to_string().as_bytes())
+        };
+        let c = (kind, Key::new("default", "c"));
+        waits.observe_job(&cron_job(json!({})), start);
+        let api_version = kind.info().api_version();
+        for second in [7, 8] {
+            let message = format!("job c-{second} is not allowed");
+            waits.observe(Kind::Event, &refused(&api_version, "CronJob", "c", &message), false, start);
+            let news = waits.news([&c].into_iter(), start + TOLD_AFTER);
+            let news: Vec<&str> = news.iter().map(|(_, reason)| reason.as_str()).collect();
+            assert_eq!(news, if second == 7 { vec!["job c-7 is not allowed"] } else { vec![] });
+        }
+        assert!(!gives_up(&waits, &c, start + 2 * HOPELESS_AFTER), "it is tried again");
+        assert!(gives_up(&waits, &c, start + RETRIED_WITHIN));
+        waits.observe_job(&cron_job(json!({"lastScheduleTime": "2027-01-15T08:00:00Z"})), start);
+        assert_eq!(waits.reason(&c, start + TOLD_AFTER), None);
+    }
 }
 
 #[tokio::test]

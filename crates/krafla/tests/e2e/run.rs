@@ -629,13 +629,7 @@ fn a_cron_job_is_followed_to_the_end_of_its_first_run() {
 
 #[test]
 fn a_cron_job_of_volcano_is_followed_to_the_end_of_its_first_run() {
-    let task = job("tick", 1, "echo it is time", "");
-    let (_, spec) = task.split_once("spec:\n").unwrap();
-    let spec: String = spec.lines().map(|line| format!("    {line}\n")).collect();
-    let manifest = format!(
-        "apiVersion: batch.volcano.sh/v1alpha1\nkind: CronJob\nmetadata: {{name: tick}}\n\
-         spec:\n  schedule: \"@every 2s\"\n  jobTemplate:\n    spec:\n{spec}"
-    );
+    let manifest = cron_job_of(&job("tick", 1, "echo it is time", ""));
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("job.yaml"), &manifest).unwrap();
     let output = krafla().current_dir(dir.path()).args(["run", "--logs", "job.yaml"]).output().unwrap();
@@ -705,6 +699,33 @@ fn a_job_that_is_refused_what_it_needs_says_so() {
         assert!(told.starts_with(&format!("{name}: waiting: ")) && told.contains(who), "{told}");
         assert!(told.contains("exceeded quota: none"), "{told}");
         assert!(told.ends_with("or raise the ResourceQuota of the namespace"), "{told}");
+    }
+}
+
+/// A CronJob of this job, which is due every other second.
+fn cron_job_of(job: &str) -> String {
+    let (start, spec) = job.split_once("spec:\n").unwrap();
+    let start = start.replace("kind: Job", "kind: CronJob");
+    let spec: String = spec.lines().map(|line| format!("    {line}\n")).collect();
+    format!("{start}spec:\n  schedule: \"@every 2s\"\n  jobTemplate:\n    spec:\n{spec}")
+}
+
+#[test]
+fn a_flow_or_a_cron_job_whose_job_is_refused_says_so() {
+    // As a template it is no job yet, and nobody minds.
+    let twice = job("a", 1, "true", "");
+    let (_, task) = twice.split_once("  tasks:\n").unwrap();
+    let twice = format!("{twice}{}", task.trim_start_matches('\n'));
+    let kubernetes = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec:\n  template: {spec: {restartPolicy: Never, \
+         containers: [{name: main, image: any, command: [\"true\"]}]}}";
+    let quota = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {count/jobs.batch: '0'}}}\n---\n";
+    for (manifest, name, why) in [
+        (flow_of(&twice), "f", "duplicated"),
+        (cron_job_of(&twice), "a", "duplicated"),
+        (format!("{quota}{}", cron_job_of(kubernetes)), "a", "exceeded quota: none"),
+    ] {
+        let told = why_it_waits(&manifest);
+        assert!(told.starts_with(&format!("{name}: waiting: ")) && told.contains(why), "{told}");
     }
 }
 

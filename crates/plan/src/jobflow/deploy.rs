@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use krafla_admission::graph;
 use krafla_api::{Key, Kind};
 
+use super::hindrance::Hindrance;
 use super::jobs::Jobs;
 use super::ready::is_ready;
 use super::{Flow, View, build};
 use crate::object::Body;
 use crate::{Note, Plan, Snapshot, Step, Verb};
 
-/// What keeps jobs from being made, in a word each: by the name of the job, or the place in the spec that is wrong. The whole
-/// sentence is an Event.
-pub(super) type Hindrances = BTreeMap<String, &'static str>;
+/// What keeps jobs from being made: by the name of the job, or the place in the spec that is wrong. The whole sentence is an
+/// Event.
+pub(super) type Hindrances = BTreeMap<String, Hindrance>;
 
 /// Makes every job that waits for nothing any more. A job that can not be made keeps no other from being made.
 pub(super) fn create_what_is_ready(
@@ -28,20 +29,20 @@ pub(super) fn create_what_is_ready(
         if !names.insert(step.name.as_str()) {
             let message = format!("flow {} is named twice in spec.flows; only the first counts", step.name);
             warn(plan, message);
-            hindrances.insert(format!("spec.flows[{index}]"), "NamedTwice");
+            hindrances.insert(format!("spec.flows[{index}]"), Hindrance::NamedTwice);
             continue;
         }
         if jobs.phase(&step.name).is_none() && is_ready(step, jobs, snapshot, plan) {
             let hindrance = create(flow, step, snapshot, plan);
-            hindrances.extend(hindrance.map(|word| (flow.job_name(&step.name), word)));
+            hindrances.extend(hindrance.map(|it| (flow.job_name(&step.name), it)));
         }
     }
     explain_what_never_starts(flow, &names, plan, &mut hindrances);
     hindrances
 }
 
-/// Makes the job of a step, unless something is in the way: then that is said, and in a word returned.
-fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan) -> Option<&'static str> {
+/// Makes the job of a step, unless something is in the way: then that is said, and returned.
+fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan) -> Option<Hindrance> {
     let name = flow.job_name(&step.name);
     let key = Key::new(flow.namespace(), &name);
     if let Some(other) = snapshot.objects.get(Kind::VcJob, &key) {
@@ -59,7 +60,7 @@ fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan
             step.name
         );
         warn(plan, message);
-        return Some("ForeignJob");
+        return Some(Hindrance::ForeignJob);
     }
     let template = snapshot.objects.get(Kind::JobTemplate, &Key::new(flow.namespace(), &step.name));
     let template = match template.map(|template| &template.body) {
@@ -70,7 +71,7 @@ fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan
                 step.name
             );
             warn(plan, message);
-            return Some("TemplateUnreadable");
+            return Some(Hindrance::TemplateUnreadable);
         }
         _ => {
             let message = format!(
@@ -79,14 +80,14 @@ fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan
                 flow.namespace()
             );
             warn(plan, message);
-            return Some("TemplateMissing");
+            return Some(Hindrance::TemplateMissing);
         }
     };
     plan.steps.push(Step::Create { kind: Kind::VcJob, object: build::job(flow, step, template) });
     let message = format!("job {name} is made from JobTemplate {}", step.name);
     plan.notes.push(Note::normal("Created", message).of(Verb::Create, Kind::VcJob, &key));
     // It is tried again. Why the server refused it is an Event.
-    snapshot.refusal.map(|_| "Refused")
+    snapshot.refusal.map(|_| Hindrance::Refused)
 }
 
 /// Admission refuses flows that can never start. One that was stored all the same says why it waits.
@@ -101,7 +102,7 @@ fn explain_what_never_starts(
             let message =
                 format!("flow {} waits for {target}, which is no flow; correct dependsOn.targets", step.name);
             warn(plan, message);
-            hindrances.insert(flow.job_name(&step.name), "DependencyUnknown");
+            hindrances.insert(flow.job_name(&step.name), Hindrance::DependencyUnknown);
         }
     }
     let waits_for: BTreeMap<&str, Vec<&str>> =
@@ -113,7 +114,7 @@ fn explain_what_never_starts(
             graph::describe(&ring)
         );
         warn(plan, message);
-        hindrances.extend(ring.iter().map(|step| (flow.job_name(step), "DependencyRing")));
+        hindrances.extend(ring.iter().map(|step| (flow.job_name(step), Hindrance::DependencyRing)));
     }
 }
 

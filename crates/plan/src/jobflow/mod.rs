@@ -16,6 +16,7 @@
 
 mod build;
 mod deploy;
+mod hindrance;
 mod jobs;
 mod measure;
 mod object;
@@ -27,6 +28,7 @@ use krafla_api::volcano::{JobFlowPhase, JobFlowStatus, JobPhase, JobRetainPolicy
 use krafla_api::{Key, Kind};
 use serde_json::json;
 
+pub use self::hindrance::Hindrance;
 pub use self::object::{Flow, JobFlow, JobTemplate, Spec};
 
 use self::deploy::Hindrances;

@@ -69,8 +69,9 @@ pub(super) fn recount(
         list.push(job.name.clone());
     }
     // The API has no field for why a job is not there, but room for a word where its phase would be.
-    for (name, word) in hindrances {
-        let hindered = FlowCondition { phase: JobPhase::from(*word), ..FlowCondition::default() };
+    for (name, hindrance) in hindrances {
+        let phase = JobPhase::from(hindrance.as_str());
+        let hindered = FlowCondition { phase, ..FlowCondition::default() };
         status.conditions.entry(name.clone()).or_insert(hindered);
     }
     status.job_status_list = entries;
