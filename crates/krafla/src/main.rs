@@ -41,10 +41,6 @@ use crate::run::BadInput;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The input is wrong, or krafla can not start: nothing has been done.
-const EXIT_BAD_INPUT: u8 = 2;
-const EXIT_FAILED: u8 = 1;
-
 fn main() -> ExitCode {
     let (words, remarks) = cli::volcano::settle(std::env::args_os());
     let command = Cli::parse_from(words).command;
@@ -62,8 +58,7 @@ fn main() -> ExitCode {
     };
     outcome.unwrap_or_else(|error| {
         screen::tell(&format!("krafla: {error:#}\n"));
-        let code = if error.is::<BadInput>() { EXIT_BAD_INPUT } else { EXIT_FAILED };
-        ExitCode::from(code)
+        outcome::code_of(&error)
     })
 }
 

@@ -10,10 +10,18 @@ use krafla_plan::Object;
 use serde_json::{Value, json};
 
 use crate::progress;
+use crate::run::BadInput;
 
+const EXIT_FAILED: u8 = 1;
+/// The input is wrong, or krafla can not start: nothing has been done.
+const EXIT_BAD_INPUT: u8 = 2;
 /// What shells report of a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: u8 = 130;
-const EXIT_FAILED: u8 = 1;
+
+/// What a shell is told of an error.
+pub(crate) fn code_of(error: &anyhow::Error) -> ExitCode {
+    ExitCode::from(if error.is::<BadInput>() { EXIT_BAD_INPUT } else { EXIT_FAILED })
+}
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

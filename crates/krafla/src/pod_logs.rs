@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::Arc;
 
-use anyhow::Result;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -14,7 +13,7 @@ use krafla_client::Attempt;
 use krafla_node::pod::Pod;
 use krafla_node::status::{ContainerState, ContainerStatus, Phase, Terminated};
 use krafla_plan::Object;
-use krafla_runtime::Client;
+use krafla_runtime::{Client, ClientError};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
@@ -338,7 +337,7 @@ pub(crate) fn is_of_job(pod: &Object, (kind, job): &JobKey) -> bool {
 }
 
 /// Shows how the pods of a failed job ended.
-pub(crate) async fn explain(home: &Home, job: &JobKey) -> Result<()> {
+pub(crate) async fn explain(home: &Home, job: &JobKey) -> Result<(), ClientError> {
     let pods = home.client.list(Kind::Pod).await?;
     let of_job = pods.items.iter().filter(|json| is_of_job(&Object::decode(Kind::Pod, json), job));
     let pods = of_job.filter_map(|json| serde_json::from_slice::<Pod>(json).ok());

@@ -12,12 +12,13 @@ use crate::progress::JobKey;
 use crate::submit::{CREATED, check, submit};
 
 impl Run<'_> {
-    /// Makes all objects, and notes in `made` which of them will not go with the run.
-    pub(super) async fn submit_all(&mut self, manifests: &[Manifest], made: &mut Vec<String>) -> Result<()> {
+    /// Makes all objects, and notes which of them will not go with the run.
+    pub(super) async fn submit_all(&mut self, manifests: &[Manifest]) -> Result<()> {
         let (support, jobs) = manifests.split_at(manifests.partition_point(|it| it.followed().is_none()));
         self.check(support, manifests).await?;
         for manifest in support {
-            made.extend(self.submit(manifest).await?);
+            let made = self.submit(manifest).await?;
+            self.made.extend(made);
         }
         // The first one is its own test. Of the others none must be found wrong when it has begun.
         self.check(jobs.get(1..).unwrap_or_default(), &[]).await?;

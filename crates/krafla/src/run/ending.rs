@@ -51,6 +51,14 @@ impl Run<'_> {
         self.screen.line(&format!("{why}ending all jobs; {again}Ctrl-C {hurry}"));
     }
 
+    /// Of a run that could not begin: names what stays of it.
+    pub(super) fn say_what_is_left(&self) {
+        if !self.made.is_empty() && !self.home.is_own() {
+            let made = self.made.join(", ");
+            self.screen.line(&format!("made before the mistake was found, and still there: {made}"));
+        }
+    }
+
     /// Ends all jobs in order, and prints what their pods write meanwhile.
     pub(super) async fn end_all(&mut self) {
         let is_reached = self.end_jobs().await;
@@ -61,7 +69,7 @@ impl Run<'_> {
 
     /// Deletes the jobs and flows of this run and waits until they, and with them their pods, are gone. Returns whether the
     /// cluster took that.
-    pub(super) async fn end_jobs(&self) -> bool {
+    async fn end_jobs(&self) -> bool {
         let mut unreached = Vec::new();
         for ((kind, key), followed) in &self.followed {
             match self.home.client.write(&deletion(*kind, key, &followed.uid)).await {

@@ -45,15 +45,22 @@ const REDRAWN_EVERY: Duration = Duration::from_millis(250);
 #[error("{0:#}")]
 pub(crate) struct BadInput(pub(crate) anyhow::Error);
 
-/// Runs the jobs and flows in the files and waits for their end. Whoever asked for a document gets one in any case.
+/// Runs the jobs and flows in the files and waits for their end.
 pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
-    let is_json = args.output == Some(Output::Json);
-    let outcome = execute(args).await;
-    match &outcome {
-        Err(error) if is_json => print(&format!("{:#}\n", json!({ "error": format!("{error:#}") })))?,
-        _ => {}
+    let output = args.output;
+    match execute(args).await {
+        Err(error) => say_mistake(&error, output),
+        outcome => outcome,
     }
-    outcome
+}
+
+/// Says what is wrong. Whoever asked for a document gets one in any case.
+fn say_mistake(error: &anyhow::Error, output: Option<Output>) -> Result<ExitCode> {
+    tell(&format!("krafla: {error:#}\n"));
+    if output == Some(Output::Json) {
+        print(&format!("{:#}\n", json!({ "error": format!("{error:#}") })))?;
+    }
+    Ok(outcome::code_of(error))
 }
 
 async fn execute(args: cli::Run) -> Result<ExitCode> {
@@ -79,6 +86,8 @@ async fn execute(args: cli::Run) -> Result<ExitCode> {
         followed: BTreeMap::new(),
         logs: None,
         waits: Waits::new(means),
+        made: Vec::new(),
+        has_begun: false,
         replaces: args.replace,
         has_contact: true,
         started,
@@ -87,23 +96,45 @@ async fn execute(args: cli::Run) -> Result<ExitCode> {
     let outcome = tokio::select! {
         outcome = run.until_all_have_ended(documents, args.logs) => outcome,
         () = any(&mut interrupt, &mut terminate) => Ok(Outcome::Interrupted),
-        () = after(args.timeout) => Ok(Outcome::TimedOut),
+        // The time may run out while the last words of jobs are printed that have all ended.
+        () = after(args.timeout) => Ok(run.verdict().unwrap_or(Outcome::TimedOut)),
     };
     run.screen.keep();
-    let mut printed = Ok(());
+    let exit_code = match &outcome {
+        // It is told before anything is ended, which takes time.
+        Err(error) => say_mistake(error, args.output),
+        Ok(outcome) => {
+            if *outcome != Outcome::Interrupted {
+                tokio::select! {
+                    () = run.explain_failures() => {}
+                    () = any(&mut interrupt, &mut terminate) => {}
+                }
+            }
+            // Before jobs are ended, which takes their pods away.
+            let printed = match args.output {
+                Some(Output::Json) => run.print_result(*outcome).await,
+                None => Ok(()),
+            };
+            printed.map(|()| outcome.exit_code())
+        }
+    };
+    let ends_early = match &outcome {
+        Ok(outcome) => outcome.is_early(),
+        // What can not begin as a whole does not begin at all.
+        Err(_) => true,
+    };
     let mut is_hurried = false;
-    if let (Ok(outcome), Some(Output::Json)) = (&outcome, args.output) {
-        // It is told before jobs are ended, which takes their pods away.
-        printed = run.print_result(*outcome).await;
-    }
-    if let Ok(outcome) = outcome
-        && outcome.is_early()
-    {
-        run.say_why_early(outcome, args.timeout);
+    if ends_early {
+        if let Ok(outcome) = outcome {
+            run.say_why_early(outcome, args.timeout);
+        }
         is_hurried = tokio::select! {
             () = run.end_all() => false,
             () = any(&mut interrupt, &mut terminate) => true,
         };
+        if outcome.is_err() {
+            run.say_what_is_left();
+        }
     }
     drop(run);
     if is_hurried {
@@ -112,7 +143,7 @@ async fn execute(args: cli::Run) -> Result<ExitCode> {
         // Pods that no job of this run has made, or later runs of a CronJob, may take their time.
         home.leave(|line| screen.line(line), any(&mut interrupt, &mut terminate)).await;
     }
-    printed.and(outcome.map(Outcome::exit_code))
+    exit_code
 }
 
 /// Returns after some time, if there is a limit.
@@ -162,6 +193,10 @@ struct Run<'a> {
     /// What prints the pods' output, if somebody asked for it.
     logs: Option<pod_logs::Follower>,
     waits: Waits,
+    /// What it made that does not go with it.
+    made: Vec<String>,
+    /// Whether all has been made.
+    has_begun: bool,
     /// Whether it takes the place of what has the name of one of its jobs.
     replaces: bool,
     /// Whether the cluster has answered since it last did not.
@@ -191,7 +226,12 @@ impl Followed {
     }
 
     fn has_ended(&self) -> bool {
-        self.was_deleted || self.seen.as_ref().and_then(progress::end).is_some()
+        self.was_deleted || self.end().is_some()
+    }
+
+    /// How it ended, as far as it was seen.
+    fn end(&self) -> Option<End> {
+        self.seen.as_ref().and_then(progress::end)
     }
 }
 
@@ -205,18 +245,8 @@ impl Run<'_> {
         let (manifests, ()) = tokio::join!(identify(self.home, documents), self.home.until_pods_can_run());
         let manifests = manifests?;
         let revision = self.home.client.list(Kind::Pod).await?.revision;
-        let mut made = Vec::new();
-        if let Err(error) = self.submit_all(&manifests, &mut made).await {
-            // What can not begin as a whole does not begin at all.
-            self.end_jobs().await;
-            if !made.is_empty() && !self.home.is_own() {
-                self.screen.line(&format!(
-                    "made before the mistake was found, and still there: {}",
-                    made.join(", ")
-                ));
-            }
-            return Err(error);
-        }
+        self.submit_all(&manifests).await?;
+        self.has_begun = true;
         if follows_logs {
             let (jobs, screen) = (self.jobs().cloned().collect(), self.screen.clone());
             self.logs = Some(pod_logs::Follower::start(self.home, jobs, revision, screen));
@@ -225,18 +255,31 @@ impl Run<'_> {
             return Ok(Outcome::Stuck);
         }
         self.finish_logs().await;
-        self.screen.keep();
-        let ended = self.followed.values().filter_map(|followed| followed.seen.as_ref());
-        // How a CronJob's run went, its Job says.
-        let judged = ended.filter(|object| progress::made_by(object.kind).is_none());
-        let mut failed = judged.filter(|object| progress::end(object) != Some(End::Well)).peekable();
-        let was_deleted = self.followed.values().any(|followed| followed.was_deleted);
-        let is_well = failed.peek().is_none() && !was_deleted;
-        let outcome = if is_well { Outcome::Succeeded } else { Outcome::Failed };
-        for key in failed.flat_map(progress::failed_jobs) {
-            pod_logs::explain(self.home, &key).await?;
+        Ok(self.verdict().unwrap_or(Outcome::Failed))
+    }
+
+    /// How it all ended, if it has.
+    fn verdict(&self) -> Option<Outcome> {
+        if !self.has_begun || self.unfinished().next().is_some() {
+            return None;
         }
-        Ok(outcome)
+        let is_well = |((kind, _), followed): (&JobKey, &Followed)| {
+            // How a CronJob's run went, its Job says.
+            let is_maker = progress::made_by(*kind).is_some();
+            !followed.was_deleted && (is_maker || followed.end() == Some(End::Well))
+        };
+        Some(if self.followed.iter().all(is_well) { Outcome::Succeeded } else { Outcome::Failed })
+    }
+
+    /// Shows how the pods of those ended that ended badly.
+    async fn explain_failures(&self) {
+        let ended = self.followed.values().filter(|followed| followed.end() == Some(End::Badly));
+        let failed = ended.filter_map(|followed| followed.seen.as_ref()).flat_map(progress::failed_jobs);
+        for (kind, job) in failed {
+            if let Err(error) = pod_logs::explain(self.home, &(kind, job.clone())).await {
+                tell(&format!("how the pods of {} ended can not be shown: {}\n", job.name, plainly(&error)));
+            }
+        }
     }
 
     /// Waits until everything has been printed that pods wrote that have ended or are about to.

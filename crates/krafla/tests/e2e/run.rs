@@ -167,6 +167,45 @@ fn what_nobody_can_change_ends_the_run_with_1_and_its_reason() {
 }
 
 #[test]
+fn what_failed_is_explained_also_if_something_else_can_not_go_on() {
+    let volumes = "volumes: [{name: data, configMap: {name: nowhere}}]\n          containers:";
+    let stuck = job("b", 1, "true", "").replace("containers:", volumes);
+    let (code, stdout, stderr) =
+        run_text(&format!("{}---{stuck}", job("a", 1, "echo out of luck; exit 3", "")));
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains("b: can not go on"), "{stdout}");
+    assert!(stderr.contains("a-work-0, container main: exit code 3\n  out of luck\n"), "{stderr}");
+}
+
+#[test]
+fn why_a_run_can_not_begin_is_said_before_what_has_begun_is_ended() {
+    let quota = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: one}, \
+         spec: {hard: {count/jobs.batch.volcano.sh: '1'}}}\n---\n";
+    // Nobody would wait for its end.
+    let patient = job("a", 1, "trap \"\" TERM; while :; do sleep 0.05; done", "")
+        .replace("restartPolicy", "terminationGracePeriodSeconds: 3600\n          restartPolicy");
+    let dir = tempfile::tempdir().unwrap();
+    let manifest = format!("{quota}{patient}---{}", job("b", 1, "true", ""));
+    std::fs::write(dir.path().join("job.yaml"), manifest).unwrap();
+    let mut run = krafla()
+        .current_dir(dir.path())
+        .args(["run", "-o", "json", "job.yaml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let mistake = lines.find(|line| line.starts_with("krafla: ")).unwrap_or_default();
+    assert!(mistake.contains("job.yaml, document 3") && mistake.contains("exceeded quota: one"), "{mistake}");
+    interrupt(&run);
+    lines.for_each(drop);
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "the mistake is what matters");
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(result["error"].as_str().unwrap().contains("exceeded quota: one"), "{result}");
+}
+
+#[test]
 fn a_run_that_takes_too_long_is_ended() {
     let dir = tempfile::tempdir().unwrap();
     let farewell = "trap \"echo bye; exit\" TERM; echo hi; while :; do sleep 0.05; done";
