@@ -182,7 +182,7 @@ async fn change(
 }
 
 /// Makes a write, again if the server is busy.
-async fn patiently<'a, T>(
+pub(crate) async fn patiently<'a, T>(
     write: impl Fn() -> BoxFuture<'a, Result<T, ClientError>>,
 ) -> Result<T, ClientError> {
     for _ in 0..BUSY_RETRIES_MAX {

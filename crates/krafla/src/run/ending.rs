@@ -1,6 +1,6 @@
 //! The end of a run whose jobs have not ended: they are deleted, and their pods end in order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -9,19 +9,22 @@ use krafla_plan::Object;
 use krafla_runtime::{ClientError, EventType};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::Run;
+use super::{Followed, Run};
 use crate::changes::changes;
 use crate::cluster::listed;
 use crate::home::plainly;
 use crate::outcome::Outcome;
 use crate::pod_logs::is_of_job;
-use crate::progress::{self, FOLLOWED};
-use crate::submit::deletion;
+use crate::progress::{self, JobKey};
+use crate::submit::{deletion, patiently};
 
 /// How often it is said which pods have yet to end, if they are others than before.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 /// How often it is looked whether something went that no watch told of.
 const LISTED_EVERY: Duration = Duration::from_secs(5);
+/// How often, and after how long, it is asked again what is left.
+const LIST_RETRIES_MAX: usize = 10;
+const LIST_RETRIED_AFTER: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
     /// Says why jobs are ended that have not ended by themselves.
@@ -48,7 +51,10 @@ impl Run<'_> {
         let [why, again] =
             if outcome == Outcome::Interrupted { ["interrupted: ", "another "] } else { ["", ""] };
         let hurry = if self.home.is_own() { "ends them at once" } else { "does not wait for their pods" };
-        self.screen.line(&format!("{why}ending all jobs; {again}Ctrl-C {hurry}"));
+        let line = format!("{why}ending all jobs; {again}Ctrl-C {hurry}");
+        if self.to_end().next().is_some() {
+            self.screen.line(&line);
+        }
     }
 
     /// Of a run that could not begin: names what stays of it.
@@ -67,14 +73,26 @@ impl Run<'_> {
         }
     }
 
-    /// Deletes the jobs and flows of this run and waits until they, and with them their pods, are gone. Returns whether the
-    /// cluster took that.
+    /// What does not outlive a run that ends early: what has not ended, and CronJobs, which would make Jobs for ever.
+    fn to_end(&self) -> impl Iterator<Item = (&JobKey, &Followed)> {
+        self.followed.iter().filter(|((kind, _), followed)| {
+            let goes_on = progress::made_by(*kind).is_some() && !followed.was_deleted;
+            goes_on || !followed.has_ended()
+        })
+    }
+
+    /// Deletes the jobs and flows of this run that have not ended, and waits until they, and with them their pods, are gone.
+    /// Returns whether the cluster took that of any of them.
     async fn end_jobs(&self) -> bool {
+        let mut deleted: BTreeMap<Kind, BTreeSet<&Uid>> = BTreeMap::new();
         let mut unreached = Vec::new();
-        for ((kind, key), followed) in &self.followed {
-            match self.home.client.write(&deletion(*kind, key, &followed.uid)).await {
+        for ((kind, key), followed) in self.to_end() {
+            let step = deletion(*kind, key, &followed.uid);
+            match patiently(|| self.home.client.write(&step)).await {
                 // One that is gone already, or another one of its name, has ended.
-                Ok(_) | Err(ClientError::NotFound(_) | ClientError::Conflict(_)) => {}
+                Ok(_) | Err(ClientError::NotFound(_) | ClientError::Conflict(_)) => {
+                    deleted.entry(*kind).or_default().insert(&followed.uid);
+                }
                 Err(error) => unreached.push((kind.info().singular, key, error)),
             }
         }
@@ -86,12 +104,12 @@ impl Run<'_> {
             self.screen.line(&format!(
                 "not ended, because the cluster did not take it: {names} ({error}); {remedy}"
             ));
-            return false;
         }
         let gone = async {
-            for kind in FOLLOWED {
-                self.until_gone(kind).await;
+            for (kind, uids) in &deleted {
+                self.until_gone(*kind, uids).await?;
             }
+            Ok(())
         };
         let mut ticks = tokio::time::interval_at(Instant::now() + TOLD_EVERY, TOLD_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -99,7 +117,13 @@ impl Run<'_> {
         tokio::pin!(gone);
         loop {
             tokio::select! {
-                () = &mut gone => return true,
+                gone = &mut gone => {
+                    if let Err(error) = gone {
+                        let line = format!("whether all pods have ended is not known: {}", plainly(&error));
+                        self.screen.line(&line);
+                    }
+                    return !deleted.is_empty();
+                }
                 _ = ticks.tick() => {
                     let left = self.pods_left().await;
                     let line = format!("pods that have yet to end: {}", listed(&left));
@@ -112,22 +136,30 @@ impl Run<'_> {
         }
     }
 
-    /// The pods of this run that are still there.
+    /// The pods of what is ended that are still there.
     async fn pods_left(&self) -> Vec<Key> {
         let pods = self.home.client.list(Kind::Pod).await.map(|pods| pods.items).unwrap_or_default();
         let pods = pods.iter().map(|json| Object::decode(Kind::Pod, json));
-        let is_ours = |pod: &Object| self.jobs().any(|job| is_of_job(pod, job));
-        pods.filter(is_ours).map(|pod| pod.meta.key).collect()
+        let ended = self.to_end().flat_map(|(job, followed)| followed.steps.iter().chain([job]));
+        let ended: Vec<&JobKey> = ended.collect();
+        pods.filter(|pod| ended.iter().any(|job| is_of_job(pod, job))).map(|pod| pod.meta.key).collect()
     }
 
-    /// Waits until the objects of this kind that the run made are gone. What those have made goes before them.
-    async fn until_gone(&self, kind: Kind) {
-        let of_kind = self.followed.iter().filter(|((of, _), _)| *of == kind);
-        let ours: BTreeSet<&Uid> = of_kind.map(|(_, followed)| &followed.uid).collect();
-        while !ours.is_empty() {
-            let Ok(listed) = self.home.client.list(kind).await else { return };
-            let uids = listed.items.iter().map(|item| Object::decode(kind, item).meta.uid);
-            let mut left: BTreeSet<Uid> = uids.filter(|uid| ours.contains(uid)).collect();
+    /// Waits until these objects of a kind are gone. What those have made goes before them.
+    async fn until_gone(&self, kind: Kind, uids: &BTreeSet<&Uid>) -> Result<(), ClientError> {
+        let mut n_errors = 0;
+        loop {
+            let listed = match self.home.client.list(kind).await {
+                Ok(listed) => listed,
+                Err(error) if n_errors >= LIST_RETRIES_MAX => return Err(error),
+                Err(_) => {
+                    n_errors += 1;
+                    tokio::time::sleep(LIST_RETRIED_AFTER).await;
+                    continue;
+                }
+            };
+            let there = listed.items.iter().map(|item| Object::decode(kind, item).meta.uid);
+            let mut left: BTreeSet<Uid> = there.filter(|uid| uids.contains(uid)).collect();
             let mut events = changes(self.home.client.clone(), kind, listed.revision);
             let look_again_at = Instant::now() + LISTED_EVERY;
             while !left.is_empty() {
@@ -140,7 +172,7 @@ impl Run<'_> {
                 }
             }
             if left.is_empty() {
-                return;
+                return Ok(());
             }
         }
     }

@@ -107,23 +107,68 @@ fn a_job_that_fails_there_exits_with_1_and_shows_its_last_words() {
     assert!(stderr.contains("a-work-0") && stderr.contains("out of luck"), "{stderr}");
 }
 
+/// Reads lines until each of some signs was in one of them.
+fn until_told(lines: &mut impl Iterator<Item = String>, mut signs: Vec<&str>) {
+    while !signs.is_empty() {
+        let line = lines.next().unwrap_or_else(|| panic!("{signs:?}"));
+        signs.retain(|sign| !line.contains(sign));
+    }
+}
+
 #[test]
-fn an_interrupted_run_deletes_its_job_and_no_other() {
+fn an_interrupted_run_deletes_what_has_not_ended_of_it_and_nothing_else() {
     let up = Up::start();
     up.apply(&job("other", 1, "exec tail -f /dev/null", ""));
     up.wait_for("vcjob/other", "{.status.state.phase}", "Running");
-    let run = Run::of(&job("a", 1, "exec tail -f /dev/null", ""));
+    let cron_job = "{apiVersion: batch/v1, kind: CronJob, metadata: {name: tick}, spec: {schedule: '@every 2s', jobTemplate: \
+         {spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: any, command: ['true']}]}}}}}}";
+    let (endless, ended) = (job("a", 1, "exec tail -f /dev/null", ""), job("b", 1, "true", ""));
+    let run = Run::of(&format!("{endless}---\n{ended}---\n{cron_job}"));
     let mut child =
         run.command().arg("--kubeconfig").arg(up.kubeconfig()).stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let mut lines = lines.skip_while(|line| !line.contains("a: Running"));
-    assert!(lines.next().is_some(), "the job runs");
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    until_told(&mut lines, vec!["a: Running", "b: Completed", ": Complete, 1 succeeded"]);
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     lines.for_each(drop);
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let left = up.kubectl_ok(&["get", "vcjob", "-o", "name"]);
-    assert_eq!(left, "job.batch.volcano.sh/other\n");
-    assert_eq!(up.kubectl_ok(&["get", "pod", "-o", "name"]), "pod/other-work-0\n");
+    // A CronJob would go on for ever.
+    let left = up.kubectl_ok(&["get", "vcjob,job,cronjob.batch", "-o", "name"]);
+    assert_eq!(left, "job.batch.volcano.sh/b\njob.batch.volcano.sh/other\n");
+    assert_eq!(up.kubectl_ok(&["get", "pod", "-o", "name"]), "pod/b-work-0\npod/other-work-0\n");
+}
+
+#[test]
+fn what_can_not_be_ended_is_named_and_the_others_are_waited_for() {
+    let up = Up::start();
+    let policy = |kind: &str, spec: &str| {
+        format!(
+            "{{apiVersion: admissionregistration.k8s.io/v1, kind: {kind}, metadata: {{name: keep}}, spec: {{{spec}}}}}"
+        )
+    };
+    let rules =
+        "{apiGroups: [batch.volcano.sh], apiVersions: ['*'], operations: [DELETE], resources: [jobs]}";
+    let kept = policy(
+        "ValidatingAdmissionPolicy",
+        &format!(
+            "matchConstraints: {{resourceRules: [{rules}]}}, validations: [{{expression: \"oldObject.metadata.name != 'a'\"}}]"
+        ),
+    );
+    let binding = policy("ValidatingAdmissionPolicyBinding", "policyName: keep, validationActions: [Deny]");
+    up.apply(&format!("{kept}\n---\n{binding}"));
+    let farewell = "trap \"sleep 1; exit\" TERM; echo up; while :; do sleep 0.05; done";
+    let run =
+        Run::of(&format!("{}---{}", job("a", 1, "exec tail -f /dev/null", ""), job("b", 1, farewell, "")));
+    let mut command = run.command();
+    command.arg("--logs").arg("--kubeconfig").arg(up.kubeconfig());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    until_told(&mut lines, vec!["a: Running", "[b-work-0] up"]);
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let told = lines.find(|line| line.starts_with("not ended")).unwrap_or_default();
+    assert!(told.contains("job a") && !told.contains("job b"), "{told}");
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(up.kubectl_ok(&["get", "vcjob", "-o", "name"]), "job.batch.volcano.sh/a\n");
 }
 
 #[test]
