@@ -15,6 +15,7 @@ use krafla_apiserver::http::{SIMULATED_SUFFIX, VERSION_SUFFIX};
 use krafla_client::{Access, AccessError, Attempt, HttpsClient, Limits};
 use krafla_node::{Mode, Node};
 use krafla_runtime::{Client, ClientError, Manifests};
+use tokio::sync::watch;
 
 use crate::cluster::{self, Cluster};
 use crate::run::BadInput;
@@ -27,6 +28,8 @@ const GREETING_MAX: Duration = Duration::from_secs(5);
 
 /// How soon a log is asked for again that broke off.
 const LOG_RETRIED_AFTER: Duration = Duration::from_millis(500);
+/// How often it is asked for again when nothing else is waited for.
+const LOG_LAST_TRIES_MAX: usize = 20;
 
 /// Which cluster a user means.
 pub(crate) enum Choice {
@@ -216,8 +219,28 @@ impl Logs {
         pod: &Key,
         container: &str,
         attempt: Attempt,
+        is_ending: &watch::Receiver<bool>,
     ) -> Option<BoxStream<'static, Bytes>> {
-        self.read(pod, container, Some(attempt), None).await
+        match self {
+            Logs::Node(node) => {
+                let options = krafla_node::LogOptions {
+                    follow: true,
+                    attempt: Some(attempt.number),
+                    ..Default::default()
+                };
+                of_node(node, pod, container, options).await
+            }
+            Logs::Server(client) => {
+                let options =
+                    krafla_client::LogOptions { follow: true, attempt: Some(attempt), tail_lines: None };
+                let (client, pod, container) = (client.clone(), pod.clone(), container.to_owned());
+                let ask = move || {
+                    let (client, pod, container) = (client.clone(), pod.clone(), container.clone());
+                    async move { client.log(&pod, &container, options).await }
+                };
+                Some(unbroken(ask, is_ending.clone(), LOG_RETRIED_AFTER))
+            }
+        }
     }
 
     /// The last lines that a container wrote.
@@ -227,55 +250,62 @@ impl Logs {
         container: &str,
         n_lines: u64,
     ) -> Option<BoxStream<'static, Bytes>> {
-        self.read(pod, container, None, Some(n_lines)).await
-    }
-
-    async fn read(
-        &self,
-        pod: &Key,
-        container: &str,
-        attempt: Option<Attempt>,
-        tail_lines: Option<u64>,
-    ) -> Option<BoxStream<'static, Bytes>> {
-        let follow = tail_lines.is_none();
+        let tail_lines = Some(n_lines);
         match self {
             Logs::Node(node) => {
-                let attempt = attempt.map(|attempt| attempt.number);
-                let options = krafla_node::LogOptions { follow, attempt, tail_lines, ..Default::default() };
-                let log = node.logs(&pod.namespace, &pod.name, Some(container), options).await.ok()?;
-                Some(log.scan((), |(), piece| std::future::ready(piece.ok())).boxed())
+                let options = krafla_node::LogOptions { tail_lines, ..Default::default() };
+                of_node(node, pod, container, options).await
             }
             Logs::Server(client) => {
-                let options = krafla_client::LogOptions { follow, attempt, tail_lines };
+                let options = krafla_client::LogOptions { follow: false, attempt: None, tail_lines };
                 let log = client.log(pod, container, options).await.ok()?;
-                let (client, pod, container) = (client.clone(), pod.clone(), container.to_owned());
-                let again = move || {
-                    let (client, pod, container) = (client.clone(), pod.clone(), container.clone());
-                    async move { client.log(&pod, &container, options).await }
-                };
-                Some(unbroken(log, again))
+                Some(log.scan((), |(), piece| std::future::ready(piece.ok())).boxed())
             }
         }
     }
 }
 
+async fn of_node(
+    node: &Node,
+    pod: &Key,
+    container: &str,
+    options: krafla_node::LogOptions,
+) -> Option<BoxStream<'static, Bytes>> {
+    let log = node.logs(&pod.namespace, &pod.name, Some(container), options).await.ok()?;
+    Some(log.scan((), |(), piece| std::future::ready(piece.ok())).boxed())
+}
+
 /// A log as a server tells it.
 type Told = BoxStream<'static, Result<Bytes, ClientError>>;
 
-/// A log that goes on where it broke off: it is asked for `again`, from its beginning, and what was told before is left out.
-fn unbroken<F>(log: Told, again: impl Fn() -> F + Send + Sync + 'static) -> BoxStream<'static, Bytes>
+/// A log that is asked for until it is told, and that goes on where it broke off: it is asked for again, from its beginning,
+/// and what was told before is left out. When the run `is_ending` it is asked for a few times more: nobody waits for ever for
+/// the words of a node that does not answer.
+fn unbroken<F>(
+    ask: impl Fn() -> F + Send + Sync + 'static,
+    is_ending: watch::Receiver<bool>,
+    pause: Duration,
+) -> BoxStream<'static, Bytes>
 where
     F: Future<Output = Result<Told, ClientError>> + Send + 'static,
 {
-    let begun = (Some(log), 0_usize, 0_usize, Arc::new(again));
-    let told = futures_util::stream::unfold(begun, |(mut log, mut n_told, mut n_known, again)| async move {
+    let begun = (None::<Told>, 0_usize, 0_usize, Arc::new((ask, is_ending, pause)));
+    let told = futures_util::stream::unfold(begun, |(mut log, mut n_told, mut n_known, asker)| async move {
+        let (ask, is_ending, pause) = &*asker;
+        let mut n_last_tries = 0_usize;
         loop {
             let Some(pieces) = &mut log else {
-                match again().await {
+                match ask().await {
                     Ok(anew) => (log, n_known) = (Some(anew), n_told),
-                    // The pod is gone, and with it the rest.
+                    // The pod is gone, and with it the rest; or it has none.
                     Err(ClientError::NotFound(_) | ClientError::Refused { .. }) => return None,
-                    Err(_) => tokio::time::sleep(LOG_RETRIED_AFTER).await,
+                    Err(_) => {
+                        n_last_tries = n_last_tries.saturating_add(usize::from(*is_ending.borrow()));
+                        if n_last_tries > LOG_LAST_TRIES_MAX {
+                            return None;
+                        }
+                        tokio::time::sleep(*pause).await;
+                    }
                 }
                 continue;
             };
@@ -286,7 +316,7 @@ where
                     n_known = n_known.saturating_sub(known.len());
                     n_told = n_told.saturating_add(piece.len());
                     if !piece.is_empty() {
-                        return Some((piece, (log, n_told, n_known, again)));
+                        return Some((piece, (log, n_told, n_known, asker)));
                     }
                 }
             }
@@ -382,7 +412,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_log_goes_on_where_it_broke_off() {
+    async fn a_log_is_asked_for_until_it_is_told_and_goes_on_where_it_broke_off() {
         let lost = || ClientError::Unknown("lost".to_owned());
         let log = |pieces: Vec<Result<&'static str, ClientError>>| -> Told {
             let pieces =
@@ -390,14 +420,27 @@ mod tests {
             futures_util::stream::iter(pieces.collect::<Vec<_>>()).boxed()
         };
         let n_asked = std::sync::atomic::AtomicUsize::new(0);
-        let again = move || {
+        let ask = move || {
             let asked = n_asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             std::future::ready(match asked {
-                0 => Ok(log(vec![Ok("on"), Ok("e\ntw"), Err(lost())])),
+                0 => Err(lost()),
+                1 => Err(ClientError::Busy { message: "later".to_owned(), retry_after: None }),
+                2 => Ok(log(vec![Ok("one\n"), Err(lost())])),
+                3 => Ok(log(vec![Ok("on"), Ok("e\ntw"), Err(lost())])),
                 _ => Ok(log(vec![Ok("one\ntwo\n"), Ok("three\n")])),
             })
         };
-        let told: Vec<Bytes> = unbroken(log(vec![Ok("one\n"), Err(lost())]), again).collect().await;
+        let (_end, is_ending) = watch::channel(false);
+        let told: Vec<Bytes> = unbroken(ask, is_ending.clone(), Duration::ZERO).collect().await;
         assert_eq!(told.concat(), b"one\ntwo\nthree\n");
+        let gone = || std::future::ready(Err(ClientError::NotFound("pods \"a\"".to_owned())));
+        assert_eq!(unbroken(gone, is_ending, Duration::ZERO).count().await, 0);
+        let (_end, is_ending) = watch::channel(true);
+        let never = move || std::future::ready(Err(lost()));
+        assert_eq!(
+            unbroken(never, is_ending, Duration::ZERO).count().await,
+            0,
+            "it is not waited for after the end of the run"
+        );
     }
 }

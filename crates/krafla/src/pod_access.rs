@@ -9,7 +9,7 @@ use futures_util::stream::BoxStream;
 use krafla_api::Key;
 use krafla_apiserver::http::{ExecOptions, LogOptions, Output, Session};
 use krafla_apiserver::{PodAccess, Status};
-use krafla_node::Node;
+use krafla_node::{LogError, Node};
 
 /// Access to pods that only seem to run: there is nothing of them but what their status says.
 pub(crate) struct SimulatedAccess;
@@ -63,7 +63,13 @@ impl PodAccess for NodeAccess {
         };
         Box::pin(async move {
             let logs = self.0.logs(&pod.namespace, &pod.name, Some(container), options).await;
-            let logs = logs.map_err(|error| Status::bad_request(error.to_string()))?;
+            let logs = logs.map_err(|error| match error {
+                // The server knows it. A node that has just started takes up its pods one after the other.
+                LogError::NoPod(pod) => {
+                    Status::unavailable(format!("pod {pod} has not been taken up by a node yet"))
+                }
+                error => Status::bad_request(error.to_string()),
+            })?;
             // A log that can not be read any further ends; there is no way to say why in the middle of a body.
             Ok(logs
                 .take_while(|chunk| std::future::ready(chunk.is_ok()))

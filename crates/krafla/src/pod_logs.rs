@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -13,9 +14,9 @@ use krafla_client::Attempt;
 use krafla_node::pod::Pod;
 use krafla_node::status::{ContainerState, ContainerStatus, Phase, Terminated};
 use krafla_plan::Object;
-use krafla_runtime::{Client, ClientError};
-use tokio::sync::Semaphore;
+use krafla_runtime::{Client, ClientError, EventType};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 use crate::changes::changes;
@@ -32,31 +33,60 @@ const FAILED_PODS_SHOWN_MAX: usize = 5;
 const PIECE_BYTES_MAX: usize = 64 << 10;
 /// So many containers may have lines on their way to the screen.
 const SHOWN_AT_ONCE: usize = 16;
+/// How often a cluster is asked whether it is there while the last lines are printed, and how often it may say nothing.
+const ASKED_EVERY: Duration = Duration::from_secs(1);
+const ANSWERS_MISSED_MAX: usize = 30;
 /// What stands before a piece of a line that is not its first.
 const GOES_ON: &str = "…";
 /// The colours of prefixes on a terminal: cyan, green, yellow, blue, magenta, red.
 const COLOURS: [u8; 6] = [36, 32, 33, 34, 35, 31];
 
 /// Follows the logs of all pods of some jobs.
-pub(crate) struct Follower(JoinHandle<JoinSet<()>>, tokio::sync::watch::Sender<bool>);
+pub(crate) struct Follower {
+    following: JoinHandle<JoinSet<()>>,
+    stop: watch::Sender<bool>,
+    client: Arc<dyn Client>,
+}
 
 impl Follower {
     /// Begins to print what the pods of these jobs write.
     pub(crate) fn start(home: &Home, jobs: Vec<JobKey>, revision: u64, screen: Arc<Screen>) -> Follower {
-        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let (stop, stopped) = watch::channel(false);
         let client = home.client.clone();
-        let printer =
-            Printer { logs: home.logs.clone(), screen, at_once: Arc::new(Semaphore::new(SHOWN_AT_ONCE)) };
-        Follower(tokio::spawn(follow(client, printer, jobs, revision, stopped)), stop)
+        let printer = Printer {
+            logs: home.logs.clone(),
+            screen,
+            at_once: Arc::new(Semaphore::new(SHOWN_AT_ONCE)),
+            is_ending: stopped.clone(),
+        };
+        let following = tokio::spawn(follow(client.clone(), printer, jobs, revision, stopped));
+        Follower { following, stop, client }
     }
 
     /// Waits until everything has been printed that pods wrote that have ended or are about to. Others go on, and nobody waits
-    /// for them.
-    pub(crate) async fn finish(self) {
-        self.1.send_replace(true);
-        if let Ok(mut printing) = self.0.await {
-            while printing.join_next().await.is_some() {}
+    /// for them. Returns false if the cluster went away, and with it what is left.
+    pub(crate) async fn finish(self) -> bool {
+        let Follower { following, stop, client } = self;
+        stop.send_replace(true);
+        let all_printed = async {
+            if let Ok(mut printing) = following.await {
+                while printing.join_next().await.is_some() {}
+            }
+        };
+        tokio::select! {
+            () = all_printed => true,
+            () = lost(&*client) => false,
         }
+    }
+}
+
+/// Returns when a cluster has not answered for so long that nobody waits for it any more.
+async fn lost(client: &dyn Client) {
+    let mut n_missed = 0;
+    while n_missed < ANSWERS_MISSED_MAX {
+        tokio::time::sleep(ASKED_EVERY).await;
+        let answer = client.get(Kind::Namespace, &Key::new("", "default")).await;
+        n_missed = if matches!(answer, Err(ClientError::Unknown(_))) { n_missed + 1 } else { 0 };
     }
 }
 
@@ -65,7 +95,7 @@ async fn follow(
     printer: Printer,
     jobs: Vec<JobKey>,
     revision: u64,
-    mut stopped: tokio::sync::watch::Receiver<bool>,
+    mut stopped: watch::Receiver<bool>,
 ) -> JoinSet<()> {
     let mut following = Following {
         printer,
@@ -78,6 +108,7 @@ async fn follow(
     loop {
         tokio::select! {
             event = events.next() => match event {
+                Some(Ok(event)) if event.event_type == EventType::Deleted => following.forget(&event.object),
                 Some(Ok(event)) => following.observe(&event.object),
                 // Whoever follows the jobs says that there is no contact.
                 Some(Err(_)) => {}
@@ -87,11 +118,15 @@ async fn follow(
         }
     }
     // That a job has ended may be known before the last of what its pods did.
-    if let Ok(listed) = client.list(Kind::Pod).await {
-        for pod in &listed.items {
-            following.observe(pod);
-            following.leave_if_it_goes_on(pod);
+    let listed = loop {
+        match client.list(Kind::Pod).await {
+            Ok(listed) => break listed,
+            Err(_) => tokio::time::sleep(ASKED_EVERY).await,
         }
+    };
+    for pod in &listed.items {
+        following.observe(pod);
+        following.leave_if_it_goes_on(pod);
     }
     following.printing
 }
@@ -142,6 +177,14 @@ impl Following {
 }
 
 impl Following {
+    /// Lets go of a pod that is gone, when all is printed that is left of it. There may be very many in the life of a run.
+    fn forget(&mut self, json: &[u8]) {
+        self.observe(json);
+        let uid = Object::decode(Kind::Pod, json).meta.uid;
+        self.known.retain(|(of, _), _| *of != uid);
+        while self.printing.try_join_next().is_some() {}
+    }
+
     /// Stops to print what a pod writes that nobody has asked to end.
     fn leave_if_it_goes_on(&mut self, json: &[u8]) {
         let object = Object::decode(Kind::Pod, json);
@@ -172,6 +215,7 @@ struct Printer {
     screen: Arc<Screen>,
     /// Who may wait for a reader that stands still: the node needs threads too.
     at_once: Arc<Semaphore>,
+    is_ending: watch::Receiver<bool>,
 }
 
 impl Printer {
@@ -184,7 +228,7 @@ impl Printer {
         mut attempts: UnboundedReceiver<Attempt>,
     ) {
         while let Some(attempt) = attempts.recv().await {
-            if let Some(log) = self.logs.follow(&pod, &container, attempt).await {
+            if let Some(log) = self.logs.follow(&pod, &container, attempt, &self.is_ending).await {
                 self.print_attempt(log, &prefix).await;
             }
         }

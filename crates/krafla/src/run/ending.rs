@@ -69,7 +69,8 @@ impl Run<'_> {
     pub(super) async fn end_all(&mut self) {
         let is_reached = self.end_jobs().await;
         if let Some(logs) = self.logs.take().filter(|_| is_reached) {
-            logs.finish().await;
+            let is_whole = logs.finish().await;
+            self.say_if_lost(is_whole);
         }
     }
 

@@ -290,9 +290,16 @@ impl Run<'_> {
         let mut ticks = tokio::time::interval(REDRAWN_EVERY);
         loop {
             tokio::select! {
-                () = &mut finished => return,
+                is_whole = &mut finished => return self.say_if_lost(is_whole),
                 _ = ticks.tick() => self.draw(),
             }
+        }
+    }
+
+    /// Says that not all was printed that pods wrote.
+    fn say_if_lost(&self, is_whole: bool) {
+        if !is_whole {
+            self.screen.line("no contact with the cluster: the last lines of pods may be missing");
         }
     }
 
