@@ -37,6 +37,8 @@ use crate::waits::Waits;
 
 /// The kinds that say why a job does not start.
 const WAITING: [Kind; 3] = [Kind::PodGroup, Kind::Pod, Kind::Event];
+/// A cluster that has failed nobody for so long was in contact meanwhile.
+const CONTACT_LASTS: Duration = Duration::from_secs(60);
 /// How often the time on a terminal moves on, and how soon a reason to wait is told.
 const REDRAWN_EVERY: Duration = Duration::from_millis(250);
 
@@ -89,7 +91,7 @@ async fn execute(args: cli::Run) -> Result<ExitCode> {
         made: Vec::new(),
         has_begun: false,
         replaces: args.replace,
-        has_contact: true,
+        contact_lost_at: None,
         started,
         screen: screen.clone(),
     };
@@ -199,8 +201,8 @@ struct Run<'a> {
     has_begun: bool,
     /// Whether it takes the place of what has the name of one of its jobs.
     replaces: bool,
-    /// Whether the cluster has answered since it last did not.
-    has_contact: bool,
+    /// When the cluster last did not say what happens to some kind.
+    contact_lost_at: Option<Instant>,
     started: Instant,
     screen: Arc<Screen>,
 }
@@ -305,8 +307,11 @@ impl Run<'_> {
 
     /// Shows the way of each job and flow until all have ended, or nothing can go on: then it returns false.
     async fn follow(&mut self, revision: u64) -> Result<bool> {
+        let followed: BTreeSet<Kind> = self.followed.keys().map(|(kind, _)| *kind).collect();
         let watches = self.kinds().into_iter().map(|kind| {
+            let is_optional = WAITING.contains(&kind) && !followed.contains(&kind);
             let events = changes(self.home.client.clone(), kind, revision);
+            let events = events.take_while(move |event| std::future::ready(!is_optional || is_served(event)));
             events.map(move |event| event.map(|event| (kind, event))).boxed()
         });
         let mut events = select_all(watches);
@@ -316,11 +321,7 @@ impl Run<'_> {
             tokio::select! {
                 event = events.next() => match event.ok_or_else(|| anyhow!("the watch of jobs ended"))? {
                     Ok((kind, event)) => self.observe(kind, &event),
-                    Err(error) => {
-                        if std::mem::take(&mut self.has_contact) {
-                            self.screen.line(&format!("no contact with the cluster, trying again: {}", plainly(&error)));
-                        }
-                    }
+                    Err(error) => self.tell_lost_contact(&error),
                 },
                 _ = ticks.tick() => {
                     self.ask_for_nodes().await;
@@ -334,6 +335,15 @@ impl Run<'_> {
         self.hear_last_warnings().await;
         self.draw();
         Ok(true)
+    }
+
+    /// Says that there is no contact, once for as long as that lasts.
+    fn tell_lost_contact(&mut self, error: &ClientError) {
+        let now = Instant::now();
+        let lost_before = self.contact_lost_at.replace(now);
+        if lost_before.is_none_or(|at| now.duration_since(at) >= CONTACT_LASTS) {
+            self.screen.line(&format!("no contact with the cluster, trying again: {}", plainly(error)));
+        }
     }
 
     /// Finds out whether there is a node that says nothing about a pod that it has.
@@ -426,7 +436,6 @@ impl Run<'_> {
     }
 
     fn observe(&mut self, kind: Kind, event: &Event) {
-        self.has_contact = true;
         let is_deleted = event.event_type == EventType::Deleted;
         if event.event_type == EventType::Bookmark {
             return;
@@ -534,6 +543,11 @@ impl Run<'_> {
     }
 }
 
+/// Whether a cluster says, or will say again, what happens to a kind. Not every one has PodGroups, or lets everybody see Events.
+fn is_served<T>(event: &Result<T, ClientError>) -> bool {
+    !matches!(event, Err(ClientError::NotFound(_) | ClientError::Refused { .. }))
+}
+
 /// The CronJob that made a Job.
 fn maker(job: &Object) -> Option<JobKey> {
     let kinds = FOLLOWED.into_iter().filter(|kind| progress::made_by(*kind) == Some(job.kind));
@@ -545,4 +559,24 @@ fn is_new(object: &Object) -> bool {
     let is_new_job = object.as_vcjob().is_some_and(|job| job.status.state.phase.is_unset());
     let is_new_job = is_new_job || object.as_job().is_some_and(|job| job.status == Default::default());
     is_new_job || object.as_jobflow().is_some_and(|flow| flow.status.state.phase.is_unset())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_that_a_cluster_does_not_have_or_show_is_not_waited_for() {
+        let refused = ClientError::Refused { code: 403, message: "forbidden".to_owned() };
+        let busy = ClientError::Busy { message: "later".to_owned(), retry_after: None };
+        for (answer, is_expected) in [
+            (Ok(()), true),
+            (Err(ClientError::NotFound("podgroups".to_owned())), false),
+            (Err(refused), false),
+            (Err(busy), true),
+            (Err(ClientError::Unknown("no connection".to_owned())), true),
+        ] {
+            assert_eq!(is_served(&answer), is_expected, "{answer:?}");
+        }
+    }
 }
