@@ -23,7 +23,7 @@ use crate::changes::changes;
 use crate::home::{Home, Logs};
 use crate::printable;
 use crate::progress::{self, JobKey};
-use crate::screen::{Screen, tell, tell_line_of_pod, wants_colour};
+use crate::screen::{Screen, line_of_pod, wants_colour};
 
 /// How many of a failed pod's last lines are shown.
 const LAST_LINES: u64 = 10;
@@ -251,7 +251,7 @@ impl Printer {
         let (screen, at_once) = (self.screen.clone(), self.at_once.clone().acquire_owned().await);
         // It ends badly only if this process does.
         let _ = tokio::task::spawn_blocking(move || {
-            screen.line(&text);
+            screen.line_in_turn(&text);
             drop(at_once);
         })
         .await;
@@ -381,18 +381,18 @@ pub(crate) fn is_of_job(pod: &Object, (kind, job): &JobKey) -> bool {
 }
 
 /// Shows how the pods of a failed job ended.
-pub(crate) async fn explain(home: &Home, job: &JobKey) -> Result<(), ClientError> {
+pub(crate) async fn explain(home: &Home, screen: &Screen, job: &JobKey) -> Result<(), ClientError> {
     let pods = home.client.list(Kind::Pod).await?;
     let of_job = pods.items.iter().filter(|json| is_of_job(&Object::decode(Kind::Pod, json), job));
     let pods = of_job.filter_map(|json| serde_json::from_slice::<Pod>(json).ok());
     for pod in pods.filter(|pod| pod.status.phase == Phase::Failed).take(FAILED_PODS_SHOWN_MAX) {
         if let Some(line) = why_it_failed(&pod) {
-            tell(&format!("{line}\n"));
+            screen.tell(&format!("{line}\n"));
         }
         for (container, end) in ends(&pod) {
             let (name, code) = (&pod.metadata.name, end.exit_code);
-            tell(&format!("pod {name}, container {container}: exit code {code}{}\n", detail(end)));
-            show_last_lines(&home.logs, &pod.key(), container).await;
+            screen.tell(&format!("pod {name}, container {container}: exit code {code}{}\n", detail(end)));
+            show_last_lines(&home.logs, screen, &pod.key(), container).await;
         }
     }
     Ok(())
@@ -417,12 +417,12 @@ fn ends(pod: &Pod) -> Vec<(&str, &Terminated)> {
     main.filter_map(|status| Some((status.name.as_str(), status.state.terminated.as_ref()?))).collect()
 }
 
-async fn show_last_lines(logs: &Logs, pod: &Key, container: &str) {
+async fn show_last_lines(logs: &Logs, screen: &Screen, pod: &Key, container: &str) {
     // A container that never started has no log, and its exit reason has been told.
     let Some(log) = logs.last_lines(pod, container, LAST_LINES).await else { return };
     let text = log.collect::<Vec<_>>().await.concat();
     for line in String::from_utf8_lossy(&text).lines() {
-        tell_line_of_pod(line);
+        screen.tell(&line_of_pod(line));
     }
 }
 

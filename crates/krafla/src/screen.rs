@@ -1,14 +1,17 @@
 //! Where progress is shown: a picture that is redrawn in place on a terminal, plain lines elsewhere.
 
+mod writer;
+
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::termios::tcgetwinsize;
 
+use self::writer::Writer;
 use crate::printable;
 
 /// What is assumed of a terminal that does not say how large it is.
@@ -26,13 +29,14 @@ const ERASE_ROW: &str = "\u{1b}[2K";
 /// Goes up one row and erases it.
 const UP_AND_ERASE: &str = "\u{1b}[A\u{1b}[2K";
 
-/// Standard output or standard error, with a picture at its bottom.
+/// Standard output or standard error, with a picture at its bottom. Nobody waits for whoever reads it who does not want to.
 pub(crate) struct Screen {
     /// Progress goes to standard error where standard output is for the result.
     to_stderr: bool,
     is_terminal: bool,
     is_live: bool,
     shown: Mutex<Shown>,
+    writer: Arc<Writer>,
 }
 
 /// What is on the terminal, or will be in a moment.
@@ -40,6 +44,8 @@ pub(crate) struct Screen {
 struct Shown {
     /// The picture as it stands there now.
     picture: Vec<String>,
+    /// The one that is to take its place.
+    next: Option<Vec<String>>,
     /// Lines that came so soon after others that they wait for the next picture: to draw one for each costs more than all
     /// the rest.
     lines: Vec<String>,
@@ -56,7 +62,8 @@ impl Screen {
     pub(crate) fn new(to_stderr: bool) -> Screen {
         let is_terminal =
             if to_stderr { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
-        let screen = Screen { to_stderr, is_terminal, is_live: false, shown: Mutex::default() };
+        let (shown, writer) = (Mutex::default(), Writer::start());
+        let screen = Screen { to_stderr, is_terminal, is_live: false, shown, writer };
         let [width, height] = screen.size();
         let is_large_enough = width >= WIDTH_MIN && height >= HEIGHT_MIN;
         let is_live = is_terminal && is_large_enough && can_be_drawn_on(std::env::var_os("TERM").as_deref());
@@ -89,10 +96,14 @@ impl Screen {
         self.is_live && self.shown().is_due()
     }
 
-    /// Draws a picture over the one before. Without a terminal nothing happens.
+    /// Draws a picture over the one before. Without a terminal nothing happens; one that stands still shows the last of many.
     pub(crate) fn draw(&self, picture: Vec<String>) {
         if self.is_live {
-            self.change(&mut self.shown(), Some(picture));
+            let mut shown = self.shown();
+            shown.next = Some(picture);
+            if self.writer.is_idle() {
+                self.change(&mut shown);
+            }
         }
     }
 
@@ -100,7 +111,7 @@ impl Screen {
     pub(crate) fn keep(&self) {
         let mut shown = self.shown();
         // Also if no line waits: a `^C` may stand in the cursor's row.
-        self.change(&mut shown, None);
+        self.change(&mut shown);
         shown.picture.clear();
     }
 
@@ -108,19 +119,38 @@ impl Screen {
     pub(crate) fn line(&self, line: &str) {
         let mut shown = self.shown();
         shown.lines.push(for_people(line, self.is_terminal).into_owned());
-        if shown.picture.is_empty() || shown.is_due() {
-            self.change(&mut shown, None);
+        if shown.picture.is_empty() || (shown.is_due() && self.writer.is_idle()) {
+            self.change(&mut shown);
         }
     }
 
-    /// Prints the lines that wait, and the picture anew. What can not be printed because nobody reads it is lost, and the
-    /// jobs go on.
-    fn change(&self, shown: &mut Shown, picture: Option<Vec<String>>) {
+    /// The same, when all that came before has been written: there may be more than there is room for. It waits for whoever
+    /// reads, so it is not for threads that others depend on.
+    pub(crate) fn line_in_turn(&self, line: &str) {
+        self.writer.until_idle();
+        self.line(line);
+    }
+
+    /// Text on standard error, after all that came before.
+    pub(crate) fn tell(&self, text: &str) {
+        let text = for_people(text, std::io::stderr().is_terminal());
+        self.writer.write(true, text.into_owned());
+    }
+
+    /// Returns when all has been written.
+    pub(crate) async fn until_written(&self) {
+        let writer = self.writer.clone();
+        // It ends badly only if this process does.
+        let _ = tokio::task::spawn_blocking(move || writer.until_idle()).await;
+    }
+
+    /// Prints the lines that wait, and the picture anew.
+    fn change(&self, shown: &mut Shown) {
         let size = if self.is_live { self.size() } else { [WIDTH_DEFAULT, HEIGHT_DEFAULT] };
-        let picture = fitted(picture.unwrap_or_else(|| shown.picture.clone()), size);
+        let picture = fitted(shown.next.take().unwrap_or_else(|| shown.picture.clone()), size);
         let text = change(&shown.picture, &shown.lines, &picture, size);
-        *shown = Shown { picture, lines: Vec::new(), changed_at: Some(Instant::now()) };
-        drop(if self.to_stderr { write_err(&text) } else { write_out(&text) });
+        *shown = Shown { picture, changed_at: Some(Instant::now()), ..Shown::default() };
+        self.writer.write(self.to_stderr, text);
     }
 
     fn shown(&self) -> MutexGuard<'_, Shown> {
@@ -151,10 +181,10 @@ pub(crate) fn tell(text: &str) {
     let _ = write_err(&for_people(text, std::io::stderr().is_terminal()));
 }
 
-/// Tells a line that a pod wrote, indented.
-pub(crate) fn tell_line_of_pod(line: &str) {
+/// A line that a pod wrote, indented, as it is told on standard error.
+pub(crate) fn line_of_pod(line: &str) -> String {
     let line = if std::io::stderr().is_terminal() { printable::last_written(line) } else { line };
-    tell(&format!("  {line}\n"));
+    format!("  {line}\n")
 }
 
 /// Writes what a program was asked for to standard output. A reader who has had enough is content.

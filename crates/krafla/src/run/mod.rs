@@ -39,6 +39,8 @@ use crate::waits::Waits;
 const WAITING: [Kind; 3] = [Kind::PodGroup, Kind::Pod, Kind::Event];
 /// A cluster that has failed nobody for so long was in contact meanwhile.
 const CONTACT_LASTS: Duration = Duration::from_secs(60);
+/// How long to wait at the very end for whoever reads.
+const READ_WITHIN: Duration = Duration::from_secs(1);
 /// How often the time on a terminal moves on, and how soon a reason to wait is told.
 const REDRAWN_EVERY: Duration = Duration::from_millis(250);
 
@@ -50,22 +52,26 @@ pub(crate) struct BadInput(pub(crate) anyhow::Error);
 /// Runs the jobs and flows in the files and waits for their end.
 pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
     let output = args.output;
-    match execute(args).await {
-        Err(error) => say_mistake(&error, output),
+    let screen = Arc::new(Screen::new(output.is_some()));
+    let exit_code = match execute(args, &screen).await {
+        Err(error) => {
+            let document = say_mistake(&screen, &error, output);
+            document.map_or(Ok(()), |text| print(&text)).map(|()| outcome::code_of(&error))
+        }
         outcome => outcome,
-    }
+    };
+    // Whoever is in a hurry does not wait for a reader that stands still.
+    let _ = tokio::time::timeout(READ_WITHIN, screen.until_written()).await;
+    exit_code
 }
 
-/// Says what is wrong. Whoever asked for a document gets one in any case.
-fn say_mistake(error: &anyhow::Error, output: Option<Output>) -> Result<ExitCode> {
-    tell(&format!("krafla: {error:#}\n"));
-    if output == Some(Output::Json) {
-        print(&format!("{:#}\n", json!({ "error": format!("{error:#}") })))?;
-    }
-    Ok(outcome::code_of(error))
+/// Says what is wrong. Returns the document for whoever asked for one, who gets it in any case.
+fn say_mistake(screen: &Screen, error: &anyhow::Error, output: Option<Output>) -> Option<String> {
+    screen.tell(&format!("krafla: {error:#}\n"));
+    output.map(|Output::Json| format!("{:#}\n", json!({ "error": format!("{error:#}") })))
 }
 
-async fn execute(args: cli::Run) -> Result<ExitCode> {
+async fn execute(args: cli::Run, screen: &Arc<Screen>) -> Result<ExitCode> {
     let started = Instant::now();
     // What a node that runs already has is not for a run to say.
     let choice = if args.own_cluster || !args.capacity.is_empty() {
@@ -80,8 +86,7 @@ async fn execute(args: cli::Run) -> Result<ExitCode> {
     let documents = manifest::read_all(&args.all_files(), args.recursive).map_err(BadInput)?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let screen = Arc::new(Screen::new(args.output.is_some()));
-    let home = enter(choice, &args, &screen).await?;
+    let home = enter(choice, &args, screen).await?;
     let means = if home.is_own() { Means::Files } else { Means::Cluster };
     let mut run = Run {
         home: &home,
@@ -102,24 +107,22 @@ async fn execute(args: cli::Run) -> Result<ExitCode> {
         () = after(args.timeout) => Ok(run.verdict().unwrap_or(Outcome::TimedOut)),
     };
     run.screen.keep();
-    let exit_code = match &outcome {
+    let document = match &outcome {
         // It is told before anything is ended, which takes time.
-        Err(error) => say_mistake(error, args.output),
+        Err(error) => say_mistake(screen, error, args.output),
         Ok(outcome) => {
             if *outcome != Outcome::Interrupted {
-                tokio::select! {
-                    () = run.explain_failures() => {}
-                    () = any(&mut interrupt, &mut terminate) => {}
-                }
+                let _ = until(run.explain_failures(), &mut interrupt, &mut terminate).await;
             }
-            // Before jobs are ended, which takes their pods away.
-            let printed = match args.output {
-                Some(Output::Json) => run.print_result(*outcome).await,
-                None => Ok(()),
-            };
-            printed.map(|()| outcome.exit_code())
+            match args.output {
+                // Jobs that are ended take their pods away.
+                Some(Output::Json) => Some(run.result(*outcome).await),
+                None => None,
+            }
         }
     };
+    // What has to be ended does not wait for whoever reads it.
+    let printing = tokio::task::spawn_blocking(move || document.map_or(Ok(()), |text| print(&text)));
     let ends_early = match &outcome {
         Ok(outcome) => outcome.is_early(),
         // What can not begin as a whole does not begin at all.
@@ -144,8 +147,26 @@ async fn execute(args: cli::Run) -> Result<ExitCode> {
     } else {
         // Pods that no job of this run has made, or later runs of a CronJob, may take their time.
         home.leave(|line| screen.line(line), any(&mut interrupt, &mut terminate)).await;
+        let _ = until(screen.until_written(), &mut interrupt, &mut terminate).await;
     }
-    exit_code
+    let printed = if is_hurried {
+        tokio::time::timeout(READ_WITHIN, printing).await.ok()
+    } else {
+        until(printing, &mut interrupt, &mut terminate).await
+    };
+    printed.unwrap_or(Ok(Ok(())))??;
+    Ok(match outcome {
+        Ok(outcome) => outcome.exit_code(),
+        Err(error) => outcome::code_of(&error),
+    })
+}
+
+/// What something comes to, if no signal comes before.
+async fn until<T>(work: impl Future<Output = T>, one: &mut Signal, other: &mut Signal) -> Option<T> {
+    tokio::select! {
+        done = work => Some(done),
+        () = any(one, other) => None,
+    }
 }
 
 /// Returns after some time, if there is a limit.
@@ -278,8 +299,12 @@ impl Run<'_> {
         let ended = self.followed.values().filter(|followed| followed.end() == Some(End::Badly));
         let failed = ended.filter_map(|followed| followed.seen.as_ref()).flat_map(progress::failed_jobs);
         for (kind, job) in failed {
-            if let Err(error) = pod_logs::explain(self.home, &(kind, job.clone())).await {
-                tell(&format!("how the pods of {} ended can not be shown: {}\n", job.name, plainly(&error)));
+            if let Err(error) = pod_logs::explain(self.home, &self.screen, &(kind, job.clone())).await {
+                self.screen.tell(&format!(
+                    "how the pods of {} ended can not be shown: {}\n",
+                    job.name,
+                    plainly(&error)
+                ));
             }
         }
     }
@@ -528,8 +553,8 @@ impl Run<'_> {
         self.followed.iter().flat_map(|(job, followed)| followed.steps.iter().chain([job]))
     }
 
-    /// Prints how it all went, for a program to read.
-    async fn print_result(&self, outcome: Outcome) -> Result<()> {
+    /// How it all went, for a program to read.
+    async fn result(&self, outcome: Outcome) -> String {
         let listed = self.home.client.list(Kind::Pod).await.map(|listed| listed.items).unwrap_or_default();
         let read = |json: &Bytes| Some((Object::decode(Kind::Pod, json), serde_json::from_slice(json).ok()?));
         let pods: Vec<(Object, Pod)> = listed.iter().filter_map(read).collect();
@@ -539,7 +564,7 @@ impl Run<'_> {
             Some(Waited { object: followed.seen.as_ref()?, pods: of_it.map(|(_, pod)| pod).collect() })
         });
         let waited: Vec<Waited<'_>> = waited.collect();
-        print(&format!("{:#}\n", outcome::result(outcome, &waited, self.started.elapsed())))
+        format!("{:#}\n", outcome::result(outcome, &waited, self.started.elapsed()))
     }
 }
 

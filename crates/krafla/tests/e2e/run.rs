@@ -222,6 +222,30 @@ fn a_run_that_takes_too_long_is_ended() {
 }
 
 #[test]
+fn a_run_whose_output_nobody_reads_is_ended_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let script = format!(
+        "trap \"echo bye > {}; exit\" TERM; while :; do echo and on and on and on; done",
+        fifo.display()
+    );
+    std::fs::write(dir.path().join("job.yaml"), job("a", 1, &script, "")).unwrap();
+    let mut run = krafla()
+        .current_dir(dir.path())
+        .args(["run", "--logs", "job.yaml"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.ends_with("and on and on")), "it writes, and goes on to");
+    interrupt(&run);
+    assert_eq!(std::fs::read_to_string(&fifo).unwrap(), "bye\n");
+    drop(lines);
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+}
+
+#[test]
 fn a_mistake_in_the_last_document_is_found_before_the_first_runs() {
     let dir = tempfile::tempdir().unwrap();
     let mark = dir.path().join("ran");
