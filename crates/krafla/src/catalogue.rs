@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, anyhow, bail, ensure};
-use krafla_api::{Kind, Scope, Served};
+use krafla_api::{Key, Kind, Scope, Served};
 use krafla_apiserver::registry::{Registry, Resource, custom};
 use krafla_apiserver::schema::spelling::{Unknown, closest, unknown_fields, wrong_types};
 use serde_json::{Map, Value};
@@ -32,6 +32,11 @@ impl Manifest {
     /// A field of text.
     pub(crate) fn text(&self, pointer: &str) -> &str {
         self.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Where it is, or will be.
+    pub(crate) fn key(&self) -> Key {
+        Key::new(self.text("/metadata/namespace"), self.text("/metadata/name"))
     }
 
     /// What others stand on comes first, and jobs last: they find everything that they need, wherever it was written.

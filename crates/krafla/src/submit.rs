@@ -10,6 +10,7 @@ use krafla_apiserver::registry::custom;
 use krafla_plan::{Propagation, Step};
 use krafla_runtime::{ClientError, Manifests, Written};
 use serde_json::{Map, Value};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::catalogue::Manifest;
@@ -26,6 +27,8 @@ const BUSY_WAIT: Duration = Duration::from_secs(1);
 /// How long a cluster may take to serve what a definition defines, and how often it is asked.
 const SERVED_MAX: Duration = Duration::from_secs(30);
 const SERVED_ASKED_EVERY: Duration = Duration::from_millis(100);
+/// How long a quota may take to give back what was deleted.
+const QUOTA_FREED_MAX: Duration = Duration::from_secs(10);
 /// How often it is asked whether what is deleted is gone, with the pods that end in order.
 const GONE_ASKED_EVERY: Duration = Duration::from_millis(50);
 /// How often it is asked whether a queue is open, which takes a moment.
@@ -41,14 +44,39 @@ pub(crate) struct Submitted {
     pub(crate) doubts: Vec<String>,
 }
 
+/// An object that is being made.
+pub(crate) struct Making {
+    /// Its kind, if a run waits for its end.
+    pub(crate) kind: Option<Kind>,
+    pub(crate) task: JoinHandle<Result<Written, ClientError>>,
+}
+
 /// Refuses a manifest that the cluster would not take now. Nothing is made.
 pub(crate) async fn check(home: &Home, manifest: &Manifest, replaces: bool) -> Result<()> {
     let object = prepared(home, manifest);
     match patiently(|| home.manifests.check(&manifest.of, &object)).await {
-        Err(ClientError::AlreadyExists(_)) if manifest.followed().is_none() || replaces => Ok(()),
+        Err(ClientError::AlreadyExists(_)) if manifest.followed().is_none() => Ok(()),
+        Err(error) if replaces && is_in_the_way(home, manifest, &error).await => Ok(()),
         Err(error) => Err(complaint(home, manifest, error)),
         Ok(()) => Ok(()),
     }
+}
+
+/// Whether it is the one whose place is to be taken that keeps a job from being made: it has its name, or its part of a quota.
+/// Who is refused for a quota could be made otherwise: servers look at that last.
+async fn is_in_the_way(home: &Home, manifest: &Manifest, error: &ClientError) -> bool {
+    match error {
+        _ if manifest.followed().is_none() => false,
+        ClientError::AlreadyExists(_) => true,
+        error if exceeds_quota(error) => {
+            uid_of(home, manifest, &manifest.key()).await.is_ok_and(|uid| uid.is_some())
+        }
+        _ => false,
+    }
+}
+
+fn exceeds_quota(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused { message, .. } if message.contains("exceeded quota"))
 }
 
 /// The object as the cluster gets it.
@@ -89,7 +117,12 @@ fn complaint(home: &Home, manifest: &Manifest, error: ClientError) -> anyhow::Er
 
 /// Makes an object, or brings one that is there in line with its manifest. A job that is there is somebody else's run, and
 /// stays unless this one `replaces` it.
-pub(crate) async fn submit(home: &Home, manifest: &Manifest, replaces: bool) -> Result<Submitted> {
+pub(crate) async fn submit(
+    home: &Home,
+    manifest: &Manifest,
+    replaces: bool,
+    making: &mut Option<Making>,
+) -> Result<Submitted> {
     let Manifest { place, of, .. } = manifest;
     let kind = of.known();
     let mut object = prepared(home, manifest);
@@ -104,12 +137,21 @@ pub(crate) async fn submit(home: &Home, manifest: &Manifest, replaces: bool) -> 
         doubts.extend(unattended(of));
     }
     let cluster = &*home.manifests;
-    let mut made = patiently(|| cluster.make(of, &object)).await;
+    let mut made = make(home, manifest, &object, making).await;
     let mut done = CREATED;
     // The server looks at what is new before it looks whether there is one: this one could be made.
-    if let (true, Some(kind), Err(ClientError::AlreadyExists(_))) = (replaces, manifest.followed(), &made) {
+    if let (true, Some(kind), Err(error)) = (replaces, manifest.followed(), &made)
+        && is_in_the_way(home, manifest, error).await
+    {
         remove(home, kind, manifest).await.map_err(|error| anyhow!("{place}: {}", plainly(&error)))?;
-        (made, done) = (patiently(|| cluster.make(of, &object)).await, "replaced");
+        done = "replaced";
+        made = make(home, manifest, &object, making).await;
+        let deadline = Instant::now() + QUOTA_FREED_MAX;
+        // What was removed may be part of a quota for a moment longer.
+        while made.as_ref().is_err_and(exceeds_quota) && Instant::now() < deadline {
+            tokio::time::sleep(GONE_ASKED_EVERY).await;
+            made = make(home, manifest, &object, making).await;
+        }
     }
     let made = match made {
         Err(ClientError::AlreadyExists(_)) if manifest.followed().is_none() => {
@@ -126,9 +168,25 @@ pub(crate) async fn submit(home: &Home, manifest: &Manifest, replaces: bool) -> 
     Ok(Submitted { key, uid, done, doubts })
 }
 
+/// Makes an object, whether or not somebody still waits for that: what is in the making stays in `making` until it is known
+/// whether it was made.
+async fn make(
+    home: &Home,
+    manifest: &Manifest,
+    object: &Value,
+    making: &mut Option<Making>,
+) -> Result<Written, ClientError> {
+    let (cluster, of, object) = (home.manifests.clone(), manifest.of.clone(), object.clone());
+    let task = tokio::spawn(async move { patiently(|| cluster.make(&of, &object)).await });
+    let Making { task, .. } = making.insert(Making { kind: manifest.followed(), task });
+    let made = task.await.unwrap_or_else(|error| Err(ClientError::Unknown(error.to_string())));
+    *making = None;
+    made
+}
+
 /// Deletes the job, flow, CronJob or pod that has the name of a manifest, and waits until it and all that it made is gone.
 async fn remove(home: &Home, kind: Kind, manifest: &Manifest) -> Result<(), ClientError> {
-    let key = Key::new(manifest.text("/metadata/namespace"), manifest.text("/metadata/name"));
+    let key = manifest.key();
     let Some(uid) = uid_of(home, manifest, &key).await? else { return Ok(()) };
     tell(&format!("{}/{} is there already: deleting it first\n", manifest.of.singular, key.name));
     let step = deletion(kind, &key, &uid);
@@ -171,7 +229,7 @@ async fn change(
     manifest: &Manifest,
     object: &Value,
 ) -> Result<(Written, &'static str), ClientError> {
-    let key = Key::new(manifest.text("/metadata/namespace"), manifest.text("/metadata/name"));
+    let key = manifest.key();
     let there = cluster.read(&manifest.of, &key).await?;
     let there: Value = serde_json::from_slice(&there).unwrap_or_default();
     let field = |pointer: &str| there.pointer(pointer).and_then(Value::as_str).unwrap_or_default();

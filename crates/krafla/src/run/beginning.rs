@@ -45,7 +45,7 @@ impl Run<'_> {
 
     /// Makes an object, or brings one that is there in line. Returns its name if it is new.
     async fn submit(&mut self, manifest: &Manifest) -> Result<Option<String>> {
-        let submitted = submit(self.home, manifest, self.replaces).await?;
+        let submitted = submit(self.home, manifest, self.replaces, &mut self.making).await?;
         let key = submitted.key;
         let what = format!("{}/{}", manifest.of.singular, key.name);
         self.screen.line(&format!("{what} {}", submitted.done));

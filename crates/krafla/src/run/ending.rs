@@ -16,7 +16,7 @@ use crate::home::plainly;
 use crate::outcome::Outcome;
 use crate::pod_logs::is_of_job;
 use crate::progress::{self, JobKey};
-use crate::submit::{deletion, patiently};
+use crate::submit::{Making, deletion, patiently};
 
 /// How often it is said which pods have yet to end, if they are others than before.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
@@ -67,10 +67,20 @@ impl Run<'_> {
 
     /// Ends all jobs in order, and prints what their pods write meanwhile.
     pub(super) async fn end_all(&mut self) {
+        self.follow_last_made().await;
         let is_reached = self.end_jobs().await;
         if let Some(logs) = self.logs.take().filter(|_| is_reached) {
             let is_whole = logs.finish().await;
             self.say_if_lost(is_whole);
+        }
+    }
+
+    /// A job that was being made when the run was interrupted may be there.
+    async fn follow_last_made(&mut self) {
+        let Some(Making { kind, task }) = self.making.take() else { return };
+        if let (Some(kind), Ok(Ok(made))) = (kind, task.await) {
+            let followed = Followed::new(made.uid, self.followed.len(), Vec::new());
+            self.followed.insert((kind, made.key), followed);
         }
     }
 

@@ -33,6 +33,7 @@ use crate::picture::{self, View};
 use crate::pod_logs::{self, is_of_job};
 use crate::progress::{self, End, FOLLOWED, JobKey};
 use crate::screen::{Screen, print, tell};
+use crate::submit::Making;
 use crate::waits::Waits;
 
 /// The kinds that say why a job does not start.
@@ -94,6 +95,7 @@ async fn execute(args: cli::Run, screen: &Arc<Screen>) -> Result<ExitCode> {
         logs: None,
         waits: Waits::new(means),
         made: Vec::new(),
+        making: None,
         has_begun: false,
         replaces: args.replace,
         contact_lost_at: None,
@@ -218,6 +220,8 @@ struct Run<'a> {
     waits: Waits,
     /// What it made that does not go with it.
     made: Vec<String>,
+    /// What is being made: it may be there although nobody has followed it yet.
+    making: Option<Making>,
     /// Whether all has been made.
     has_begun: bool,
     /// Whether it takes the place of what has the name of one of its jobs.

@@ -81,6 +81,28 @@ fn a_run_takes_the_place_of_what_has_its_name_if_that_is_asked() {
 }
 
 #[test]
+fn a_run_takes_the_place_of_what_fills_a_quota() {
+    let up = Up::start();
+    up.apply("{apiVersion: v1, kind: ResourceQuota, metadata: {name: one}, spec: {hard: {count/jobs.batch.volcano.sh: '1'}}}");
+    let run = |name: &str, script: &str| {
+        let run = Run::of(&job(name, 1, script, ""));
+        shown(run.command().args(["--logs", "--replace"]).env("KUBECONFIG", up.kubeconfig()))
+    };
+    for (word, done) in [("first", "created"), ("second", "replaced")] {
+        let (code, stdout, stderr) = run("a", &format!("echo {word}"));
+        assert_eq!(code, Some(0), "{stdout}{stderr}");
+        for line in [format!("job/a {done}"), format!("[a-work-0] {word}")] {
+            assert!(stdout.contains(&line), "{line} is missing in:\n{stdout}{stderr}");
+        }
+    }
+    // Nobody's place is taken by what has another name.
+    let (code, stdout, stderr) = run("b", "true");
+    assert_eq!(code, Some(2), "{stdout}{stderr}");
+    assert!(stderr.contains("exceeded quota: one"), "{stderr}");
+    assert_eq!(up.kubectl_ok(&["get", "vcjob", "-o", "name"]), "job.batch.volcano.sh/a\n");
+}
+
+#[test]
 fn a_krafla_up_of_this_directory_is_used_if_it_answers_unless_one_wants_another() {
     let up = Up::start();
     let run = Run::of(&job("a", 1, "true", ""));
