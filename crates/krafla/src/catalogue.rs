@@ -39,14 +39,26 @@ impl Manifest {
         Key::new(self.text("/metadata/namespace"), self.text("/metadata/name"))
     }
 
+    /// Whether something runs as soon as it is made.
+    pub(crate) fn runs(&self) -> bool {
+        self.of.known() == Some(Kind::Pod) || is_workload(&self.of) || self.followed().is_some()
+    }
+
     /// What others stand on comes first, and jobs last: they find everything that they need, wherever it was written.
     fn rank(&self) -> u8 {
         match self.of.known() {
             Some(Kind::Namespace | Kind::CustomResourceDefinition) => 0,
-            _ if self.followed().is_some() => 2,
+            _ if self.followed().is_some() => 3,
+            _ if self.runs() => 2,
             _ => 1,
         }
     }
+}
+
+/// Whether somebody makes pods of it, without end.
+pub(crate) fn is_workload(of: &Served) -> bool {
+    let kinds = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController"];
+    ["", "apps"].contains(&&*of.group) && kinds.contains(&&*of.kind)
 }
 
 /// Finds out what all documents are, and brings them in an order in which they can be made. Nothing is made if one of them

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::catalogue::Manifest;
+use crate::catalogue::{Manifest, is_workload};
 use crate::home::{Home, plainly};
 use crate::run::BadInput;
 use crate::screen::tell;
@@ -299,9 +299,7 @@ fn refusal_of_names(definition: &Value) -> Option<&str> {
 
 /// That nobody makes the pods of an object: beside an embedded server there is nobody but the controllers of jobs.
 fn unattended(of: &Served) -> Option<String> {
-    let kinds = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController"];
-    let is_workload = ["", "apps"].contains(&&*of.group) && kinds.contains(&&*of.kind);
-    is_workload.then(|| {
+    is_workload(of).then(|| {
         format!("it is kept, but nothing here makes the pods of a {}: use a Job or Pods for them", of.kind)
     })
 }

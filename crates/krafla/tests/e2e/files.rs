@@ -230,8 +230,8 @@ pub(crate) const MADE_IN_ORDER: [&str; 10] = [
     "rolebinding/b created",
     "resourcequota/q created",
     "limitrange/l created",
-    "deployment/d created",
     "validatingadmissionpolicy/v created",
+    "deployment/d created",
     "job/a created",
 ];
 

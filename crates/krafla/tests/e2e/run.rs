@@ -260,6 +260,12 @@ fn a_mistake_in_the_last_document_is_found_before_the_first_runs() {
     assert!(stderr.contains("job.yaml, document 22") && stderr.contains("spec.maxRetry"), "{stderr}");
     assert_eq!(stdout, "configmap/c created\n");
     assert!(!mark.exists(), "nothing has run");
+
+    // Nor a server, which would be there for the jobs.
+    let server = "{apiVersion: v1, kind: Pod, metadata: {name: s}, \
+         spec: {containers: [{name: main, image: any, command: [sleep, '1000']}]}}\n---\n";
+    let (code, stdout, stderr) = run_text(&format!("{server}{}", job("b", 1, "true", "  maxRetry: -1")));
+    assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
 }
 
 #[test]
