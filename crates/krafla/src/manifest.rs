@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use krafla_apiserver::schema::json::Node;
+use krafla_apiserver::schema::decode::{Finding, duplicates};
 use krafla_apiserver::schema::yaml;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -86,34 +86,16 @@ fn items(place: String, mut object: Value) -> Vec<(String, Value)> {
 fn parse(document: &str, n_lines_before: usize) -> Result<Value, String> {
     let parse = |text: &str| {
         let node = yaml::parse(text.as_bytes())?;
-        match doubled(&node) {
-            Some(path) => Err(format!("{path} is there twice: remove one of them")),
-            None => Ok(node.into_value()),
+        // The last would count, and nobody means that.
+        match duplicates(&node).first() {
+            Some(Finding::Duplicate(path)) => Err(format!("{path} is there twice: remove one of them")),
+            _ => Ok(node.into_value()),
         }
     };
     parse(document).map_err(|error| {
         let in_its_place = "\n".repeat(n_lines_before) + document;
         in_plain_words(&parse(&in_its_place).err().unwrap_or(error))
     })
-}
-
-/// The path of a field that is there twice. The last would count, and nobody means that.
-fn doubled(node: &Node<'_>) -> Option<String> {
-    match node {
-        Node::Object(fields) => fields.iter().enumerate().find_map(|(index, (name, value))| {
-            let is_doubled = fields.iter().skip(index + 1).any(|(other, _)| other == name);
-            let deeper = || doubled(value).map(|path| format!("{name}{}{path}", separator(&path)));
-            if is_doubled { Some(name.to_string()) } else { deeper() }
-        }),
-        Node::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
-            doubled(item).map(|path| format!("[{index}]{}{path}", separator(&path)))
-        }),
-        Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) => None,
-    }
-}
-
-fn separator(rest: &str) -> &'static str {
-    if rest.starts_with('[') { "" } else { "." }
 }
 
 /// What the reader of YAML says, as users would.
