@@ -32,11 +32,12 @@ pub(crate) enum Command {
     /// CronJob, and every Pod whose restartPolicy is Never or OnFailure. This takes place in
     /// the cluster that --kubeconfig names; or else in the `krafla up` that the variable KUBECONFIG names, or that of
     /// .krafla in this directory, if it is running; or else in a cluster inside this process, of which nothing stays.
-    /// Which one it is, is said on standard error. Another cluster than a `krafla up` is only used if --kubeconfig names it.
+    /// Which one it is, is said on standard error, unless it is that one. Another cluster than a `krafla up` is only used if --kubeconfig names it.
     ///
     /// Exit code 0: all jobs completed; 1: a job failed, took longer than --timeout, or waits in a cluster of its own for
-    /// something that will not come; 2: the input is wrong; 130: interrupted. Ctrl-C deletes the jobs and waits until their
-    /// pods have ended in order; a second one does not wait. In a cluster that stays, jobs that have ended stay too.
+    /// something that will not come; 2: the input is wrong; 130: interrupted. Ctrl-C deletes the jobs that have not ended and
+    /// waits until their pods have ended in order; a second one does not wait. In a cluster that stays, jobs that have ended
+    /// stay too.
     Run(Run),
     /// Keep a cluster on this machine: API server, controllers, scheduler and node
     ///
@@ -76,7 +77,7 @@ pub(crate) struct Run {
     /// The same, in the way of `kubectl apply`
     #[arg(short = 'f', long, value_name = "FILE")]
     filename: Vec<PathBuf>,
-    /// Of directories, read also what is in the directories below them, but those whose names begin with a dot
+    /// Of directories, read also what is in the directories below them, except those whose names begin with a dot
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
     /// Print what all pods write, each line with its pod's name
@@ -86,8 +87,8 @@ pub(crate) struct Run {
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Output>,
     /// End what has not ended after this time, with exit code 1: 90s, 10m, 1h30m
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(crate) timeout: Option<Duration>,
+    #[arg(long, value_name = "DURATION", value_parser = limit)]
+    pub(crate) timeout: Option<Limit>,
     /// Where containers without a workingDir start, on this machine
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) workdir: PathBuf,
@@ -397,6 +398,17 @@ fn amount(text: &str) -> Result<(String, Quantity), String> {
     let (name, amount) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("want NAME=N")?;
     let amount: Quantity = amount.parse().map_err(|error: NotAQuantity| error.to_string())?;
     if amount.is_negative() { Err("must not be negative".to_owned()) } else { Ok((name.to_owned(), amount)) }
+}
+
+/// A duration, in the words of whoever gave it.
+#[derive(Clone, Debug)]
+pub(crate) struct Limit {
+    pub(crate) given: String,
+    pub(crate) duration: Duration,
+}
+
+fn limit(text: &str) -> Result<Limit, String> {
+    duration(text).map(|duration| Limit { given: text.to_owned(), duration })
 }
 
 /// A duration in Go's notation, longer than nothing.

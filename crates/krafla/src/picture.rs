@@ -57,6 +57,13 @@ impl View {
     }
 }
 
+impl View {
+    /// One that somebody deleted before it had ended. How it was before is past.
+    pub(crate) fn of_deleted(name: &str) -> View {
+        View { title: format!("{name}: deleted"), state: State::Failed, ..View::default() }
+    }
+}
+
 fn state(view: &View, end: Option<End>) -> State {
     let runs = view.tasks.iter().any(|task| task.running > 0)
         || view.steps.iter().any(|step| step.state() == State::Running);
@@ -212,6 +219,13 @@ mod tests {
         let lines = render(&[view], Duration::from_secs_f64(seconds), [width, 24]);
         assert!(lines.iter().all(|line| printable::width(line) <= width), "{lines:#?}");
         expected.assert_eq(&lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+    }
+
+    #[test]
+    fn a_job_that_was_deleted_does_not_seem_to_run() {
+        let view = View { ended_after: Some(Duration::from_secs(3)), ..View::of_deleted("a") };
+        assert_eq!(view.state, State::Failed);
+        assert_eq!(render(&[view], Duration::from_secs(9), [80, 24]), ["a: deleted (3.0 s)"]);
     }
 
     #[test]

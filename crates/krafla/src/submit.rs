@@ -31,8 +31,9 @@ const SERVED_ASKED_EVERY: Duration = Duration::from_millis(100);
 const QUOTA_FREED_MAX: Duration = Duration::from_secs(10);
 /// How often it is asked whether what is deleted is gone, with the pods that end in order.
 const GONE_ASKED_EVERY: Duration = Duration::from_millis(50);
-/// How often it is asked whether a queue is open, which takes a moment.
-const OPENED_ASKED_EVERY: Duration = Duration::from_millis(5);
+/// How soon it is asked whether a queue is open, which takes a moment, and how often if it takes longer.
+const OPENED_ASKED_FIRST: Duration = Duration::from_millis(5);
+const OPENED_ASKED_EVERY: Duration = Duration::from_millis(320);
 
 /// An object that the cluster has.
 pub(crate) struct Submitted {
@@ -279,13 +280,19 @@ async fn until_served(cluster: &dyn Manifests, manifest: &Manifest) -> Result<()
 /// Waits until a queue has a state: before that, no job may name it. On a cluster where nobody gives it one, a job says so.
 async fn until_opened(cluster: &dyn Manifests, of: &Served, key: &Key) -> Result<()> {
     let deadline = Instant::now() + SERVED_MAX;
+    let mut pause = OPENED_ASKED_FIRST;
     while Instant::now() < deadline {
         let there: Value = serde_json::from_slice(&cluster.read(of, key).await?).unwrap_or_default();
         let state = there.pointer("/status/state").and_then(Value::as_str).unwrap_or_default();
         if !state.is_empty() {
             break;
         }
-        tokio::time::sleep(OPENED_ASKED_EVERY).await;
+        // After a second somebody may wonder.
+        if pause == OPENED_ASKED_EVERY.saturating_mul(4) {
+            tell(&format!("queue/{}: waiting until it is open\n", key.name));
+        }
+        tokio::time::sleep(pause.min(OPENED_ASKED_EVERY)).await;
+        pause = pause.saturating_mul(2);
     }
     Ok(())
 }

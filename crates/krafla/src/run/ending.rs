@@ -11,6 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{Followed, Run};
 use crate::changes::changes;
+use crate::cli::Limit;
 use crate::cluster::listed;
 use crate::home::plainly;
 use crate::outcome::Outcome;
@@ -28,7 +29,7 @@ const LIST_RETRIED_AFTER: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
     /// Says why jobs are ended that have not ended by themselves.
-    pub(super) fn say_why_early(&self, outcome: Outcome, timeout: Option<Duration>) {
+    pub(super) fn say_why_early(&self, outcome: Outcome, timeout: Option<&Limit>) {
         for (job, followed) in self.unfinished() {
             let name = &job.1.name;
             match outcome {
@@ -38,12 +39,12 @@ impl Run<'_> {
                         .line(&format!("{name}: can not go on: nothing will change what it waits for"));
                 }
                 Outcome::TimedOut => {
-                    let limit = timeout.unwrap_or_default();
+                    let limit = timeout.map_or("its time", |limit| &limit.given);
                     let reason =
                         self.reason(job, followed, Instant::now()).map(|why| format!("waiting: {why}"));
                     let state = || followed.seen.as_ref().map_or("Pending".to_owned(), progress::phase);
                     let state = reason.unwrap_or_else(state);
-                    self.screen.line(&format!("{name}: has not ended within {limit:?}: {state}"));
+                    self.screen.line(&format!("{name}: has not ended within {limit}: {state}"));
                 }
                 _ => {}
             }

@@ -23,7 +23,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::catalogue::identify;
 use crate::changes::changes;
-use crate::cli::{self, Output};
+use crate::cli::{self, Limit, Output};
 use crate::cluster;
 use crate::doctor::Means;
 use crate::home::{Choice, Home, plainly};
@@ -72,7 +72,7 @@ fn say_mistake(screen: &Screen, error: &anyhow::Error, output: Option<Output>) -
     output.map(|Output::Json| format!("{:#}\n", json!({ "error": format!("{error:#}") })))
 }
 
-async fn execute(args: cli::Run, screen: &Arc<Screen>) -> Result<ExitCode> {
+async fn execute(mut args: cli::Run, screen: &Arc<Screen>) -> Result<ExitCode> {
     let started = Instant::now();
     // What a node that runs already has is not for a run to say.
     let choice = if args.own_cluster || !args.capacity.is_empty() {
@@ -83,11 +83,11 @@ async fn execute(args: cli::Run, screen: &Arc<Screen>) -> Result<ExitCode> {
         choice.remark(variable.as_deref()).iter().for_each(|remark| tell(&format!("krafla: {remark}\n")));
         choice
     };
-    cluster::workdir(&args.workdir)?;
+    args.workdir = cluster::workdir(&args.workdir)?;
     let documents = manifest::read_all(&args.all_files(), args.recursive).map_err(BadInput)?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let home = enter(choice, &args, screen).await?;
+    let home = enter(choice, &args).await?;
     let means = if home.is_own() { Means::Files } else { Means::Cluster };
     let mut run = Run {
         home: &home,
@@ -106,7 +106,7 @@ async fn execute(args: cli::Run, screen: &Arc<Screen>) -> Result<ExitCode> {
         outcome = run.until_all_have_ended(documents, args.logs) => outcome,
         () = any(&mut interrupt, &mut terminate) => Ok(Outcome::Interrupted),
         // The time may run out while the last words of jobs are printed that have all ended.
-        () = after(args.timeout) => Ok(run.verdict().unwrap_or(Outcome::TimedOut)),
+        () = after(args.timeout.as_ref()) => Ok(run.verdict().unwrap_or(Outcome::TimedOut)),
     };
     run.screen.keep();
     let document = match &outcome {
@@ -133,7 +133,7 @@ async fn execute(args: cli::Run, screen: &Arc<Screen>) -> Result<ExitCode> {
     let mut is_hurried = false;
     if ends_early {
         if let Ok(outcome) = outcome {
-            run.say_why_early(outcome, args.timeout);
+            run.say_why_early(outcome, args.timeout.as_ref());
         }
         is_hurried = tokio::select! {
             () = run.end_all() => false,
@@ -172,15 +172,15 @@ async fn until<T>(work: impl Future<Output = T>, one: &mut Signal, other: &mut S
 }
 
 /// Returns after some time, if there is a limit.
-async fn after(limit: Option<Duration>) {
+async fn after(limit: Option<&Limit>) {
     match limit {
-        Some(limit) => tokio::time::sleep(limit).await,
+        Some(limit) => tokio::time::sleep(limit.duration).await,
         None => std::future::pending().await,
     }
 }
 
 /// The cluster that was chosen. A `krafla up` that is not there any more is not missed.
-async fn enter(choice: Choice, args: &cli::Run, screen: &Screen) -> Result<Home> {
+async fn enter(choice: Choice, args: &cli::Run) -> Result<Home> {
     let own = || Home::own(args.workdir.clone(), args.capacity.clone());
     let (access, is_here) = match choice {
         Choice::Own => return own().await,
@@ -191,7 +191,7 @@ async fn enter(choice: Choice, args: &cli::Run, screen: &Screen) -> Result<Home>
     match Home::there(access, &args.workdir).await {
         Err(_) if is_here => own().await,
         Err(error) if args.kubeconfig.is_none() => {
-            screen.line(&format!("{error:#}; this run has a cluster of its own instead"));
+            tell(&format!("krafla: {error:#}; this run has a cluster of its own instead\n"));
             own().await
         }
         home => {
@@ -493,6 +493,7 @@ impl Run<'_> {
             // One that has ended may be removed, by its time to live or otherwise.
             if !is_over {
                 followed.was_deleted = true;
+                followed.ended_after.get_or_insert_with(|| self.started.elapsed());
                 let (what, name) = (kind.info().singular, &object.meta.key.name);
                 self.screen.line(&format!("{what} {name} was deleted before it ended"));
             }
@@ -524,9 +525,9 @@ impl Run<'_> {
         if self.screen.is_live() {
             return self.draw();
         }
-        let Run { followed, waits, .. } = self;
-        let steps = followed.values().flat_map(|followed| &followed.steps);
-        for ((_, key), reason) in waits.news(followed.keys().chain(steps), tokio::time::Instant::now()) {
+        let waiting = self.unfinished().flat_map(|(job, followed)| followed.steps.iter().chain([job]));
+        let waiting: Vec<JobKey> = waiting.cloned().collect();
+        for ((_, key), reason) in self.waits.news(waiting.iter(), tokio::time::Instant::now()) {
             self.screen.line(&format!("{}: waiting: {reason}", key.name));
         }
     }
@@ -540,7 +541,10 @@ impl Run<'_> {
         in_order.sort_by_key(|(_, followed)| followed.n_before);
         let views = in_order.into_iter().map(|(job, followed)| {
             let reason = if followed.has_ended() { None } else { self.reason(job, followed, now) };
-            let view = View::of(&job.1.name, followed.seen.as_ref(), reason);
+            let view = match followed.was_deleted {
+                true => View::of_deleted(&job.1.name),
+                false => View::of(&job.1.name, followed.seen.as_ref(), reason),
+            };
             View { ended_after: followed.ended_after, ..view }
         });
         let views: Vec<View> = views.collect();

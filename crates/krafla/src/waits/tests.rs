@@ -338,6 +338,8 @@ async fn remedies_are_such_as_can_be_followed() {
         ),
         unscheduled("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"),
         unscheduled("Scheduling is blocked due to non-empty scheduling gates"),
+        unscheduled("0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints"),
+        unscheduled("queue small is closed"),
         unscheduled("something else"),
         pod("a-0", json!({}), no_secret),
     ];
@@ -347,6 +349,8 @@ async fn remedies_are_such_as_can_be_followed() {
         ask for less in resources.requests, lower spec.minAvailable, or say with --capacity that this machine has so much
         correct nodeSelector and affinity in the pod's template
         remove spec.schedulingGates from the pod's template
+        allow more in topologySpreadConstraints of the pod's template, or wait until others have ended
+        name another queue in spec.queue
         see whether the pod's template asks for what this machine does not have
         add what is missing to the files, or mark the reference as optional
     "#]]
@@ -356,6 +360,8 @@ async fn remedies_are_such_as_can_be_followed() {
         ask for less in resources.requests, lower spec.minAvailable, or add nodes
         correct nodeSelector and affinity in the pod's template, or label a node
         remove spec.schedulingGates from the pod's template, or from the pod
+        allow more in topologySpreadConstraints of the pod's template, label nodes, or wait until others have ended
+        name another queue in spec.queue, or open it
         see `kubectl describe podgroup` and `kubectl get nodes`
         create what is missing, or mark the reference as optional
     "#]]

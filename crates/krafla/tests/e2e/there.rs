@@ -380,5 +380,5 @@ fn a_cluster_that_is_gone_is_missed_only_if_it_was_named() {
 
     let (code, stdout, stderr) = shown(run.command().env("KUBECONFIG", &file));
     assert_eq!(code, Some(0), "{stdout}{stderr}");
-    assert!(stdout.contains("a cluster of its own instead"), "{stdout}");
+    assert!(stderr.contains("a cluster of its own instead"), "{stderr}");
 }

@@ -264,7 +264,7 @@ pub(crate) fn remedy_of_scheduling(message: &str, means: Means) -> String {
     } else if says(&["there is no queue"]) {
         format!("{}, or name another one in spec.queue", means.make("the queue"))
     } else if says(&[" is closed"]) {
-        "open the queue, or name another one in spec.queue".to_owned()
+        means.or_there("name another queue in spec.queue", "open it")
     } else if says(&["can never fit, because queue"]) {
         format!("{less_at_once}, or raise spec.capability of the queue")
     } else if says(&["can never fit"]) && means == Means::Cluster {
@@ -282,7 +282,10 @@ pub(crate) fn remedy_of_scheduling(message: &str, means: Means) -> String {
         format!("ask for another hostPort, or {patience}")
     } else if says(&["topology spread"]) {
         let allowed = "allow more in topologySpreadConstraints of the pod's template";
-        format!("{allowed}, label nodes, or {patience}")
+        match means {
+            Means::Cluster => format!("{allowed}, label nodes, or {patience}"),
+            Means::Files => format!("{allowed}, or {patience}"),
+        }
     } else if says(&["taint"]) {
         means.or_there("tolerate the taint in the pod's template", "remove it from the node")
     } else if says(&["affinity", "selector"]) {
