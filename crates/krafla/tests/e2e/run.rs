@@ -181,11 +181,10 @@ fn what_failed_is_explained_also_if_something_else_can_not_go_on() {
 fn why_a_run_can_not_begin_is_said_before_what_has_begun_is_ended() {
     let quota = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: one}, \
          spec: {hard: {count/jobs.batch.volcano.sh: '1'}}}\n---\n";
-    // Nobody would wait for its end.
-    let patient = job("a", 1, "trap \"\" TERM; while :; do sleep 0.05; done", "")
-        .replace("restartPolicy", "terminationGracePeriodSeconds: 3600\n          restartPolicy");
+    // It never goes.
+    let stays = job("a", 1, "true", "").replace("{name: a}", "{name: a, finalizers: [acme.io/stay]}");
     let dir = tempfile::tempdir().unwrap();
-    let manifest = format!("{quota}{patient}---{}", job("b", 1, "true", ""));
+    let manifest = format!("{quota}{stays}---{}", job("b", 1, "true", ""));
     std::fs::write(dir.path().join("job.yaml"), manifest).unwrap();
     let mut run = krafla()
         .current_dir(dir.path())
@@ -221,27 +220,36 @@ fn a_run_that_takes_too_long_is_ended() {
     assert_eq!((&result["outcome"], &result["jobs"][0]["phase"]), (&"TimedOut".into(), &"Running".into()));
 }
 
+/// Fills its standard output, so that whoever writes there next waits, and becomes another program.
+const FILL: &str = r#"
+import os, sys
+os.set_blocking(1, False)
+try:
+    while True: os.write(1, b"x" * 4096)
+except BlockingIOError: pass
+os.set_blocking(1, True)
+os.execv(sys.argv[1], sys.argv[1:])
+"#;
+
 #[test]
 fn a_run_whose_output_nobody_reads_is_ended_all_the_same() {
     let dir = tempfile::tempdir().unwrap();
-    let fifo = dir.path().join("fifo");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let [begun, ended] = ["begun", "ended"].map(|name| dir.path().join(name));
+    assert!(Command::new("mkfifo").args([&begun, &ended]).status().unwrap().success());
     let script = format!(
-        "trap \"echo bye > {}; exit\" TERM; while :; do echo and on and on and on; done",
-        fifo.display()
+        "trap \"echo bye > {}; exit\" TERM; echo up > {}; while :; do echo and on; sleep 0.05; done",
+        ended.display(),
+        begun.display()
     );
     std::fs::write(dir.path().join("job.yaml"), job("a", 1, &script, "")).unwrap();
-    let mut run = krafla()
-        .current_dir(dir.path())
-        .args(["run", "--logs", "job.yaml"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.ends_with("and on and on")), "it writes, and goes on to");
+    let mut filled = Command::new("python3");
+    filled.args(["-c", FILL]).arg(krafla().get_program()).env_remove("KUBECONFIG");
+    filled.current_dir(dir.path()).args(["run", "--logs", "job.yaml"]).stdout(Stdio::piped());
+    let mut run = filled.spawn().unwrap();
+    assert_eq!(std::fs::read_to_string(&begun).unwrap(), "up\n");
     interrupt(&run);
-    assert_eq!(std::fs::read_to_string(&fifo).unwrap(), "bye\n");
-    drop(lines);
+    assert_eq!(std::fs::read_to_string(&ended).unwrap(), "bye\n");
+    drop(run.stdout.take());
     assert_eq!(run.wait().unwrap().code(), Some(130));
 }
 
