@@ -4,11 +4,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use krafla_node::Mode;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli;
 use crate::cluster::{self, Cluster};
-use crate::run::any;
+use crate::run::Signals;
 use crate::screen::print;
 
 /// A cluster goes on though nobody hears what it says.
@@ -18,8 +17,7 @@ fn say(line: &str) {
 
 /// Keeps a cluster until somebody stops it.
 pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut signals = Signals::new()?;
     let config = cluster::Config {
         settings: args.admission.settings()?,
         data_dir: args.data_dir.clone(),
@@ -47,10 +45,10 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
     };
     tokio::select! {
         () = until_stopped => {}
-        () = any(&mut interrupt, &mut terminate) => {}
+        () = signals.any() => {}
     }
     say("stopping");
     server.shutdown().await;
-    cluster.stop(say, any(&mut interrupt, &mut terminate)).await;
+    cluster.stop(say, signals.any()).await;
     Ok(ExitCode::SUCCESS)
 }

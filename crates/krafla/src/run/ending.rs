@@ -9,7 +9,7 @@ use krafla_plan::Object;
 use krafla_runtime::{ClientError, EventType};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::{Followed, Run};
+use super::{Followed, Run, Signals};
 use crate::changes::changes;
 use crate::cli::Limit;
 use crate::cluster::listed;
@@ -28,8 +28,28 @@ const LIST_RETRIES_MAX: usize = 10;
 const LIST_RETRIED_AFTER: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
+    /// Ends what has not ended, unless all has. Returns whether somebody did not want to wait for that.
+    pub(super) async fn end_early(
+        &mut self,
+        outcome: &anyhow::Result<Outcome>,
+        timeout: Option<&Limit>,
+        signals: &mut Signals,
+    ) -> bool {
+        match outcome {
+            Ok(outcome) if !outcome.is_early() => return false,
+            Ok(outcome) => self.say_why_early(*outcome, timeout),
+            // What can not begin as a whole does not begin at all.
+            Err(_) => {}
+        }
+        let is_hurried = signals.until_one(self.end_all()).await.is_none();
+        if outcome.is_err() {
+            self.say_what_is_left();
+        }
+        is_hurried
+    }
+
     /// Says why jobs are ended that have not ended by themselves.
-    pub(super) fn say_why_early(&self, outcome: Outcome, timeout: Option<&Limit>) {
+    fn say_why_early(&self, outcome: Outcome, timeout: Option<&Limit>) {
         for (job, followed) in self.unfinished() {
             let name = &job.1.name;
             match outcome {
@@ -59,7 +79,7 @@ impl Run<'_> {
     }
 
     /// Of a run that could not begin: names what stays of it.
-    pub(super) fn say_what_is_left(&self) {
+    fn say_what_is_left(&self) {
         if !self.made.is_empty() && !self.home.is_own() {
             let made = self.made.join(", ");
             self.screen.line(&format!("made before the mistake was found, and still there: {made}"));
@@ -67,7 +87,7 @@ impl Run<'_> {
     }
 
     /// Ends all jobs in order, and prints what their pods write meanwhile.
-    pub(super) async fn end_all(&mut self) {
+    async fn end_all(&mut self) {
         self.follow_last_made().await;
         let is_reached = self.end_jobs().await;
         if let Some(logs) = self.logs.take().filter(|_| is_reached) {

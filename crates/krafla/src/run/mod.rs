@@ -2,6 +2,7 @@
 
 mod beginning;
 mod ending;
+mod signals;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,9 +19,9 @@ use krafla_node::pod::Pod;
 use krafla_plan::{Object, controlling_keys};
 use krafla_runtime::{ClientError, Event, EventType};
 use serde_json::json;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::MissedTickBehavior;
 
+pub(crate) use self::signals::Signals;
 use crate::catalogue::identify;
 use crate::changes::changes;
 use crate::cli::{self, Limit, Output};
@@ -56,8 +57,9 @@ pub(crate) async fn run(args: cli::Run) -> Result<ExitCode> {
     let screen = Arc::new(Screen::new(output.is_some()));
     let exit_code = match execute(args, &screen).await {
         Err(error) => {
-            let document = say_mistake(&screen, &error, output);
-            document.map_or(Ok(()), |text| print(&text)).map(|()| outcome::code_of(&error))
+            // That it can not be written may be the mistake.
+            let _ = say_mistake(&screen, &error, output).map(|text| print(&text));
+            Ok(outcome::code_of(&error))
         }
         outcome => outcome,
     };
@@ -85,8 +87,7 @@ async fn execute(mut args: cli::Run, screen: &Arc<Screen>) -> Result<ExitCode> {
     };
     args.workdir = cluster::workdir(&args.workdir)?;
     let documents = manifest::read_all(&args.all_files(), args.recursive).map_err(BadInput)?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut signals = Signals::new()?;
     let home = enter(choice, &args).await?;
     let means = if home.is_own() { Means::Files } else { Means::Cluster };
     let mut run = Run {
@@ -104,71 +105,27 @@ async fn execute(mut args: cli::Run, screen: &Arc<Screen>) -> Result<ExitCode> {
     };
     let outcome = tokio::select! {
         outcome = run.until_all_have_ended(documents, args.logs) => outcome,
-        () = any(&mut interrupt, &mut terminate) => Ok(Outcome::Interrupted),
+        () = signals.any() => Ok(Outcome::Interrupted),
         // The time may run out while the last words of jobs are printed that have all ended.
         () = after(args.timeout.as_ref()) => Ok(run.verdict().unwrap_or(Outcome::TimedOut)),
     };
     run.screen.keep();
-    let document = match &outcome {
-        // It is told before anything is ended, which takes time.
-        Err(error) => say_mistake(screen, error, args.output),
-        Ok(outcome) => {
-            if *outcome != Outcome::Interrupted {
-                let _ = until(run.explain_failures(), &mut interrupt, &mut terminate).await;
-            }
-            match args.output {
-                // Jobs that are ended take their pods away.
-                Some(Output::Json) => Some(run.result(*outcome).await),
-                None => None,
-            }
-        }
-    };
+    let document = run.tell(&outcome, args.output, &mut signals).await;
     // What has to be ended does not wait for whoever reads it.
     let printing = tokio::task::spawn_blocking(move || document.map_or(Ok(()), |text| print(&text)));
-    let ends_early = match &outcome {
-        Ok(outcome) => outcome.is_early(),
-        // What can not begin as a whole does not begin at all.
-        Err(_) => true,
-    };
-    let mut is_hurried = false;
-    if ends_early {
-        if let Ok(outcome) = outcome {
-            run.say_why_early(outcome, args.timeout.as_ref());
-        }
-        is_hurried = tokio::select! {
-            () = run.end_all() => false,
-            () = any(&mut interrupt, &mut terminate) => true,
-        };
-        if outcome.is_err() {
-            run.say_what_is_left();
-        }
-    }
+    let is_hurried = run.end_early(&outcome, args.timeout.as_ref(), &mut signals).await;
     drop(run);
-    if is_hurried {
-        home.leave(|_| {}, std::future::ready(())).await;
-    } else {
-        // Pods that no job of this run has made, or later runs of a CronJob, may take their time.
-        home.leave(|line| screen.line(line), any(&mut interrupt, &mut terminate)).await;
-        let _ = until(screen.until_written(), &mut interrupt, &mut terminate).await;
-    }
     let printed = if is_hurried {
+        home.leave(|_| {}, std::future::ready(())).await;
         tokio::time::timeout(READ_WITHIN, printing).await.ok()
     } else {
-        until(printing, &mut interrupt, &mut terminate).await
+        // Pods that no job of this run has made, or later runs of a CronJob, may take their time.
+        home.leave(|line| screen.line(line), signals.any()).await;
+        signals.until_one(screen.until_written()).await;
+        signals.until_one(printing).await
     };
     printed.unwrap_or(Ok(Ok(())))??;
-    Ok(match outcome {
-        Ok(outcome) => outcome.exit_code(),
-        Err(error) => outcome::code_of(&error),
-    })
-}
-
-/// What something comes to, if no signal comes before.
-async fn until<T>(work: impl Future<Output = T>, one: &mut Signal, other: &mut Signal) -> Option<T> {
-    tokio::select! {
-        done = work => Some(done),
-        () = any(one, other) => None,
-    }
+    Ok(outcome.map_or_else(|error| outcome::code_of(&error), Outcome::exit_code))
 }
 
 /// Returns after some time, if there is a limit.
@@ -200,14 +157,6 @@ async fn enter(choice: Choice, args: &cli::Run) -> Result<Home> {
             tell(&format!("in the cluster of {origin}{remark}\n"));
             Ok(home)
         }
-    }
-}
-
-/// Returns when one of two signals has come.
-pub(crate) async fn any(one: &mut Signal, other: &mut Signal) {
-    tokio::select! {
-        _ = one.recv() => {}
-        _ = other.recv() => {}
     }
 }
 
@@ -263,6 +212,28 @@ impl Followed {
 }
 
 impl Run<'_> {
+    /// Says how it went, as far as that is not on the screen. Returns the document for whoever asked for one.
+    async fn tell(
+        &self,
+        outcome: &Result<Outcome>,
+        output: Option<Output>,
+        signals: &mut Signals,
+    ) -> Option<String> {
+        let outcome = match outcome {
+            Ok(outcome) => *outcome,
+            // Before anything is ended, which takes time.
+            Err(error) => return say_mistake(&self.screen, error, output),
+        };
+        if outcome != Outcome::Interrupted {
+            signals.until_one(self.explain_failures()).await;
+        }
+        match output {
+            // Before jobs are ended, which takes their pods away.
+            Some(Output::Json) => Some(self.result(outcome).await),
+            None => None,
+        }
+    }
+
     async fn until_all_have_ended(
         &mut self,
         documents: Vec<Document>,
