@@ -121,7 +121,8 @@ pub(crate) struct Prepared {
     program: PathBuf,
     arguments: Vec<OsString>,
     env: Vec<(String, OsString)>,
-    working_dir: PathBuf,
+    /// Where it is started, which is where it runs unless a way leads there.
+    start_dir: PathBuf,
     beside: Arc<Beside>,
 }
 
@@ -133,15 +134,16 @@ pub(crate) async fn prepare(
 ) -> Result<Prepared, String> {
     let seen = context.surroundings(id).await.map_err(|problem| problem.message)?;
     let (name, arguments) = command.split_first().ok_or("it names no command")?;
-    let (program, arguments) = match way_to(context, id, &seen)? {
+    let (program, arguments, start_dir) = match way_to(context, id, &seen)? {
         None => {
             let path = seen.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
             let program = find_program(name, path, &seen.working_dir).map_err(|error| error.to_string())?;
-            (program, arguments.iter().map(OsString::from).collect())
+            (program, arguments.iter().map(OsString::from).collect(), seen.working_dir.clone())
         }
         Some((program, mut way)) => {
             way.extend(command.iter().map(OsString::from));
-            (program, way)
+            // The way leads to the working directory: it may be in a volume, and the machine itself need not have it.
+            (program, way, PathBuf::from("/"))
         }
     };
     // By its own name, as the supervisor knows it.
@@ -149,8 +151,8 @@ pub(crate) async fn prepare(
     let place = id.place(&pods.canonicalize().unwrap_or(pods));
     let own = (CONTAINER_VARIABLE.to_owned(), place.into_os_string());
     let env = seen.env.iter().map(|(name, value)| (name.clone(), value.into())).chain([own]);
-    let (working_dir, beside) = (seen.working_dir.clone(), context.shared.beside.clone());
-    Ok(Prepared { name: name.clone(), program, arguments, env: env.collect(), working_dir, beside })
+    let beside = context.shared.beside.clone();
+    Ok(Prepared { name: name.clone(), program, arguments, env: env.collect(), start_dir, beside })
 }
 
 /// The program and arguments that run a command where a container is held to limits, or sees what the rest of the machine does not; none if
@@ -185,7 +187,7 @@ impl Prepared {
             .args(&self.arguments)
             .env_clear()
             .envs(self.env.iter().map(|(name, value)| (name, value)))
-            .current_dir(&self.working_dir)
+            .current_dir(&self.start_dir)
             .process_group(0);
         Marking { command, beside: self.beside.clone() }
     }

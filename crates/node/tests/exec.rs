@@ -126,6 +126,34 @@ async fn commands_run_in_a_container_that_has_no_command_and_see_its_volumes() {
 }
 
 #[tokio::test]
+async fn commands_run_where_their_container_runs_also_if_that_is_in_a_volume() {
+    let machine = Machine::new(Mode::EndWithNode);
+    if !machine.allows_isolation() {
+        return;
+    }
+    let node = machine.start_node();
+    for command in [json!(["sleep", "1000"]), json!([])] {
+        let mut spec = once("");
+        spec["volumes"] = json!([{"name": "v", "emptyDir": {}}]);
+        spec["containers"][0]["command"] = command;
+        spec["containers"][0]["workingDir"] = json!("/krafla-w");
+        spec["containers"][0]["volumeMounts"] = json!([{"name": "v", "mountPath": "/krafla-w"}]);
+        spec["containers"][0]["readinessProbe"] =
+            json!({"exec": {"command": ["true"]}, "timeoutSeconds": 60});
+        machine.server.create_pod("p", spec);
+        machine.server.until("p", |pod| pod["status"]["containerStatuses"][0]["ready"] == true).await;
+        for (tty, expected) in [(false, "/krafla-w\n"), (true, "/krafla-w\r\n")] {
+            let mut session = exec(&node, ExecOptions { tty, ..shell("pwd") }).await.unwrap();
+            assert_eq!(written(&mut session).await, expected);
+            assert_eq!(session.end.await, Ok(0));
+        }
+        machine.server.delete_pod("p", Some(0));
+        machine.server.until_gone("p").await;
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_command_ends_with_its_container() {
     let machine = Machine::new(Mode::EndWithNode);
     let gate = machine.make_gate("gate");

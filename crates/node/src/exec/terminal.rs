@@ -20,7 +20,7 @@ impl Prepared {
             // What kubectl's side is, nobody says; every terminal of today understands this.
             .env("TERM", "xterm")
             .envs(self.env.iter().map(|(name, value)| (name, value)))
-            .current_dir(&self.working_dir);
+            .current_dir(&self.start_dir);
         let entry = self.beside.enter();
         let spawned = entry.mark().put_on(|| command.spawn(other_side));
         let child = spawned.map_err(|error| format!("{:?} could not be started: {error}", self.name))?;
