@@ -8,6 +8,7 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 use super::NodeConfig;
+use crate::mark::unmarked;
 
 /// Longer than the trial takes on any machine.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -31,13 +32,10 @@ async fn check(config: &NodeConfig) -> Result<(), String> {
     let Some((program, arguments)) = config.supervisor.split_first() else {
         return Err("NodeConfig::supervisor names no command".to_owned());
     };
-    let check = Command::new(program)
-        .args(arguments)
-        .arg("check")
-        .arg(&scratch)
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
+    let mut check = Command::new(program);
+    check.args(arguments).arg("check").arg(&scratch).stdin(Stdio::null()).kill_on_drop(true);
+    // It is started at once. With the mark of a command it would be killed with what is left of that.
+    let check = unmarked(|| check.output());
     match tokio::time::timeout(WITHIN, check).await {
         Ok(Ok(output)) if output.status.success() => Ok(()),
         Ok(Ok(output)) => Err(String::from_utf8_lossy(&output.stdout).trim_end().to_owned()),

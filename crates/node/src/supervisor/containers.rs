@@ -484,6 +484,11 @@ impl Containers {
         !cgroups.is_empty()
     }
 
+    /// Which process the node is.
+    pub(super) fn set_node(&self, pid: Option<Pid>) {
+        self.traces.node.set(pid);
+    }
+
     /// Kills what a node that is gone ran beside the containers: nobody waits for its answer any more.
     pub(super) fn sweep_after_node(&self) {
         self.traces.kill_beside();

@@ -44,7 +44,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{
-    Resource, Rlimit, Signal, geteuid, getpid, getrlimit, set_child_subreaper, setrlimit, setsid,
+    Pid, Resource, Rlimit, Signal, geteuid, getpid, getrlimit, set_child_subreaper, setrlimit, setsid,
 };
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -284,16 +284,17 @@ impl Supervisor {
     }
 
     fn attach(&mut self, connection: UnixStream) {
+        let Ok(peer) = connection.peer_cred() else { return };
         // Whoever may connect may run commands as this user.
-        let may_attach =
-            connection.peer_cred().is_ok_and(|peer| [0, geteuid().as_raw()].contains(&peer.uid()));
-        if may_attach {
-            if self.node.is_some() {
-                // The one before is gone, though that was not seen yet. The new one has run nothing so far.
-                self.containers.sweep_after_node();
-            }
-            self.node = Some(tokio::task::spawn_local(serve(self.containers.clone(), connection)));
+        if ![0, geteuid().as_raw()].contains(&peer.uid()) {
+            return;
         }
+        self.containers.set_node(peer.pid().and_then(Pid::from_raw));
+        if self.node.is_some() {
+            // The connection before is gone, though that was not seen yet: the same is done as if it had been.
+            self.containers.sweep_after_node();
+        }
+        self.node = Some(tokio::task::spawn_local(serve(self.containers.clone(), connection)));
     }
 
     fn reap(&mut self) {

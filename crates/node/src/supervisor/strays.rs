@@ -7,13 +7,14 @@
 //!
 //! A child that hides from both belongs to nobody that is known. It may go on for as long as it may be of a container that runs.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::{Pid, getpid};
+use rustix::process::{Pid, getpid, getppid};
 
 use crate::container::{CONTAINER_VARIABLE, ContainerId};
 use crate::mark::{self, Marked, Marks, kill_all, parent_of};
@@ -27,6 +28,8 @@ const LOST_ROUND: Duration = Duration::from_millis(10);
 pub(super) struct Traces {
     pub(super) pods: PathBuf,
     pub(super) marks: Marks,
+    /// The node that was attached last.
+    pub(super) node: Cell<Option<Pid>>,
 }
 
 /// Whose a process is.
@@ -50,7 +53,7 @@ pub(super) struct Alive<'a> {
 
 impl Traces {
     pub(super) fn of(root: &Path) -> Traces {
-        Traces { pods: root.join(super::PODS), marks: Marks::of(root) }
+        Traces { pods: root.join(super::PODS), marks: Marks::of(root), node: Cell::default() }
     }
 
     /// Kills what containers that are not alive have left to this process. Returns how many processes that were.
@@ -98,6 +101,10 @@ impl Traces {
     }
 
     fn owner_of(&self, pid: Pid) -> Option<Owner> {
+        // While it starts something, the node has the mark that is meant for that.
+        if [self.node.get(), getppid()].contains(&Some(pid)) {
+            return None;
+        }
         let marked = self.marks.of_process(pid).map(Owner::Marked);
         marked.or_else(|| container_of(&self.pods, pid).map(Owner::Named))
     }
@@ -114,4 +121,27 @@ fn container_of(pods: &Path, pid: Pid) -> Option<ContainerId> {
     let mut values = variables
         .filter_map(|variable| variable.strip_prefix(CONTAINER_VARIABLE.as_bytes())?.strip_prefix(b"="));
     ContainerId::of_place(pods, Path::new(OsStr::from_bytes(values.next()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_just_starting_something_is_not_taken_for_what_it_starts() {
+        let root = tempfile::tempdir().unwrap();
+        let traces = Traces::of(root.path());
+        let mark = traces.marks.mark(Marked::Beside(1));
+        let mut node = mark.put_on(|| Command::new("sleep").arg("1000").spawn()).unwrap();
+        let pid = Pid::from_child(&node);
+        assert_eq!(traces.owner_of(pid), Some(Owner::Marked(Marked::Beside(1))));
+        traces.node.set(Some(pid));
+        assert_eq!((traces.kill_beside(), traces.owner_of(pid)), (0, None));
+        traces.node.set(None);
+        assert_eq!(traces.kill_beside(), 1);
+        // Another test may have taken notice of its end.
+        let _ = node.wait();
+    }
 }
