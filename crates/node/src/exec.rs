@@ -26,10 +26,10 @@ use beside::Running;
 pub(crate) use beside::{Beside, Marking};
 
 use crate::agent::{Context, Node, ended};
-use crate::container::{CONTAINER_VARIABLE, ContainerId};
-use crate::supervisor::cgroup;
+use crate::container::{CONTAINER_VARIABLE, ContainerId, Record};
 use crate::supervisor::protocol::Surroundings;
 use crate::supervisor::spawn::find_program;
+use crate::supervisor::stage::{LIMITED, UNLIMITED};
 
 /// How much output is passed on at once.
 const CHUNK_BYTES: usize = 32 << 10;
@@ -156,27 +156,35 @@ pub(crate) async fn prepare(
 }
 
 /// The program and arguments that run a command where a container is held to limits, or sees what the rest of the machine does not; none if
-/// it does neither. A container without a process has no place that could be entered: its command gets the same view made anew.
+/// it does neither.
 fn way_to(
     context: &Context,
     id: &ContainerId,
     seen: &Surroundings,
 ) -> Result<Option<(PathBuf, Vec<OsString>)>, String> {
     let view = context.shared.pods.view(&id.pod);
-    let pid = view.and_then(|view| view.attempts.get(&id.name, id.attempt)?.pid);
-    let is_limited = seen.is_limited && cgroup::is_offered();
-    let way: Vec<OsString> = match (pid, &seen.sandbox) {
+    let record = view.as_ref().and_then(|view| view.attempts.get(&id.name, id.attempt));
+    let Some(way) = way(record, seen)? else { return Ok(None) };
+    let (program, own) = context.shared.config.supervisor.split_first().ok_or("there is no supervisor")?;
+    Ok(Some((program.into(), [own.to_vec(), way].concat())))
+}
+
+/// A container without a process has no place that could be entered: its command gets the same view made anew.
+fn way(record: Option<&Record>, seen: &Surroundings) -> Result<Option<Vec<OsString>>, String> {
+    // Only where its limits can be kept is there something that keeps them.
+    let is_limited = seen.is_limited && record.is_some_and(|record| !record.is_unlimited);
+    let limits = if is_limited { LIMITED } else { UNLIMITED };
+    Ok(match (record.and_then(|record| record.pid), &seen.sandbox) {
         (Some(pid), sandbox) if sandbox.is_some() || is_limited => {
-            vec!["enter".into(), pid.to_string().into(), seen.working_dir.clone().into()]
+            let working_dir = seen.working_dir.clone().into();
+            Some(vec!["enter".into(), pid.to_string().into(), limits.into(), working_dir])
         }
         (None, Some(sandbox)) => {
             let sandbox = serde_json::to_string(sandbox).map_err(|error| error.to_string())?;
-            vec!["view".into(), sandbox.into()]
+            Some(vec!["view".into(), sandbox.into()])
         }
-        (Some(_) | None, _) => return Ok(None),
-    };
-    let (program, own) = context.shared.config.supervisor.split_first().ok_or("there is no supervisor")?;
-    Ok(Some((program.into(), [own.to_vec(), way].concat())))
+        (Some(_) | None, _) => None,
+    })
 }
 
 impl Prepared {
@@ -247,5 +255,37 @@ impl Drop for GroupGuard {
             // It is gone already, unless it took too long or left something behind.
             let _ = kill_process_group(group, Signal::KILL);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_a_container_whose_limits_are_kept_or_that_has_a_view_of_its_own_is_entered() {
+        let sandbox =
+            json!({"mounts": [], "hostname": "", "working_dir": "/w", "workdir": "/", "scratch": "/s"});
+        let way_to = |record: serde_json::Value, is_limited: bool, has_view: bool| {
+            let record: Record = serde_json::from_value(record).unwrap();
+            let sandbox = has_view.then(|| serde_json::from_value(sandbox.clone()).unwrap());
+            let seen = Surroundings { env: Vec::new(), working_dir: "/w".into(), sandbox, is_limited };
+            let way = way(Some(&record), &seen).unwrap().unwrap_or_default();
+            way.iter().take(4).map(|part| part.to_string_lossy()).collect::<Vec<_>>().join(" ")
+        };
+        let runs = json!({"pod": "p", "name": "main", "attempt": 0, "pid": 7});
+        let runs_unlimited =
+            json!({"pod": "p", "name": "main", "attempt": 0, "pid": 7, "is_unlimited": true});
+        let pause = json!({"pod": "p", "name": "main", "attempt": 0});
+        assert_eq!(way_to(runs.clone(), false, false), "");
+        assert_eq!(way_to(runs.clone(), true, false), "enter 7 limited /w");
+        assert_eq!(way_to(runs.clone(), true, true), "enter 7 limited /w");
+        assert_eq!(way_to(runs, false, true), "enter 7 unlimited /w");
+        assert_eq!(way_to(runs_unlimited.clone(), true, true), "enter 7 unlimited /w");
+        assert_eq!(way_to(runs_unlimited, true, false), "");
+        assert_eq!(way_to(pause.clone(), false, false), "");
+        assert!(way_to(pause, false, true).starts_with("view {"));
     }
 }

@@ -122,7 +122,7 @@ pub struct Surroundings {
     pub working_dir: PathBuf,
     /// What it sees differently from the rest of the machine, if anything.
     pub sandbox: Option<Sandbox>,
-    /// Whether it is held to limits.
+    /// Whether there is a limit that it is to be held to. Its record says whether this machine can.
     pub is_limited: bool,
 }
 

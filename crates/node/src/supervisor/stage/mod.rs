@@ -35,6 +35,10 @@ use super::cgroup;
 use super::spawn::{SpawnError, find_program};
 use crate::container::CONTAINER_VARIABLE;
 
+/// Whether a container that is entered is held to limits.
+pub(crate) const LIMITED: &str = "limited";
+pub(crate) const UNLIMITED: &str = "unlimited";
+
 /// What a container sees differently from the rest of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sandbox {
@@ -124,7 +128,7 @@ fn become_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallibl
     Err(exec(argv, &sandbox.working_dir)?.into())
 }
 
-/// Runs a command in the place of a container that runs: `<pid> <working directory> <command>...`.
+/// Runs a command in the place of a container that runs: `<pid> <limited or not> <working directory> <command>...`.
 pub(super) fn enter(args: &[OsString]) -> ExitCode {
     let Err(error) = enter_container(args);
     told(&error)
@@ -143,12 +147,17 @@ fn told(error: &anyhow::Error) -> ExitCode {
 }
 
 fn enter_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible> {
-    let [pid, working_dir, argv @ ..] = args else { bail!("want a process, a directory and a command") };
+    let [pid, limits, working_dir, argv @ ..] = args else {
+        bail!("want a process, whether it is limited, a directory and a command")
+    };
     let pid =
         pid.to_str().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw).context("not a process")?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).context("the container does not run")?;
-    // What it uses counts as what the container uses.
-    cgroup::join_that_of(pid).context("the container's limits can not be set")?;
+    if limits == LIMITED {
+        // What it uses counts as what the container uses. Elsewhere the container's group is that of whoever started krafla then, and
+        // may be none that this user can join.
+        cgroup::join_that_of(pid).context("the container's limits can not be set")?;
+    }
     let mut spaces = ThreadNameSpaceType::empty();
     for (name, space) in [
         ("mnt", ThreadNameSpaceType::MOUNT),
