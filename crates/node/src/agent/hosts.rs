@@ -58,6 +58,13 @@ struct Written {
     pods: BTreeSet<Uid>,
 }
 
+impl Written {
+    /// Whether a pod stands in its file. It may be known before the file is kept for it.
+    fn has(&self, file: &str, pod: &Uid) -> bool {
+        self.files.contains_key(file) && self.pods.contains(pod)
+    }
+}
+
 /// A pod that is there, and its address.
 pub(crate) type Present = (Arc<Pod>, Ipv4Addr);
 
@@ -142,11 +149,12 @@ impl Hosts {
 
     /// The file of a pod that is about to start, in which it stands itself.
     pub(crate) fn file_of(&self, pod: &Arc<Pod>, pods: &Pods) -> io::Result<PathBuf> {
-        if !self.written.lock().pods.contains(&pod.metadata.uid) {
+        let file = file_of(pod);
+        if !self.written.lock().has(&file, &pod.metadata.uid) {
             self.changed(pod);
             self.update(pods)?;
         }
-        Ok(self.directory.join(file_of(pod)))
+        Ok(self.directory.join(file))
     }
 
     /// Writes what is not as it should be.
@@ -483,6 +491,22 @@ mod tests {
         hosts.gone(&here);
         hosts.update(&pods).unwrap();
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_pod_that_was_known_before_its_file_was_asked_for_has_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let hosts = Hosts::new(directory.path().to_owned());
+        let pods = Pods::new(Addresses::default());
+        let here = pod("default", "here", json!({"hostname": "leader"}));
+        let there = pod("other", "there", json!({"subdomain": "s"}));
+        pods.insert(there.clone());
+        hosts.changed(&there);
+        pods.insert(here.clone());
+        // Somebody else's news, before this one's are told.
+        hosts.update(&pods).unwrap();
+        let file = fs::read_to_string(hosts.file_of(&here, &pods).unwrap()).unwrap();
+        assert!(file.contains("leader"), "{file}");
     }
 
     #[test]
