@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{Machine, sh};
+use common::server::PATIENCE;
+use common::{Machine, sh, until_ended};
 use krafla_node::Mode;
 use serde_json::{Value, json};
 
@@ -115,6 +116,26 @@ async fn the_hook_before_the_end_runs_while_the_container_does() {
     machine.server.delete_pod("p", None);
     machine.server.until_gone("p").await;
     assert_eq!(machine.read("order"), "hook\nend\n");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn the_hook_before_the_end_does_not_outlive_the_container() {
+    let machine = machine();
+    let (gate, begun) = (machine.make_gate("gate"), machine.make_gate("begun"));
+    let node = machine.start_node();
+    let mut container = sh("main", "read x < gate");
+    container["lifecycle"] = json!({"preStop": exec("echo $$ > hook; echo > begun; exec sleep 1000")});
+    let grace = json!({"terminationGracePeriodSeconds": 3600, "containers": [container]});
+    machine.server.create_pod("p", grace);
+    machine.server.until_phase("p", "Running").await;
+    machine.server.delete_pod("p", None);
+    begun.until_written().await;
+    // It ends by itself, long before its time is over.
+    gate.open().await;
+    machine.server.until_gone("p").await;
+    let ended = tokio::time::timeout(PATIENCE, until_ended(&machine.read("hook"))).await;
+    ended.expect("the hook still runs");
     node.stop().await;
 }
 

@@ -89,6 +89,8 @@ pub struct PreStop {
 pub(crate) struct Watch {
     found: Arc<Mutex<Found>>,
     tasks: BTreeMap<ContainerId, JoinHandle<()>>,
+    /// The hooks before the end.
+    pre_stops: BTreeMap<ContainerId, JoinHandle<()>>,
     wake: Arc<Notify>,
 }
 
@@ -100,7 +102,7 @@ struct Found {
 
 impl Watch {
     pub(crate) fn new(wake: Arc<Notify>) -> Watch {
-        Watch { found: Arc::default(), tasks: BTreeMap::new(), wake }
+        Watch { found: Arc::default(), tasks: BTreeMap::new(), pre_stops: BTreeMap::new(), wake }
     }
 
     /// Begins to watch those that run, and forgets those that do not. `before` is the status that was last written.
@@ -112,13 +114,10 @@ impl Watch {
     ) {
         let is_running =
             |id: &ContainerId| running.get(id.name.as_str()).is_some_and(|record| record.id == *id);
-        self.tasks.retain(|id, task| {
-            let stays = is_running(id);
-            if !stays {
-                task.abort();
-            }
-            stays
-        });
+        // Neither its probes nor its hooks outlive a container.
+        for tasks in [&mut self.tasks, &mut self.pre_stops] {
+            tasks.extract_if(.., |id, _| !is_running(id)).for_each(|(_, task)| task.abort());
+        }
         {
             let mut found = self.found.lock();
             found.health.retain(|id, _| is_running(id));
@@ -152,14 +151,15 @@ impl Watch {
             .lock()
             .pre_stops
             .insert(id.clone(), PreStop { begun_at: now, is_done: false, failure: None });
-        let (found, wake, id, context) = (self.found.clone(), self.wake.clone(), id.clone(), context.clone());
-        tokio::spawn(async move {
-            let failure = carry_out(&context, &id, &container, &handler, grace).await.err();
-            if let Some(hook) = found.lock().pre_stops.get_mut(&id) {
+        let (found, wake, context, of) = (self.found.clone(), self.wake.clone(), context.clone(), id.clone());
+        let hook = tokio::spawn(async move {
+            let failure = carry_out(&context, &of, &container, &handler, grace).await.err();
+            if let Some(hook) = found.lock().pre_stops.get_mut(&of) {
                 (hook.is_done, hook.failure) = (true, failure);
             }
             wake.notify_one();
         });
+        self.pre_stops.insert(id.clone(), hook);
     }
 
     /// What is known of the containers that run, by name.
@@ -173,7 +173,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.tasks.values().for_each(JoinHandle::abort);
+        self.tasks.values().chain(self.pre_stops.values()).for_each(JoinHandle::abort);
     }
 }
 
