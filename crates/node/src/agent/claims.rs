@@ -1,8 +1,12 @@
 //! Claims: each is bound as soon as it is there, and is a directory that goes with it.
 //!
 //! A directory is named after its claim's UID: another claim of the same name does not find what the first has left.
+//!
+//! What is in it is the only copy. So it goes only with a claim that was seen to go, or that is certain not to be there: the directory was
+//! there before all claims were listed, and each that was listed could be told by its name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +19,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::feed::{self, Observer};
+use crate::container::is_file_name;
 
 /// The directories of claims.
 #[derive(Debug)]
@@ -40,13 +45,16 @@ impl Claims {
         claim: &Key,
     ) -> Result<Option<PathBuf>, ClientError> {
         let found = match client.get(Kind::PersistentVolumeClaim, claim).await {
-            Ok(json) => Claim::read(&json),
+            Ok(json) => {
+                let unreadable = || ClientError::Unknown(format!("claim {claim} can not be read"));
+                Some(Identity::read(&json).ok_or_else(unreadable)?)
+            }
             Err(ClientError::NotFound(_)) => None,
             Err(error) => return Err(error),
         };
         let mut known = self.known.lock();
         match found {
-            Some(found) => known.insert(claim.clone(), found.metadata.uid),
+            Some(found) => known.insert(claim.clone(), found.uid),
             None => known.remove(claim),
         };
         drop(known);
@@ -63,13 +71,33 @@ impl Claims {
         self.place(&claim.key(), &claim.metadata.uid)
     }
 
-    /// What claims have left that went while nobody looked.
-    fn left_beside(&self, claims: &[Claim]) -> Vec<PathBuf> {
-        let kept: BTreeSet<PathBuf> =
-            claims.iter().map(|claim| self.place(&claim.key(), &claim.metadata.uid)).collect();
+    /// The directories that look like those of claims.
+    fn directories(&self) -> Vec<PathBuf> {
         let all = entries(&self.root).flat_map(|namespace| entries(&namespace).collect::<Vec<_>>());
-        all.filter(|directory| !kept.contains(directory)).collect()
+        all.filter(|path| is_place(path)).collect()
     }
+
+    /// What claims have left that went while nobody looked: of directories that were there before, those that belong to no claim
+    /// that is. If anything on the list can not be told by its name, that may be the one whose directory it is, and none has been left.
+    fn left_beside(&self, directories: Vec<PathBuf>, listed: &[Bytes]) -> Vec<PathBuf> {
+        let place = |claim: Identity| self.place(&claim.key(), &claim.uid);
+        let kept: Option<BTreeSet<PathBuf>> =
+            listed.iter().map(|json| Identity::read(json).map(place)).collect();
+        let Some(kept) = kept else {
+            tracing::warn!(
+                "a claim can not be read, so no directories of claims that are no more are removed"
+            );
+            return Vec::new();
+        };
+        directories.into_iter().filter(|directory| !kept.contains(directory)).collect()
+    }
+}
+
+/// Whether something is named as a claim's directory is: after its name and its UID.
+fn is_place(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let is_named_so = is_file_name(name) && name.split_once('-').is_some_and(|(_, uid)| !uid.is_empty());
+    is_named_so && fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
 /// Removes directories, however much is in them. What can not be removed is found when claims are listed the next time.
@@ -80,6 +108,28 @@ async fn remove(directories: Vec<PathBuf>) {
 
 fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+/// What of a claim says which one it is, whatever else is in it.
+#[derive(Debug, Deserialize)]
+struct Identity {
+    name: String,
+    namespace: String,
+    uid: Uid,
+}
+
+impl Identity {
+    fn read(json: &[u8]) -> Option<Identity> {
+        #[derive(Deserialize)]
+        struct Object {
+            metadata: Identity,
+        }
+        serde_json::from_slice::<Object>(json).ok().map(|object| object.metadata)
+    }
+
+    fn key(&self) -> Key {
+        Key::new(&self.namespace, &self.name)
+    }
 }
 
 /// What is read of a claim.
@@ -147,7 +197,8 @@ impl Claim {
 
 /// Binds claims, and removes the directories of those that are gone, until the future is dropped.
 pub(crate) async fn look_after(client: &dyn Client, claims: Option<&Claims>) {
-    feed::follow(client, Kind::PersistentVolumeClaim, &Binder { client, claims }).await;
+    let binder = Binder { client, claims, found: Mutex::default() };
+    feed::follow(client, Kind::PersistentVolumeClaim, &binder).await;
 }
 
 /// Who is told of claims.
@@ -155,16 +206,22 @@ struct Binder<'a> {
     client: &'a dyn Client,
     /// Their directories, where they have any.
     claims: Option<&'a Claims>,
+    /// The directories that were there before the claims were listed.
+    found: Mutex<Vec<PathBuf>>,
 }
 
 impl Observer for Binder<'_> {
+    async fn will_be_listed(&self) {
+        *self.found.lock() = self.claims.map(Claims::directories).unwrap_or_default();
+    }
+
     async fn listed(&self, items: &[Bytes]) {
-        let all: Vec<Claim> = items.iter().filter_map(|json| Claim::read(json)).collect();
+        let found = std::mem::take(&mut *self.found.lock());
         if let Some(claims) = self.claims {
-            remove(claims.left_beside(&all)).await;
+            remove(claims.left_beside(found, items)).await;
         }
-        for claim in &all {
-            bind(self.client, claim).await;
+        for claim in items.iter().filter_map(|json| Claim::read(json)) {
+            bind(self.client, &claim).await;
         }
     }
 
@@ -193,13 +250,20 @@ async fn bind(client: &dyn Client, claim: &Claim) {
 mod tests {
     use super::*;
 
-    fn claim(name: &str, uid: &str, phase: &str) -> Claim {
-        let claim = json!({
+    fn object(name: &str, uid: &str, phase: &str) -> Value {
+        json!({
             "metadata": { "name": name, "namespace": "ns", "uid": uid },
             "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } },
             "status": { "phase": phase },
-        });
-        Claim::read(claim.to_string().as_bytes()).unwrap()
+        })
+    }
+
+    fn bytes(object: &Value) -> Bytes {
+        Bytes::from(object.to_string())
+    }
+
+    fn claim(name: &str, uid: &str, phase: &str) -> Claim {
+        Claim::read(&bytes(&object(name, uid, phase))).unwrap()
     }
 
     #[test]
@@ -224,6 +288,27 @@ mod tests {
         claims.known.lock().insert(second.key(), "u2".into());
         assert_eq!(claims.forget(&first), place(&first));
         assert_eq!(claims.directory(&second.key()), Some(place(&second)));
-        assert_eq!(claims.left_beside(&[second]), [root.path().join("ns/data-u1")]);
+        let (listed, found) = (bytes(&object("data", "u2", "Bound")), claims.directories());
+        assert_eq!(claims.left_beside(found, &[listed]), [root.path().join("ns/data-u1")]);
+    }
+
+    #[test]
+    fn no_directory_goes_that_may_belong_to_a_claim() {
+        let root = tempfile::tempdir().unwrap();
+        let claims = Claims::new(root.path().to_owned());
+        let make = |name: &str| fs::create_dir_all(root.path().join("ns").join(name)).unwrap();
+        make("data-u1");
+        make("lost+found");
+        fs::write(root.path().join("ns/notes-1"), "").unwrap();
+        // What can not be read of a claim does not make it somebody else's.
+        let mut odd = object("data", "u1", "Bound");
+        odd["spec"]["accessModes"] = json!("ReadWriteOnce");
+        assert_eq!(claims.left_beside(claims.directories(), &[bytes(&odd)]), [""; 0].map(PathBuf::from));
+        let unreadable = Bytes::from("{\"metadata\":{\"name\":1}}");
+        assert_eq!(claims.left_beside(claims.directories(), &[unreadable]), [""; 0].map(PathBuf::from));
+        // One that was made after the list belongs to a claim that was made then.
+        let found = claims.directories();
+        make("new-u2");
+        assert_eq!(claims.left_beside(found, &[]), [root.path().join("ns/data-u1")]);
     }
 }

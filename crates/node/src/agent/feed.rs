@@ -9,6 +9,9 @@ use super::RETRY_AFTER;
 
 /// Who is told of the objects of a kind.
 pub(super) trait Observer {
+    /// They are about to be listed.
+    async fn will_be_listed(&self) {}
+
     /// All that there are. Whatever changed while nobody was watching is among them, or is not there any more.
     async fn listed(&self, items: &[Bytes]);
 
@@ -19,6 +22,7 @@ pub(super) trait Observer {
 /// Tells an observer of a kind, until the future is dropped.
 pub(super) async fn follow(client: &dyn Client, kind: Kind, observer: &impl Observer) {
     loop {
+        observer.will_be_listed().await;
         match client.list(kind).await {
             Ok(listed) => {
                 observer.listed(&listed.items).await;
