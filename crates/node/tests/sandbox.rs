@@ -153,6 +153,8 @@ async fn a_missing_command_of_a_container_with_volumes_is_named() {
         ended["message"].as_str().unwrap().starts_with(r#"command "no-such-command" was not found"#),
         "{ended}"
     );
+    let left = std::fs::read_dir(machine.root().join("messages")).unwrap().count();
+    assert_eq!(left, 0, "what it could have said is not kept");
     node.stop().await;
 }
 

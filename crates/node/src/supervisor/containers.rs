@@ -209,6 +209,7 @@ impl Containers {
         }
         let launched = self.launch_in(launch, cgroup.clone());
         if launched.is_err() {
+            last_words::forget(&launch.id.message_path(&self.root));
             self.old_cgroups.borrow_mut().extend(cgroup.filter(|group| !cgroup::remove(group)));
         }
         launched.map(Some)
@@ -448,9 +449,10 @@ impl Containers {
         let Process { id, number, output, cgroup, explains_by_log, .. } = process;
         self.numbers.borrow_mut().give_back(number);
         output.finish();
+        let end = self.end_of(&id, exit_code, cgroup.as_deref(), explains_by_log);
+        last_words::forget(&id.message_path(&self.root));
         let record = self.records.borrow().get(&id).cloned();
         if let Some(mut record) = record {
-            let end = self.end_of(&id, exit_code, cgroup.as_deref(), explains_by_log);
             record.started_at = record.started_at.filter(|_| end.cause != Cause::NotStarted);
             record.end = Some(end);
             self.put(record);
