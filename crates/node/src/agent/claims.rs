@@ -17,8 +17,10 @@ use krafla_runtime::{Client, ClientError, Event, EventType};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
 
 use super::feed::{self, Observer};
+use super::reports::backoff;
 use crate::container::is_file_name;
 
 /// The directories of claims.
@@ -197,8 +199,12 @@ impl Claim {
 
 /// Binds claims, and removes the directories of those that are gone, until the future is dropped.
 pub(crate) async fn look_after(client: &dyn Client, claims: Option<&Claims>) {
-    let binder = Binder { client, claims, found: Mutex::default() };
-    feed::follow(client, Kind::PersistentVolumeClaim, &binder).await;
+    let (found, unbound, failed) = (Mutex::default(), Mutex::default(), Notify::new());
+    let binder = Binder { client, claims, found, unbound, failed };
+    tokio::select! {
+        () = feed::follow(client, Kind::PersistentVolumeClaim, &binder) => {}
+        () = binder.try_again() => {}
+    }
 }
 
 /// Who is told of claims.
@@ -208,6 +214,48 @@ struct Binder<'a> {
     claims: Option<&'a Claims>,
     /// The directories that were there before the claims were listed.
     found: Mutex<Vec<PathBuf>>,
+    /// Claims that could not be bound so far.
+    unbound: Mutex<BTreeMap<Key, Claim>>,
+    /// Told when there is another.
+    failed: Notify,
+}
+
+impl Binder<'_> {
+    async fn bind(&self, claim: Claim) {
+        let key = claim.key();
+        let written = match claim.binding() {
+            Some(step) => self.client.write(&step).await.map(drop),
+            None => Ok(()),
+        };
+        let mut unbound = self.unbound.lock();
+        match written {
+            // It is bound, or is no more.
+            Ok(()) | Err(ClientError::NotFound(_) | ClientError::Conflict(_)) => {
+                if unbound.get(&key).is_some_and(|known| known.metadata.uid == claim.metadata.uid) {
+                    unbound.remove(&key);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(claim = %key, %error, "a claim can not be bound");
+                unbound.insert(key, claim);
+                self.failed.notify_one();
+            }
+        }
+    }
+
+    /// Tries again what failed, ever more slowly, until the future is dropped.
+    async fn try_again(&self) {
+        let mut n_failed = 0;
+        loop {
+            self.failed.notified().await;
+            tokio::time::sleep(backoff(n_failed)).await;
+            let unbound = std::mem::take(&mut *self.unbound.lock());
+            for claim in unbound.into_values() {
+                self.bind(claim).await;
+            }
+            n_failed = if self.unbound.lock().is_empty() { 0 } else { n_failed.saturating_add(1) };
+        }
+    }
 }
 
 impl Observer for Binder<'_> {
@@ -221,14 +269,14 @@ impl Observer for Binder<'_> {
             remove(claims.left_beside(found, items)).await;
         }
         for claim in items.iter().filter_map(|json| Claim::read(json)) {
-            bind(self.client, &claim).await;
+            self.bind(claim).await;
         }
     }
 
     async fn observed(&self, event: &Event) {
         let Some(claim) = Claim::read(&event.object) else { return };
         match event.event_type {
-            EventType::Added | EventType::Modified => bind(self.client, &claim).await,
+            EventType::Added | EventType::Modified => self.bind(claim).await,
             EventType::Deleted => {
                 remove(self.claims.map(|claims| claims.forget(&claim)).into_iter().collect()).await;
             }
@@ -237,17 +285,14 @@ impl Observer for Binder<'_> {
     }
 }
 
-/// What fails is tried again when the claim changes, or when claims are listed.
-async fn bind(client: &dyn Client, claim: &Claim) {
-    if let Some(step) = claim.binding()
-        && let Err(error) = client.write(&step).await
-    {
-        tracing::warn!(claim = %claim.key(), %error, "a claim can not be bound");
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use futures_util::future::BoxFuture;
+    use futures_util::stream::{self, BoxStream, StreamExt};
+    use krafla_runtime::{Listed, Written};
+
     use super::*;
 
     fn object(name: &str, uid: &str, phase: &str) -> Value {
@@ -310,5 +355,53 @@ mod tests {
         let found = claims.directories();
         make("new-u2");
         assert_eq!(claims.left_beside(found, &[]), [root.path().join("ns/data-u1")]);
+    }
+
+    /// A server with one claim, which takes no more than the third write.
+    #[derive(Default)]
+    struct Busy {
+        n_writes: Mutex<u32>,
+        is_bound: Notify,
+    }
+
+    impl Client for Busy {
+        fn list(&self, _: Kind) -> BoxFuture<'_, Result<Listed, ClientError>> {
+            let items = vec![bytes(&object("data", "u1", "Pending"))];
+            Box::pin(async { Ok(Listed { revision: 1, items }) })
+        }
+
+        fn watch(&self, _: Kind, _: u64) -> BoxStream<'static, Result<Event, ClientError>> {
+            stream::pending().boxed()
+        }
+
+        fn get(&self, _: Kind, key: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
+            let answer = Err(ClientError::NotFound(key.to_string()));
+            Box::pin(async { answer })
+        }
+
+        fn write<'a>(&'a self, _: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
+            let mut n_writes = self.n_writes.lock();
+            *n_writes += 1;
+            let answer = if *n_writes < 3 {
+                Err(ClientError::Unknown("not now".to_owned()))
+            } else {
+                self.is_bound.notify_one();
+                Ok(Written { key: Key::new("ns", "data"), uid: "u1".into(), revision: 2 })
+            };
+            Box::pin(async { answer })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_claim_that_could_not_be_bound_is_bound_later() {
+        let server = Busy::default();
+        let bound = async {
+            tokio::select! {
+                () = look_after(&server, None) => {}
+                () = server.is_bound.notified() => {}
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), bound).await.expect("it is not bound");
+        assert_eq!(*server.n_writes.lock(), 3);
     }
 }
