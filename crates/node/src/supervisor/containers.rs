@@ -235,7 +235,7 @@ impl Containers {
         })?;
         let attended = self.attend(launch, streams, typed).map_err(|error| {
             // Without its output nobody could tell what it does.
-            kill_group(pid);
+            kill_container(pid);
             self.numbers.borrow_mut().give_back(number);
             format!("its output can not be read: {error}")
         });
@@ -354,7 +354,7 @@ impl Containers {
                 // Who is asked twice may take it for being asked to hurry.
                 Stop::Terminate if is_first => self.ask_to_end(pid),
                 Stop::Terminate => {}
-                Stop::Kill => kill_group(pid),
+                Stop::Kill => kill_container(pid),
             },
             None => record.end = Some(end_of_pause(how)),
         }
@@ -375,7 +375,7 @@ impl Containers {
     fn forget(self: &Rc<Self>, pod: &Uid) {
         let of_pod: Vec<Record> = self.records.borrow().of_pod(pod).cloned().collect();
         for pid in of_pod.iter().filter(|record| record.is_running()).filter_map(|record| record.pid) {
-            kill_group(pid);
+            kill_container(pid);
         }
         let ids: Vec<_> = of_pod.into_iter().map(|record| record.id).collect();
         self.records.borrow_mut().forget(&ids);
@@ -564,7 +564,16 @@ fn sandbox_of(launch: &Launch, cgroup: Option<PathBuf>) -> Option<Sandbox> {
     Some(Sandbox { cgroup, tty: launch.tty, working_dir: launch.working_dir.clone(), ..sandbox })
 }
 
-/// Kills a process and all that it has started in its group. Those that are no more can not be killed, and need not be.
+/// Kills the main process of a container, and all that it has started in its group. Which it need not lead yet: on a terminal it does so
+/// only once it has a session of its own.
+fn kill_container(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    kill_group(pid);
+}
+
+/// Kills all that is in the group of a process. Those that are no more can not be killed, and need not be.
 fn kill_group(pid: i32) {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = kill_process_group(pid, Signal::KILL);
@@ -590,10 +599,15 @@ fn elapsed(since: Timestamp) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::process::{PidfdFlags, pidfd_open};
     use serde_json::json;
     use tokio::task::LocalSet;
 
     use super::*;
+    use crate::mark::unmarked;
 
     fn pause(id: &ContainerId) -> Request {
         let launch = json!({
@@ -639,6 +653,17 @@ mod tests {
         assert!(is_unlimited("limited", Some(1 << 30), &["/no/such/command"]));
         assert!(!is_unlimited("pause", Some(1 << 30), &[]));
         assert!(!is_unlimited("free", None, &["/no/such/command"]));
+    }
+
+    #[test]
+    fn a_container_is_killed_also_before_it_leads_a_process_group() {
+        let mut child = unmarked(|| Command::new("sleep").arg("1000").spawn()).unwrap();
+        let pid = Pid::from_child(&child);
+        let ended = pidfd_open(pid, PidfdFlags::empty()).unwrap();
+        kill_container(pid.as_raw_nonzero().get());
+        poll(&mut [PollFd::new(&ended, PollFlags::IN)], None).unwrap();
+        // Another test may have taken notice of its end.
+        let _ = child.wait();
     }
 
     #[tokio::test]
