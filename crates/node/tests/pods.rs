@@ -274,6 +274,25 @@ async fn a_pod_without_a_command_pauses_until_it_is_deleted() {
 }
 
 #[tokio::test]
+async fn a_container_that_is_too_large_to_be_started_keeps_no_other_from_running() {
+    let machine = machine();
+    let gate = machine.make_gate("gate");
+    let node = machine.start_node();
+    machine.server.create_pod("small", once("read x < gate"));
+    machine.server.until_phase("small", "Running").await;
+    let mut large = once("true");
+    large["containers"][0]["env"] = json!([{"name": "LARGE", "value": "x".repeat(9 << 20)}]);
+    machine.server.create_pod("large", large);
+    let waiting = |pod: &Value| pod["status"]["containerStatuses"][0]["state"]["waiting"].clone();
+    let large = machine.server.until("large", |pod| waiting(pod)["reason"] == "CreateContainerError").await;
+    let message = "its command and its environment are too large: Linux takes about 2 MiB of them";
+    assert_eq!(waiting(&large)["message"], message);
+    gate.open().await;
+    machine.server.until_phase("small", "Succeeded").await;
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_pod_with_limits_runs_whether_they_can_be_set_or_not() {
     let machine = machine();
     let node = machine.start_node();

@@ -190,7 +190,12 @@ impl Worker {
             self.volumes = Some(context.volumes_version);
             self.renew_at = context.renew_after().map(|after| self.shared.clock.now().after(after));
         }
-        context.launch(id.clone(), backoff_seconds).await
+        let launch = context.launch(id.clone(), backoff_seconds).await?;
+        if !launch.can_be_sent() {
+            let message = "its command and its environment are too large: Linux takes about 2 MiB of them";
+            return Err(Problem { reason: "CreateContainerError", message: message.to_owned() });
+        }
+        Ok(launch)
     }
 
     /// Brings the volumes up to date if what they are made of has changed, or their tokens are old. Of those that were made for

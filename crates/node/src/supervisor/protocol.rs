@@ -19,6 +19,9 @@ use crate::container::{ContainerId, Record};
 /// MiB.
 const LINE_BYTES_MAX: u64 = 8 << 20;
 
+/// More than stands around a launch in the request for it.
+const REQUEST_BYTES_MAX: usize = 64;
+
 /// What the node asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -109,6 +112,12 @@ impl Launch {
     /// Whether there is a process, and something that it may not do.
     pub(super) fn is_limited(&self) -> bool {
         !self.argv.is_empty() && !self.limits.is_empty()
+    }
+
+    /// Whether the supervisor would read this. It can not go on after a line that is too long, and all containers would suffer for one.
+    pub(crate) fn can_be_sent(&self) -> bool {
+        let n_bytes = serde_json::to_vec(self).map_or(usize::MAX, |launch| launch.len());
+        n_bytes.saturating_add(REQUEST_BYTES_MAX) as u64 <= LINE_BYTES_MAX
     }
 }
 
