@@ -187,7 +187,10 @@ impl Hosts {
         }
         let machine = fs::read_to_string("/etc/hosts").unwrap_or_default();
         let server = self.server.get().copied().flatten();
-        let names = Names { machine: &machine, server, services: &state.services, pods: &pods.present() };
+        // Nobody answers any more where a pod was that has ended.
+        let pods: Vec<_> =
+            pods.present().into_iter().filter(|(pod, _)| !pod.status.phase.is_finished()).collect();
+        let names = Names { machine: &machine, server, services: &state.services, pods: &pods };
         let mut of_namespace: BTreeMap<&str, String> = BTreeMap::new();
         let mut desired = Written::default();
         for pod in state.readers.values() {
@@ -327,6 +330,7 @@ mod tests {
     use super::super::addresses::Addresses;
     use super::super::services;
     use super::*;
+    use crate::status::Phase;
 
     fn pod(namespace: &str, name: &str, spec: Value) -> Arc<Pod> {
         let metadata = json!({
@@ -507,6 +511,23 @@ mod tests {
         hosts.update(&pods).unwrap();
         let file = fs::read_to_string(hosts.file_of(&here, &pods).unwrap()).unwrap();
         assert!(file.contains("leader"), "{file}");
+    }
+
+    #[test]
+    fn a_pod_that_has_ended_is_not_found_any_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let hosts = Hosts::new(directory.path().to_owned());
+        let pods = Pods::new(Addresses::default());
+        let worker = pod("default", "worker", json!({"subdomain": "job"}));
+        let mut ended = Pod::clone(&pod("default", "ended", json!({"subdomain": "job"})));
+        ended.status.phase = Phase::Succeeded;
+        for pod in [&worker, &Arc::new(ended)] {
+            pods.insert(pod.clone());
+            hosts.changed(pod);
+        }
+        let file = fs::read_to_string(hosts.file_of(&worker, &pods).unwrap()).unwrap();
+        assert!(file.contains("worker.job") && !file.contains("ended"), "{file}");
+        assert_eq!(file.matches("job.default.svc ").count(), 2, "itself and the subdomain: {file}");
     }
 
     #[test]
