@@ -56,12 +56,13 @@ struct State {
 struct Written {
     files: BTreeMap<String, String>,
     pods: BTreeSet<Uid>,
+    server: Option<IpAddr>,
 }
 
 impl Written {
-    /// Whether a pod stands in its file. It may be known before the file is kept for it.
-    fn has(&self, file: &str, pod: &Uid) -> bool {
-        self.files.contains_key(file) && self.pods.contains(pod)
+    /// Whether a pod stands in its file, and the server does. It may be known before the file is kept for it.
+    fn has(&self, file: &str, pod: &Uid, server: Option<IpAddr>) -> bool {
+        self.files.contains_key(file) && self.pods.contains(pod) && self.server == server
     }
 }
 
@@ -119,7 +120,10 @@ impl Hosts {
 
     /// Where the API server is. Programs that look for it by its name do so at one port.
     pub(crate) fn set_server(&self, address: SocketAddr) {
-        self.server.get_or_init(|| (address.port() == HTTPS).then_some(address.ip()));
+        let server = (address.port() == HTTPS).then_some(address.ip());
+        if self.server.set(server).is_ok() {
+            self.tell();
+        }
     }
 
     /// Keeps the files up to date, until the future is dropped. What changes at the same time is written together.
@@ -150,7 +154,8 @@ impl Hosts {
     /// The file of a pod that is about to start, in which it stands itself.
     pub(crate) fn file_of(&self, pod: &Arc<Pod>, pods: &Pods) -> io::Result<PathBuf> {
         let file = file_of(pod);
-        if !self.written.lock().has(&file, &pod.metadata.uid) {
+        let (pod_uid, server) = (&pod.metadata.uid, self.server.get().copied().flatten());
+        if !self.written.lock().has(&file, pod_uid, server) {
             self.changed(pod);
             self.update(pods)?;
         }
@@ -176,7 +181,7 @@ impl Hosts {
                 written.files.insert(name, text);
             }
         }
-        written.pods = desired.pods;
+        (written.pods, written.server) = (desired.pods, desired.server);
         Ok(())
     }
 
@@ -192,7 +197,7 @@ impl Hosts {
             pods.present().into_iter().filter(|(pod, _)| !pod.status.phase.is_finished()).collect();
         let names = Names { machine: &machine, server, services: &state.services, pods: &pods };
         let mut of_namespace: BTreeMap<&str, String> = BTreeMap::new();
-        let mut desired = Written::default();
+        let mut desired = Written { server, ..Written::default() };
         for pod in state.readers.values() {
             let shared = of_namespace
                 .entry(&pod.metadata.namespace)
@@ -325,6 +330,7 @@ fn names(short: &str, namespace: &str, is_near: bool) -> String {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
+    use futures_util::FutureExt;
     use serde_json::{Value, json};
 
     use super::super::addresses::Addresses;
@@ -473,6 +479,22 @@ mod tests {
         };
         assert_eq!(hosts(443), Some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
         assert_eq!(hosts(6443), None);
+    }
+
+    #[test]
+    fn a_pod_that_starts_finds_the_server_though_its_file_was_written_before_that_was_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let hosts = Hosts::new(directory.path().to_owned());
+        let pods = Pods::new(Addresses::default());
+        let here = pod("default", "here", json!({"subdomain": "s"}));
+        pods.insert(here.clone());
+        hosts.file_of(&here, &pods).unwrap();
+        let told = || hosts.news.notified().now_or_never().is_some();
+        assert!(told() && !told());
+        hosts.set_server(SocketAddr::from((Ipv4Addr::LOCALHOST, 443)));
+        assert!(told(), "those that run already find it too");
+        let file = fs::read_to_string(hosts.file_of(&here, &pods).unwrap()).unwrap();
+        assert!(file.contains("127.0.0.1\tkubernetes.default.svc.cluster.local"), "{file}");
     }
 
     #[test]

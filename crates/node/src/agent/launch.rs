@@ -287,7 +287,8 @@ fn with_sub_paths<'a>(
                 ("subPathExpr", expand_all(expression, variables).map_err(undefined)?)
             }
         };
-        if !Path::new(&sub_path).components().all(|part| matches!(part, Component::Normal(_))) {
+        let stays = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !Path::new(&sub_path).components().all(stays) {
             let message = format!("{field} {sub_path:?} leads out of volume {:?}", mount.name);
             return Err(Problem { reason: "CreateContainerError", message });
         }
@@ -334,6 +335,7 @@ mod tests {
         };
         assert_eq!(of(json!({"name": "v"})), "");
         assert_eq!(of(json!({"name": "v", "subPath": "a/$(POD)"})), "a/$(POD)");
+        assert_eq!(of(json!({"name": "v", "subPath": "./data"})), "./data");
         assert_eq!(of(json!({"name": "v", "subPathExpr": "a/$(POD)/$$(POD)"})), "a/p/$(POD)");
         assert_eq!(
             of(json!({"name": "v", "subPathExpr": "a/$(NONE)"})),
