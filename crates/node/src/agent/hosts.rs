@@ -3,19 +3,21 @@
 //! On a cluster a name server answers for headless Services and for pods with a subdomain. Here the same names stand in one file for all
 //! pods of a namespace. It is rewritten in its place when something changes, so that all of them see it at once. A pod finds its own
 //! name there too; only one whose host name others may have as well, or that has names for others (`hostAliases`), has a file of its
-//! own.
+//! own. In that stands all that is in the other too, so where there are many such pods this costs as much as their number squared.
 //!
 //! **Invariant:** nothing is read, computed or written for pods that see what the machine sees, as most do under `krafla run`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use krafla_api::batch::{COMPLETION_INDEX, JOB_NAME};
 use krafla_api::{Key, Uid};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -51,10 +53,10 @@ struct State {
     services: BTreeMap<Key, Service>,
 }
 
-/// What stands in the files, and which pods stand there with their own names.
+/// What stands in the files (as a hash: it is long), and which pods stand there with their own names.
 #[derive(Default)]
 struct Written {
-    files: BTreeMap<String, String>,
+    files: BTreeMap<String, u64>,
     pods: BTreeSet<Uid>,
     server: Option<IpAddr>,
 }
@@ -64,6 +66,14 @@ impl Written {
     fn has(&self, file: &str, pod: &Uid, server: Option<IpAddr>) -> bool {
         self.files.contains_key(file) && self.pods.contains(pod) && self.server == server
     }
+}
+
+/// The same, before it is written.
+#[derive(Default)]
+struct Desired {
+    files: BTreeMap<String, String>,
+    pods: BTreeSet<Uid>,
+    server: Option<IpAddr>,
 }
 
 /// A pod that is there, and its address.
@@ -175,20 +185,21 @@ impl Hosts {
             written.files.remove(&name);
         }
         for (name, text) in desired.files {
-            if written.files.get(&name) != Some(&text) {
+            let hash = hash_of(&text);
+            if written.files.get(&name) != Some(&hash) {
                 fs::create_dir_all(&self.directory)?;
                 write_in_place(&self.directory.join(&name), text.as_bytes())?;
-                written.files.insert(name, text);
+                written.files.insert(name, hash);
             }
         }
         (written.pods, written.server) = (desired.pods, desired.server);
         Ok(())
     }
 
-    fn desired(&self, pods: &Pods) -> Written {
+    fn desired(&self, pods: &Pods) -> Desired {
         let state = self.state.lock();
         if state.readers.is_empty() {
-            return Written::default();
+            return Desired::default();
         }
         let machine = fs::read_to_string("/etc/hosts").unwrap_or_default();
         let server = self.server.get().copied().flatten();
@@ -197,7 +208,7 @@ impl Hosts {
             pods.present().into_iter().filter(|(pod, _)| !pod.status.phase.is_finished()).collect();
         let names = Names { machine: &machine, server, services: &state.services, pods: &pods };
         let mut of_namespace: BTreeMap<&str, String> = BTreeMap::new();
-        let mut desired = Written { server, ..Written::default() };
+        let mut desired = Desired { server, ..Desired::default() };
         for pod in state.readers.values() {
             let shared = of_namespace
                 .entry(&pod.metadata.namespace)
@@ -216,7 +227,21 @@ pub(super) fn has_view(pod: &Pod) -> bool {
 
 /// Whether only this pod may find itself under its host name, or only it knows some names.
 fn has_own_file(pod: &Pod) -> bool {
-    pod.hostname() != pod.metadata.name || !pod.spec.host_aliases.is_empty()
+    let is_for_all = pod.hostname() == pod.metadata.name || is_named_by_index(pod);
+    !is_for_all || !pod.spec.host_aliases.is_empty()
+}
+
+/// Whether a pod of a subdomain has the host name of its index of a Job: no other pod has that, and there may be thousands.
+fn is_named_by_index(pod: &Pod) -> bool {
+    let [job, index] = [JOB_NAME, COMPLETION_INDEX].map(|label| pod.metadata.labels.get(label));
+    let name = job.zip(index).map(|(job, index)| format!("{job}-{index}"));
+    !pod.spec.subdomain.is_empty() && name.as_deref() == Some(pod.hostname())
+}
+
+fn hash_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The name of a pod's file. A namespace contains no dot.
@@ -246,7 +271,10 @@ impl Names<'_> {
     fn of_namespace(&self, namespace: &str) -> String {
         let mut text = format!("{}\n\n# Pods and services of {namespace}\n", self.machine.trim_end());
         // Writing to a string can not fail.
-        for (pod, address) in self.pods {
+        let staying: BTreeSet<_> = self.pods.iter().filter(|(pod, _)| stays(pod)).map(own_name).collect();
+        // One that is being deleted leaves its name to the one that is there in its place.
+        let is_replaced = |present: &Present| !stays(&present.0) && staying.contains(&own_name(present));
+        for (pod, address) in self.pods.iter().filter(|present| !is_replaced(present)) {
             let (hostname, subdomain) = (pod.hostname(), &pod.spec.subdomain);
             let is_near = pod.metadata.namespace == namespace;
             if !subdomain.is_empty() {
@@ -315,6 +343,15 @@ impl Names<'_> {
     }
 }
 
+fn stays(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_none()
+}
+
+/// What a pod of a subdomain is called.
+fn own_name((pod, _): &Present) -> (&str, &str, &str) {
+    (&pod.metadata.namespace, &pod.spec.subdomain, pod.hostname())
+}
+
 /// The names under which cluster DNS and its search path know something. The first is the canonical one; the last is for those who are
 /// in the same namespace.
 fn names(short: &str, namespace: &str, is_near: bool) -> String {
@@ -331,6 +368,7 @@ fn names(short: &str, namespace: &str, is_near: bool) -> String {
 mod tests {
     use expect_test::{Expect, expect};
     use futures_util::FutureExt;
+    use krafla_api::Time;
     use serde_json::{Value, json};
 
     use super::super::addresses::Addresses;
@@ -468,6 +506,32 @@ mod tests {
             shared
         "#]]
         .assert_eq(&names.of_pod(&pod, "shared\n"));
+    }
+
+    #[test]
+    fn pods_of_an_indexed_job_share_one_file_in_which_each_finds_itself() {
+        let of_index = |name: &str, is_deleted: bool| {
+            let mut pod = Pod::clone(&pod("default", name, json!({"hostname": "job-0", "subdomain": "job"})));
+            let labels = [(JOB_NAME, "job"), (COMPLETION_INDEX, "0")];
+            pod.metadata.labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            pod.metadata.deletion_timestamp = is_deleted.then(|| Time::from_nanos(0));
+            Arc::new(pod)
+        };
+        let (old, new) = (of_index("job-0-a", true), of_index("job-0-b", false));
+        assert_eq!(file_of(&new), "default");
+        check(
+            &[old, new],
+            [],
+            "default",
+            expect![[r#"
+            127.0.0.1	localhost
+
+            # Pods and services of default
+            127.64.0.2	job-0.job.default.svc.cluster.local job-0.job.default.svc job-0.job.default job-0.job	job-0
+            127.64.0.1	job.default.svc.cluster.local job.default.svc job.default job
+            127.64.0.2	job.default.svc.cluster.local job.default.svc job.default job
+        "#]],
+        );
     }
 
     #[test]
