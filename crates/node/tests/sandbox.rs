@@ -97,6 +97,26 @@ async fn a_volume_may_cover_the_directory_that_all_volumes_are_in() {
 }
 
 #[tokio::test]
+async fn what_is_written_to_the_working_directory_stays_also_if_that_is_a_link() {
+    let machine = machine();
+    if !machine.allows_isolation() {
+        return;
+    }
+    let real = machine.directory.path().join("real");
+    std::fs::rename(machine.workdir(), &real).unwrap();
+    std::os::unix::fs::symlink(&real, machine.workdir()).unwrap();
+    let node = machine.start_node();
+    let inside = machine.workdir().join("data");
+    let mounts = json!([{"name": "data", "mountPath": inside.to_str().unwrap()}]);
+    let volumes = json!([{"name": "data", "emptyDir": {}}]);
+    machine.server.create_pod("p", mounting("echo x > data/x; echo done > result", volumes, mounts));
+    machine.server.until_phase("p", "Succeeded").await;
+    assert_eq!(machine.read("result"), "done\n");
+    assert!(real.join("data").is_dir() && !real.join("data/x").exists());
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_container_sees_a_configmap_change() {
     let machine = machine();
     config_map(&machine);

@@ -56,9 +56,9 @@ pub(super) fn set_up(sandbox: &Sandbox) -> anyhow::Result<()> {
         .iter()
         .map(|mount| Source::open(&mount.source).with_context(|| offered(mount)))
         .collect::<anyhow::Result<_>>()?;
-    // Of the root, or of nothing, everything would be a part.
-    let workdir =
-        Some(sandbox.workdir.clone()).filter(|workdir| workdir.is_absolute() && workdir.parent().is_some());
+    // By its own name, as mount points are found. Of the root, or of nothing, everything would be a part.
+    let workdir = fs::canonicalize(&sandbox.workdir).ok();
+    let workdir = workdir.filter(|workdir| sandbox.workdir.is_absolute() && workdir.parent().is_some());
     let mut view = View { sandbox, copies: BTreeSet::new(), own: workdir.into_iter().collect() };
     if mounts.iter().any(|mount| is_missing_in_root(&mount.target)) {
         // First, because the place where the copy is made may be covered later.
