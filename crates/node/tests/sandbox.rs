@@ -117,6 +117,56 @@ async fn what_is_written_to_the_working_directory_stays_also_if_that_is_a_link()
 }
 
 #[tokio::test]
+async fn a_volume_may_be_mounted_in_one_that_can_not_be_changed() {
+    let machine = machine();
+    if !machine.allows_isolation() {
+        return;
+    }
+    config_map(&machine);
+    let metadata = json!({"name": "keys", "namespace": "default"});
+    machine.server.create(Kind::Secret, json!({"metadata": metadata, "data": {"key": "czNjcjN0"}}));
+    let node = machine.start_node();
+    let volumes = json!([
+        {"name": "config", "configMap": {"name": "settings"}},
+        {"name": "keys", "secret": {"secretName": "keys"}},
+    ]);
+    let mounts = json!([
+        {"name": "config", "mountPath": "/etc/krafla-test"},
+        {"name": "keys", "mountPath": "/etc/krafla-test/tls"},
+        {"name": "keys", "mountPath": "/etc/krafla-test/one", "subPath": "key"},
+    ]);
+    // Both are where they should be after the ConfigMap has changed, too.
+    let script = "cd /etc/krafla-test; cat tls/key one; echo; \
+                  touch no 2>/dev/null || echo read-only; touch tls/no 2>/dev/null || echo read-only; \
+                  until [ $(cat colour) = red ]; do sleep 0.02; done; cat tls/key one";
+    machine.server.create_pod("p", mounting(script, volumes, mounts));
+    machine.server.until("p", |pod| pod["status"]["phase"] != "Pending").await;
+    machine.server.patch(Kind::ConfigMap, "settings", &json!({"data": {"colour": "red"}}));
+    machine.server.until_phase("p", "Succeeded").await;
+    let expected = "s3cr3ts3cr3t\nread-only\nread-only\ns3cr3ts3cr3t";
+    assert_eq!(node.logs("p", LogOptions::default()).await, expected);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_container_runs_though_it_can_not_say_why_it_ended() {
+    let machine = machine();
+    if !machine.allows_isolation() {
+        return;
+    }
+    let node = machine.start_node();
+    let mounts = json!([{"name": "v", "mountPath": "/krafla-v"}]);
+    let mut pod = mounting("echo runs", json!([{"name": "v", "emptyDir": {}}]), mounts);
+    // That is a directory.
+    pod["containers"][0]["terminationMessagePath"] = json!("/tmp");
+    machine.server.create_pod("p", pod);
+    machine.server.until("p", |pod| pod["status"]["phase"] != "Pending").await;
+    machine.server.until_phase("p", "Succeeded").await;
+    assert_eq!(node.logs("p", LogOptions::default()).await, "runs\n");
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_container_sees_a_configmap_change() {
     let machine = machine();
     config_map(&machine);

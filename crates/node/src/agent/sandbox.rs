@@ -42,7 +42,7 @@ impl Context {
             let hosts = self.shared.hosts.file_of(&self.pod, &self.shared.pods);
             let source =
                 hosts.map_err(|error| problem(format!("no hosts file for its peers' names: {error}")))?;
-            mounts.push(Mount { source, target: HOSTS.into(), read_only: false });
+            mounts.push(Mount { source, target: HOSTS.into(), read_only: false, is_optional: false });
         }
         let scratch = self.directory().join("stage");
         make_directory(&scratch).await?;
@@ -110,7 +110,8 @@ impl Context {
         }
         let read_only = mount.read_only || is_read_only(volume);
         // A path that is not absolute is meant from the root directory, as with a kubelet.
-        Ok(Mount { source, target: Path::new("/").join(&mount.mount_path), read_only })
+        let target = Path::new("/").join(&mount.mount_path);
+        Ok(Mount { source, target, read_only, is_optional: false })
     }
 
     /// What is to be seen at a mountPath.

@@ -17,6 +17,9 @@ const FILE_MODE: u32 = 0o644;
 /// Tokens are for the pod's processes alone, which run as whoever runs the node.
 const TOKEN_MODE: u32 = 0o600;
 
+/// By this, and by being empty, files are known that are there for another volume to be mounted on.
+pub(crate) const MOUNT_POINT_MODE: u32 = 0o444;
+
 /// One volume of a pod, ready to be made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
@@ -236,18 +239,22 @@ fn lock_beside(volume: &Path) -> Option<fs::File> {
     Some(directory)
 }
 
-/// Removes files whose key is no more. Directories stay: they do no harm.
+/// Removes files whose key is no more. Directories stay: they do no harm. So do mount points: what is mounted there would go with them.
 fn remove_others(volume: &Path, below: &Path, files: &BTreeMap<PathBuf, File>) -> io::Result<()> {
     for entry in fs::read_dir(volume.join(below))? {
         let entry = entry?;
         let path = below.join(entry.file_name());
         if entry.file_type()?.is_dir() {
             remove_others(volume, &path, files)?;
-        } else if !files.contains_key(&path) {
+        } else if !files.contains_key(&path) && !is_mount_point(&entry.metadata()?) {
             fs::remove_file(entry.path())?;
         }
     }
     Ok(())
+}
+
+fn is_mount_point(found: &fs::Metadata) -> bool {
+    found.len() == 0 && found.permissions().mode() & 0o777 == MOUNT_POINT_MODE
 }
 
 /// Makes what a pod wants to find at a path of the machine, if its type allows that, and refuses what is something else.
@@ -520,6 +527,12 @@ mod tests {
         write(&volume(&["deep/c"])).unwrap();
         let exists = ["a", "deep/b", "deep/c"].map(|path| directory.path().join("v").join(path).exists());
         assert_eq!(exists, [false, false, true]);
+
+        let mount_point = directory.path().join("v/a");
+        fs::write(&mount_point, "").unwrap();
+        fs::set_permissions(&mount_point, fs::Permissions::from_mode(MOUNT_POINT_MODE)).unwrap();
+        write(&volume(&["deep/c"])).unwrap();
+        assert!(mount_point.exists(), "something else may be mounted there");
     }
 
     #[test]

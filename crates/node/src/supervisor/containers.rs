@@ -255,7 +255,8 @@ impl Containers {
         let source = id.message_path(&self.root);
         let no_file = |error| format!("terminationMessagePath {target:?}: no file for it: {error}");
         fs::File::create(&source).map_err(no_file)?;
-        sandbox.mounts.push(Mount { source, target, read_only: false });
+        // Where it can not be, the container has nothing to say in it, and that is all.
+        sandbox.mounts.push(Mount { source, target, read_only: false, is_optional: true });
         Ok(())
     }
 

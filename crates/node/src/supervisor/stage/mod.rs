@@ -71,6 +71,9 @@ pub struct Mount {
     pub target: PathBuf,
     /// Whether the container may not change it.
     pub read_only: bool,
+    /// Whether the container can do without it.
+    #[serde(default)]
+    pub is_optional: bool,
 }
 
 /// Becomes the command of a container: `<sandbox> <command>...`.
@@ -189,11 +192,13 @@ pub(super) fn join(args: &[OsString]) -> ExitCode {
 /// Tries everything that a container could need in the given directory, and ends.
 pub(super) fn check(args: &[OsString]) -> ExitCode {
     let [scratch] = args else { return ExitCode::FAILURE };
-    let sandbox = Sandbox {
-        mounts: vec![Mount { source: scratch.into(), target: "/krafla-check/mount".into(), read_only: true }],
-        scratch: scratch.into(),
-        ..Sandbox::default()
+    let mount = Mount {
+        source: scratch.into(),
+        target: "/krafla-check/mount".into(),
+        read_only: true,
+        is_optional: false,
     };
+    let sandbox = Sandbox { mounts: vec![mount], scratch: scratch.into(), ..Sandbox::default() };
     match enter_own_spaces().and_then(|()| mounts::set_up(&sandbox)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

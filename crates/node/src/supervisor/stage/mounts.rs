@@ -24,7 +24,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -39,6 +39,7 @@ use rustix::mount::{
 use rustix::process::{chdir, getegid, geteuid, pivot_root, umask};
 
 use super::{Mount, Sandbox};
+use crate::materials::volumes::MOUNT_POINT_MODE;
 
 /// A directory with more entries is not replaced: that would take longer than anybody expects a start to
 /// take.
@@ -60,14 +61,24 @@ pub(super) fn set_up(sandbox: &Sandbox) -> anyhow::Result<()> {
     let workdir = fs::canonicalize(&sandbox.workdir).ok();
     let workdir = workdir.filter(|workdir| sandbox.workdir.is_absolute() && workdir.parent().is_some());
     let mut view = View { sandbox, copies: BTreeSet::new(), own: workdir.into_iter().collect() };
-    if mounts.iter().any(|mount| is_missing_in_root(&mount.target)) {
+    let mut missing = mounts.iter().filter(|mount| is_missing_in_root(&mount.target)).peekable();
+    if missing.peek().is_some() {
         // First, because the place where the copy is made may be covered later.
-        view.replace_by_copy(Path::new("/"))?;
+        let replaced = view.replace_by_copy(Path::new("/"));
+        if missing.any(|mount| !mount.is_optional) {
+            replaced?;
+        }
     }
+    let mut read_only = Vec::new();
     for (mount, source) in mounts.iter().zip(&sources) {
-        view.add(mount, source).with_context(|| offered(mount))?;
+        match view.add(mount, source) {
+            Ok(target) if mount.read_only => read_only.push((mount, target)),
+            Err(_) if mount.is_optional => {}
+            added => drop(added.with_context(|| offered(mount))?),
+        }
     }
-    Ok(())
+    // Only now: no mount point could be made in what can not be changed.
+    read_only.iter().try_for_each(|(mount, target)| make_read_only(target).with_context(|| offered(mount)))
 }
 
 /// A volume that covers the directory in which all containers run by themselves does not take it away.
@@ -82,6 +93,7 @@ fn working_dir_that_stays(sandbox: &Sandbox) -> Option<Mount> {
         source: workdir.clone(),
         target: sandbox.workdir.clone(),
         read_only: false,
+        is_optional: false,
     })
 }
 
@@ -126,14 +138,12 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn add(&mut self, mount: &Mount, source: &Source<'_>) -> anyhow::Result<()> {
+    /// Returns where the mount really is.
+    fn add(&mut self, mount: &Mount, source: &Source<'_>) -> anyhow::Result<PathBuf> {
         let target = self.make_mount_point(&mount.target, source.is_dir)?;
         source.mount(&target)?;
-        if mount.read_only {
-            make_read_only(&target)?;
-        }
-        self.own.push(target);
-        Ok(())
+        self.own.push(target.clone());
+        Ok(target)
     }
 
     /// Returns where the mount point really is, behind all symbolic links.
@@ -157,7 +167,7 @@ impl View<'_> {
             fs::create_dir_all(directory)?;
         }
         if !is_dir {
-            File::create(&point)?;
+            File::create(&point)?.set_permissions(fs::Permissions::from_mode(MOUNT_POINT_MODE))?;
         }
         self.own.extend(missing.components().next().map(|first| existing.join(first)));
         Ok(point)
@@ -182,7 +192,8 @@ impl View<'_> {
             let before = umask(Mode::empty());
             let filled = fill(copy, &original, &entries);
             umask(before);
-            filled?;
+            // What could be copied only in part is better seen as it was.
+            filled.inspect_err(|_| _ = unmount(copy, UnmountFlags::DETACH))?;
         }
         if is_root {
             become_root(copy)?;
