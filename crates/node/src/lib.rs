@@ -14,6 +14,7 @@
 //!   pod, status  the parts of a Pod that a node reads and writes
 //!   container    one attempt at a container, and its record
 //!   mark         by which the processes of a container are known
+//!   tree         removes what containers leave in their directories
 //! ```
 
 mod access;
@@ -30,6 +31,7 @@ pub mod pod;
 pub mod simulated;
 pub mod status;
 pub mod supervisor;
+mod tree;
 
 pub use access::ServerAccess;
 pub use agent::{NO_MOUNTS, Node, NodeConfig, capacity, forget};

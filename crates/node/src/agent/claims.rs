@@ -22,6 +22,7 @@ use tokio::sync::Notify;
 use super::feed::{self, Observer};
 use super::reports::backoff;
 use crate::container::is_file_name;
+use crate::tree::remove_tree;
 
 /// The directories of claims.
 #[derive(Debug)]
@@ -104,7 +105,7 @@ fn is_place(path: &Path) -> bool {
 
 /// Removes directories, however much is in them. What can not be removed is found when claims are listed the next time.
 async fn remove(directories: Vec<PathBuf>) {
-    let remove = move || directories.iter().for_each(|directory| drop(fs::remove_dir_all(directory)));
+    let remove = move || directories.iter().for_each(|directory| drop(remove_tree(directory)));
     let _ = tokio::task::spawn_blocking(remove).await;
 }
 

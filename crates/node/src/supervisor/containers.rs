@@ -34,6 +34,7 @@ use super::strays::{Alive, Traces};
 use super::{PODS, SWEEP_AFTER, log_file};
 use crate::container::{Cause, ContainerId, End, Record, is_file_name};
 use crate::mark::{Marked, Numbers};
+use crate::tree::remove_tree;
 
 /// All containers, known by their records. Single-threaded: nothing here waits while it holds a borrow.
 pub(super) struct Containers {
@@ -120,7 +121,7 @@ impl Containers {
 
     /// Removes all that was kept of containers of which nobody will ask again.
     pub(super) fn remove_all(&self) {
-        let _ = fs::remove_dir_all(&self.pods);
+        let _ = remove_tree(&self.pods);
         last_words::remove_all(&self.root);
         Records::remove_all(&self.root);
     }
@@ -398,7 +399,7 @@ impl Containers {
         let directory = self.pods.join(&*pod.0);
         loop {
             let directory = directory.clone();
-            let removed = tokio::task::spawn_blocking(move || fs::remove_dir_all(directory)).await;
+            let removed = tokio::task::spawn_blocking(move || remove_tree(&directory)).await;
             match removed {
                 // A process that escaped its container still writes there. It is about to be swept away.
                 Ok(Err(error)) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {

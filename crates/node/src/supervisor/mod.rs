@@ -56,6 +56,8 @@ use containers::Containers;
 use protocol::{Request, read_message, to_line};
 use strays::Traces;
 
+use crate::tree::remove_tree;
+
 /// What happens to the containers when krafla dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -220,7 +222,7 @@ async fn supervise(root: &Path, mode: Mode, stage: Vec<OsString>) -> anyhow::Res
     let _ = fs::remove_file(&socket);
     if mode == Mode::LeaveNothing {
         // Krafla removes it too, unless it was killed. Whoever is first, the other finds nothing.
-        let _ = fs::remove_dir_all(root);
+        let _ = remove_tree(root);
     }
     Ok(())
 }
