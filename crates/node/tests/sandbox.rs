@@ -337,6 +337,34 @@ async fn probes_see_what_the_container_sees() {
 }
 
 #[tokio::test]
+async fn a_hook_after_the_start_sees_all_that_the_container_sees() {
+    let machine = machine();
+    if !machine.allows_isolation() {
+        return;
+    }
+    let node = machine.start_node();
+    let names = (0..10).map(|index| format!("p{index}"));
+    for name in names.clone() {
+        // Where the machine has no such directory: there it takes longest until all is made.
+        let mounts =
+            json!([{"name": "v", "mountPath": "/etc/krafla-v"}, {"name": "v", "mountPath": "/dev/krafla-v"}]);
+        let mut pod = mounting("exec sleep 1000", json!([{"name": "v", "emptyDir": {}}]), mounts);
+        let script = format!("test -d /etc/krafla-v && test -d /dev/krafla-v && test $(hostname) = {name}");
+        pod["containers"][0]["lifecycle"] = json!({"postStart": {"exec": {"command": ["sh", "-c", script]}}});
+        machine.server.create_pod(&name, pod);
+    }
+    for name in names {
+        let is_decided = |pod: &Value| {
+            let main = &pod["status"]["containerStatuses"][0];
+            main["started"] == true || pod["status"]["phase"] == "Failed"
+        };
+        let pod = machine.server.until(&name, is_decided).await;
+        assert_eq!(pod["status"]["phase"], "Running", "{name}");
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn without_isolation_containers_run_and_their_pod_says_what_they_lack() {
     let mut machine = machine();
     machine.isolation = false;

@@ -19,11 +19,13 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::process::{
     Pid, PidfdFlags, chroot, fchdir, getegid, geteuid, ioctl_tiocsctty, pidfd_open, setsid,
@@ -34,6 +36,10 @@ use serde::{Deserialize, Serialize};
 use super::cgroup;
 use super::spawn::{SpawnError, find_program};
 use crate::container::CONTAINER_VARIABLE;
+use crate::mark;
+
+/// How long until a container is looked at again that has not become its command yet.
+const LOOK_AGAIN_AFTER: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// Whether a container that is entered is held to limits.
 pub(crate) const LIMITED: &str = "limited";
@@ -156,6 +162,7 @@ fn enter_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible
     let pid =
         pid.to_str().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw).context("not a process")?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).context("the container does not run")?;
+    until_staged(pid, &pidfd)?;
     if limits == LIMITED {
         // What it uses counts as what the container uses. Elsewhere the container's group is that of whoever started krafla then, and
         // may be none that this user can join.
@@ -179,6 +186,35 @@ fn enter_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible
         chroot(".").context("the container's files can not be seen")?;
     }
     Err(exec(argv, &PathBuf::from(working_dir))?.into())
+}
+
+/// Waits until a container has become its command. Before that it does not see all that it will see, and may not be held to its limits.
+fn until_staged(pid: Pid, pidfd: &OwnedFd) -> anyhow::Result<()> {
+    while is_stage(pid) {
+        // Nobody is told when a process becomes another program, only when it ends.
+        let n_ended = poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&LOOK_AGAIN_AFTER))?;
+        ensure!(n_ended == 0, "the container does not run");
+    }
+    Ok(())
+}
+
+/// Whether a container's main process is still a stage: the program of the supervisor, called for that. Its supervisor need not be of our
+/// version.
+fn is_stage(pid: Pid) -> bool {
+    let program = |pid: Pid| {
+        let program = fs::metadata(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()?;
+        Some((program.dev(), program.ino()))
+    };
+    let is_supervisor =
+        program(pid).is_some_and(|of| mark::parent_of(pid).is_some_and(|it| program(it) == Some(of)));
+    is_supervisor && mark::read(pid, "cmdline").is_ok_and(|line| calls_stage(&line))
+}
+
+/// Whether a command line is `... stage <sandbox> ...`.
+fn calls_stage(command_line: &[u8]) -> bool {
+    let arguments: Vec<&[u8]> = command_line.split(|byte| *byte == 0).collect();
+    let is_call = |pair: &[&[u8]]| matches!(pair, [b"stage", sandbox] if sandbox.starts_with(b"{"));
+    arguments.windows(2).any(is_call)
 }
 
 /// Tries to join a control group, and ends.
@@ -244,4 +280,24 @@ fn exec(argv: &[OsString], working_dir: &Path) -> anyhow::Result<SpawnError> {
     };
     let error = Command::new(&program).arg0(name).args(arguments).current_dir(working_dir).exec();
     Ok(SpawnError::Failed(program, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_is_known_by_its_command_line() {
+        for (line, expected) in [
+            ("/usr/bin/krafla\0supervise\0stage\0{\"mounts\":[]}\0sleep\0inf\0", true),
+            ("/usr/bin/krafla\0supervise\0/data\0outlive-node\0", false),
+            ("sh\0-c\0stage\0", false),
+            ("echo\0stage\0one\0", false),
+            ("", false),
+        ] {
+            assert_eq!(calls_stage(line.as_bytes()), expected, "{line:?}");
+        }
+        // The parent of this process is another program, whatever they were called with.
+        assert!(!is_stage(rustix::process::getpid()));
+    }
 }
