@@ -48,8 +48,8 @@ impl Course {
                 None => Some(usually.run_for),
                 Some("forever") => None,
                 Some(text) => {
-                    let duration = text.parse::<GoDuration>().ok().map(GoDuration::to_std);
-                    Some(duration.ok_or_else(|| {
+                    let duration = text.parse::<GoDuration>().ok().filter(|it| !it.is_negative());
+                    Some(duration.map(GoDuration::to_std).ok_or_else(|| {
                         bad(DURATION_ANNOTATION, text, "a duration such as 30s, or forever")
                     })?)
                 }
@@ -291,6 +291,7 @@ mod tests {
         let bad = |name, value| story(pod(RestartPolicy::Never, &[(name, value)]), &[]);
         expect![[r#"the annotation krafla.dev/simulated-duration is "soon", and must be a duration such as 30s, or forever"#]]
             .assert_eq(&bad(DURATION_ANNOTATION, "soon"));
+        assert!(bad(DURATION_ANNOTATION, "-5s").contains("must be a duration"));
         expect![[r#"the annotation krafla.dev/simulated-exit-code is "256", and must be a whole number from 0 to 255"#]]
             .assert_eq(&bad(EXIT_CODE_ANNOTATION, "256"));
     }

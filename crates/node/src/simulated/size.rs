@@ -92,7 +92,7 @@ impl FromStr for ClusterSize {
                     size.nodes = nodes.ok_or_else(why)?;
                 }
                 "duration" => {
-                    let duration = value.trim().parse().ok().filter(|_| !value.trim().starts_with('-'));
+                    let duration = value.trim().parse::<GoDuration>().ok().filter(|it| !it.is_negative());
                     let why = || bad("must be a duration such as 500ms, 10s or 5m".into());
                     size.run_for = duration.map(GoDuration::to_std).ok_or_else(why)?;
                 }
