@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 /// The environment variable by which a process, and all that it starts, is known to belong to a container. It
 /// says where the container's files are: its value and `.log` is the log.
 ///
-/// Process groups and parents change hands when programs turn themselves into daemons; the environment stays.
+/// Process groups and parents change hands when programs turn themselves into daemons; the environment mostly stays. Where it does not, a mark
+/// says the same.
 pub const CONTAINER_VARIABLE: &str = "KRAFLA_CONTAINER";
 
 /// The name of the directory, in the root directory, in which containers may write why they ended.
