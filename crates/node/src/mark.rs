@@ -205,7 +205,9 @@ mod tests {
 
     #[test]
     fn what_a_marked_process_starts_is_marked_and_this_one_is_not() {
-        let marks = Marks::of(Path::new("/data"));
+        // Of nobody else, who may run the same test.
+        let root = tempfile::tempdir().unwrap();
+        let marks = Marks::of(root.path());
         let mark = marks.mark(Marked::Container(7));
         let mut command = Command::new("sh");
         // The shell says that it is there, waits, and so keeps the other one.
