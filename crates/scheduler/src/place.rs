@@ -155,6 +155,8 @@ fn attempt(
     let mut shortfall = gang.shortfall();
     let mut is_placed = vec![false; gang.members.len()];
     let mut attempt = Attempt::default();
+    // The shape that found no node: until another pod gets one, the next of it finds none either.
+    let mut stuck = None;
     board.begin();
     // First the pods without which a task has too few, then any others.
     for only_missing_tasks in [true, false] {
@@ -167,8 +169,13 @@ fn attempt(
             if !shortfall.needs(member.task, only_missing_tasks) || *is_placed {
                 continue;
             }
+            if stuck == Some(Stuck::Nodes(shape)) {
+                attempt.stuck.insert(*index, Stuck::Nodes(shape));
+                continue;
+            }
             match put(queues, board, gang.queue, shape, share, search) {
                 Ok(host) => {
+                    stuck = None;
                     *is_placed = true;
                     attempt.stuck.remove(index);
                     shortfall.fill(member.task);
@@ -176,7 +183,10 @@ fn attempt(
                     // A gang is never stopped half-way by its queue's share: it may reach beyond it once.
                     share = Share::Ignored;
                 }
-                Err(reason) => drop(attempt.stuck.insert(*index, reason)),
+                Err(reason) => {
+                    stuck = Some(reason);
+                    attempt.stuck.insert(*index, reason);
+                }
             }
         }
     }
