@@ -6,7 +6,7 @@
 //!   └── research             outside     what they have on nodes that are closed or gone
 //!       ├── vision           promised    what gangs that were let in may still take
 //!       └── speech           capability  what it may have at most, wherever that is
-//!                            left        what others' guarantees leave to it of the cluster
+//!                            left        what others' guarantees leave to it of the cluster, at least its own guarantee
 //!                            deserved    its fair share of what its parent deserves, by weight
 //! ```
 //!

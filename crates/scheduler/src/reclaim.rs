@@ -4,7 +4,9 @@
 //!   gang that finds no room to start or to grow, in a queue that would stay within its share
 //!      └─ would the pods that are leaving already make room?      wait for them
 //!      └─ else: pods that queues beyond their share can spare,
-//!               the least important and youngest first            delete them, and wait
+//!               the least important and youngest first            let them go until it fits,
+//!                                                                 bring back who takes nothing from it,
+//!                                                                 delete the others, and wait
 //! ```
 //!
 //! A queue spares only what is beyond its share, only if it is reclaimable, and a gang only pods beyond its minimum: no
