@@ -1,11 +1,13 @@
 //! Handing objects to a cluster, with the file and the remedy in every complaint.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use futures_util::future::BoxFuture;
-use krafla_api::{Key, Kind, Scope, Served, Uid};
+use krafla_api::{Key, Kind, Quantity, Scope, Served, Uid};
 use krafla_apiserver::registry::custom;
 use krafla_plan::{Propagation, Step};
 use krafla_runtime::{ClientError, Manifests, Written};
@@ -69,15 +71,28 @@ async fn is_in_the_way(home: &Home, manifest: &Manifest, error: &ClientError) ->
     match error {
         _ if manifest.followed().is_none() => false,
         ClientError::AlreadyExists(_) => true,
-        error if exceeds_quota(error) => {
+        error if lacks_quota(error) => {
             uid_of(home, manifest, &manifest.key()).await.is_ok_and(|uid| uid.is_some())
         }
         _ => false,
     }
 }
 
-fn exceeds_quota(error: &ClientError) -> bool {
-    matches!(error, ClientError::Refused { message, .. } if message.contains("exceeded quota"))
+/// Whether an object is refused because of what others have of a quota. What asks for more than there is in all is never made.
+fn lacks_quota(error: &ClientError) -> bool {
+    let ClientError::Refused { message, .. } = error else { return false };
+    let Some((_, told)) = message.split_once("exceeded quota: ") else { return false };
+    let [requested, limited] = ["requested", "limited"].map(|word| amounts(told, word));
+    !requested.is_empty()
+        && requested.iter().all(|(name, amount)| limited.get(name).is_some_and(|limit| amount <= limit))
+}
+
+/// What a server says of quotas after a word: `requested: pods=1,cpu=2, used: ...`.
+fn amounts<'a>(told: &'a str, word: &str) -> BTreeMap<&'a str, Quantity> {
+    let list =
+        told.split(", ").find_map(|part| part.strip_prefix(word)?.strip_prefix(": ")).unwrap_or_default();
+    let amounts = list.split(',').filter_map(|it| it.split_once('='));
+    amounts.filter_map(|(name, amount)| Some((name, amount.parse().ok()?))).collect()
 }
 
 /// The object as the cluster gets it.
@@ -137,8 +152,8 @@ pub(crate) async fn submit(
     if home.is_krafla {
         doubts.extend(unattended(of));
     }
-    let cluster = &*home.manifests;
-    let mut made = make(home, manifest, &object, making).await;
+    let cluster = &home.manifests;
+    let mut made = make(cluster, manifest, &object, making).await;
     let mut done = CREATED;
     // The server looks at what is new before it looks whether there is one: this one could be made.
     if let (true, Some(kind), Err(error)) = (replaces, manifest.followed(), &made)
@@ -146,24 +161,24 @@ pub(crate) async fn submit(
     {
         remove(home, kind, manifest).await.map_err(|error| anyhow!("{place}: {}", plainly(&error)))?;
         done = "replaced";
-        made = make(home, manifest, &object, making).await;
+        made = make(cluster, manifest, &object, making).await;
         let deadline = Instant::now() + QUOTA_FREED_MAX;
         // What was removed may be part of a quota for a moment longer.
-        while made.as_ref().is_err_and(exceeds_quota) && Instant::now() < deadline {
+        while made.as_ref().is_err_and(lacks_quota) && Instant::now() < deadline {
             tokio::time::sleep(GONE_ASKED_EVERY).await;
-            made = make(home, manifest, &object, making).await;
+            made = make(cluster, manifest, &object, making).await;
         }
     }
     let made = match made {
         Err(ClientError::AlreadyExists(_)) if manifest.followed().is_none() => {
-            change(cluster, manifest, &object).await
+            change(&**cluster, manifest, &object).await
         }
         made => made.map(|written| (written, done)),
     };
     let (Written { key, uid, .. }, done) = made.map_err(|error| complaint(home, manifest, error))?;
     match kind {
-        Some(Kind::CustomResourceDefinition) => until_served(cluster, manifest).await?,
-        Some(Kind::Queue) => until_opened(cluster, &manifest.of, &key).await?,
+        Some(Kind::CustomResourceDefinition) => until_served(&**cluster, manifest).await?,
+        Some(Kind::Queue) => until_opened(&**cluster, &manifest.of, &key).await?,
         _ => {}
     }
     Ok(Submitted { key, uid, done, doubts })
@@ -172,12 +187,12 @@ pub(crate) async fn submit(
 /// Makes an object, whether or not somebody still waits for that: what is in the making stays in `making` until it is known
 /// whether it was made.
 async fn make(
-    home: &Home,
+    cluster: &Arc<dyn Manifests>,
     manifest: &Manifest,
     object: &Value,
     making: &mut Option<Making>,
 ) -> Result<Written, ClientError> {
-    let (cluster, of, object) = (home.manifests.clone(), manifest.of.clone(), object.clone());
+    let (cluster, of, object) = (cluster.clone(), manifest.of.clone(), object.clone());
     let task = tokio::spawn(async move { patiently(|| cluster.make(&of, &object)).await });
     let Making { task, .. } = making.insert(Making { kind: manifest.followed(), task });
     let made = task.await.unwrap_or_else(|error| Err(ClientError::Unknown(error.to_string())));
@@ -378,9 +393,94 @@ fn of_tasks(tasks: Option<&mut Value>) -> Vec<&mut Value> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use serde_json::json;
+    use tokio::sync::Notify;
 
     use super::*;
+
+    /// A cluster that takes its time to make something, and can do nothing else.
+    #[derive(Default)]
+    struct Slow {
+        asked: Notify,
+        allowed: Notify,
+    }
+
+    impl Manifests for Slow {
+        fn served(&self, _: &str) -> BoxFuture<'_, Result<Vec<Served>, ClientError>> {
+            unreachable!()
+        }
+
+        fn read<'a>(&'a self, _: &'a Served, _: &'a Key) -> BoxFuture<'a, Result<Bytes, ClientError>> {
+            unreachable!()
+        }
+
+        fn check<'a>(&'a self, _: &'a Served, _: &'a Value) -> BoxFuture<'a, Result<(), ClientError>> {
+            unreachable!()
+        }
+
+        fn make<'a>(&'a self, _: &'a Served, _: &'a Value) -> BoxFuture<'a, Result<Written, ClientError>> {
+            self.asked.notify_one();
+            Box::pin(async {
+                self.allowed.notified().await;
+                Ok(Written { key: Key::new("ns", "a"), uid: Uid::from("1"), revision: 7 })
+            })
+        }
+
+        fn amend<'a>(
+            &'a self,
+            _: &'a Served,
+            _: &'a Key,
+            _: &'a Uid,
+            _: &'a Value,
+        ) -> BoxFuture<'a, Result<Written, ClientError>> {
+            unreachable!()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_job_that_is_made_when_nobody_waits_for_it_any_more_is_known() {
+        let slow = Arc::new(Slow::default());
+        let cluster: Arc<dyn Manifests> = slow.clone();
+        let (of, object) = (Served::from(Kind::VcJob), json!({ "metadata": { "name": "a" } }));
+        let manifest = Manifest { place: String::new(), of, object };
+        let mut making = None;
+        // An interrupt comes while it is being made.
+        tokio::select! {
+            _ = make(&cluster, &manifest, &manifest.object, &mut making) => unreachable!(),
+            () = slow.asked.notified() => {}
+        }
+        slow.allowed.notify_one();
+        let Making { kind, task } = making.take().unwrap();
+        assert_eq!((kind, task.await.unwrap().unwrap().uid), (Some(Kind::VcJob), Uid::from("1")));
+
+        slow.allowed.notify_one();
+        let made = make(&cluster, &manifest, &manifest.object, &mut making).await;
+        assert!(made.is_ok() && making.is_none());
+    }
+
+    #[test]
+    fn only_what_fits_in_a_quota_takes_somebodys_place() {
+        let lacks = |message: &str| {
+            lacks_quota(&ClientError::Refused {
+                code: 403,
+                message: format!("pods \"b\" is forbidden: {message}"),
+            })
+        };
+        for (message, expected) in [
+            ("exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1", true),
+            (
+                "exceeded quota: q, requested: cpu=600m,pods=1, used: cpu=1,pods=1, limited: cpu=1,pods=1",
+                true,
+            ),
+            ("exceeded quota: q, requested: cpu=2, used: cpu=1, limited: cpu=1", false),
+            ("exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=0", false),
+            ("exceeded quota: q", false),
+            ("failed quota: q: must specify cpu", false),
+        ] {
+            assert_eq!(lacks(message), expected, "{message}");
+        }
+    }
 
     #[test]
     fn containers_start_where_the_run_was_started_unless_they_say_otherwise() {
