@@ -437,6 +437,7 @@ fn detail(end: &Terminated) -> String {
 
 #[cfg(test)]
 mod tests {
+    use krafla_client::{Access, HttpsClient, Limits};
     use serde_json::{Value, json};
 
     use super::*;
@@ -447,6 +448,48 @@ mod tests {
 
     fn ended(name: &str, exit_code: i32) -> Value {
         json!({"name": name, "state": {"terminated": {"exitCode": exit_code}}})
+    }
+
+    /// Logs of a cluster that never answers.
+    fn silent() -> Logs {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let kubeconfig = "current-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n\
+            clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\n";
+        std::fs::write(file.path(), kubeconfig).unwrap();
+        let access = Access::of_file(file.path()).unwrap();
+        Logs::Server(HttpsClient::new(access, Limits::default()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_is_gone_is_forgotten() {
+        let printer = Printer {
+            logs: silent(),
+            screen: Arc::new(Screen::new(false)),
+            at_once: Arc::new(Semaphore::new(1)),
+            is_ending: watch::channel(false).1,
+        };
+        let mut following = Following {
+            printer,
+            jobs: vec![(Kind::VcJob, Key::new("ns", "a"))],
+            printing: JoinSet::new(),
+            known: BTreeMap::new(),
+            colours: Colours::default(),
+        };
+        let pod = |uid: &str| {
+            let owner =
+                json!({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "a", "uid": "1"});
+            let metadata = json!({"namespace": "ns", "name": uid, "uid": uid, "ownerReferences": [owner]});
+            let status = json!({"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]});
+            json!({"metadata": metadata, "spec": {"containers": [{"name": "main"}]}, "status": status})
+                .to_string()
+        };
+        for uid in ["a-0", "a-1"] {
+            following.observe(pod(uid).as_bytes());
+        }
+        assert_eq!(following.known.len(), 2);
+        following.forget(pod("a-0").as_bytes());
+        let left: Vec<&str> = following.known.keys().map(|(uid, _)| &*uid.0).collect();
+        assert_eq!(left, ["a-1"]);
     }
 
     #[test]
