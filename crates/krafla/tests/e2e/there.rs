@@ -276,6 +276,20 @@ fn logs_go_on_after_the_cluster_was_away() {
 }
 
 #[test]
+fn a_cluster_without_podgroups_is_in_contact_all_the_same() {
+    let up = Up::start();
+    up.kubectl_ok(&["delete", "crd", "podgroups.scheduling.volcano.sh", "--timeout=60s"]);
+    // It lasts longer than a watch that fails takes to be begun anew.
+    let run = Run::of(
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: {spec: {restartPolicy: Never, \
+         containers: [{name: main, image: any, command: [sleep, '1']}]}}}}",
+    );
+    let (code, stdout, stderr) = shown(run.command().env("KUBECONFIG", up.kubeconfig()));
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(stdout.contains("a: Complete") && !stdout.contains("no contact"), "{stdout}");
+}
+
+#[test]
 fn an_interrupted_run_says_what_it_could_not_end() {
     let mut up = Up::start();
     let run = Run::of(&job("a", 1, "exec tail -f /dev/null", ""));
