@@ -359,7 +359,8 @@ async fn a_hook_after_the_start_sees_all_that_the_container_sees() {
             main["started"] == true || pod["status"]["phase"] == "Failed"
         };
         let pod = machine.server.until(&name, is_decided).await;
-        assert_eq!(pod["status"]["phase"], "Running", "{name}");
+        let said = machine.server.messages("FailedPostStartHook");
+        assert_eq!(pod["status"]["phase"], "Running", "{name}: {said:?}, {}", pod["status"]);
     }
     node.stop().await;
 }

@@ -210,8 +210,12 @@ fn is_stage(pid: Pid) -> bool {
     is_supervisor && mark::read(pid, "cmdline").is_ok_and(|line| calls_stage(&line))
 }
 
-/// Whether a command line is `... stage <sandbox> ...`.
+/// Whether a command line is `... stage <sandbox> ...`, or is not there yet: the kernel says of a new process which program it is, and
+/// that it has been started, before it has given it its arguments.
 fn calls_stage(command_line: &[u8]) -> bool {
+    if command_line.is_empty() {
+        return true;
+    }
     let arguments: Vec<&[u8]> = command_line.split(|byte| *byte == 0).collect();
     let is_call = |pair: &[&[u8]]| matches!(pair, [b"stage", sandbox] if sandbox.starts_with(b"{"));
     arguments.windows(2).any(is_call)
@@ -293,7 +297,7 @@ mod tests {
             ("/usr/bin/krafla\0supervise\0/data\0outlive-node\0", false),
             ("sh\0-c\0stage\0", false),
             ("echo\0stage\0one\0", false),
-            ("", false),
+            ("", true),
         ] {
             assert_eq!(calls_stage(line.as_bytes()), expected, "{line:?}");
         }
