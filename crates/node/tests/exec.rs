@@ -153,6 +153,22 @@ async fn commands_run_where_their_container_runs_also_if_that_is_in_a_volume() {
     node.stop().await;
 }
 
+/// Where limits are kept, that is a group of the container's own.
+#[tokio::test]
+async fn a_command_is_in_the_control_group_of_its_container() {
+    let machine = Machine::new(Mode::EndWithNode);
+    let node = machine.start_node();
+    let mut spec = once("cat /proc/self/cgroup > group; echo up; exec sleep 1000");
+    spec["containers"][0]["resources"] = json!({"limits": {"memory": "1Gi"}});
+    machine.server.create_pod("p", spec);
+    machine.server.until_phase("p", "Running").await;
+    node.until_output("p").await;
+    let mut session = exec(&node, shell("cat /proc/self/cgroup")).await.unwrap();
+    assert_eq!(written(&mut session).await, machine.read("group"));
+    assert_eq!(session.end.await, Ok(0));
+    node.stop().await;
+}
+
 #[tokio::test]
 async fn a_command_ends_with_its_container() {
     let machine = Machine::new(Mode::EndWithNode);
