@@ -30,6 +30,8 @@ fn who_replaces_only_what_has_failed_waits_for_the_end_of_a_pod_that_goes() {
     up.wait_for("job/patient", "{.status.active}", "1");
     assert_eq!(up.field("job/patient", "{.status.terminating}"), "0");
     assert_ne!(uids(), first);
+    // Its successor would wait for the file after the test, where none will be.
+    up.kubectl_ok(&["delete", "job/patient", "--cascade=foreground", "--timeout=60s"]);
 }
 
 #[test]
