@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use krafla_node::remove_tree;
 use krafla_node::supervisor::end_lost;
 use tempfile::TempDir;
 
@@ -50,6 +51,13 @@ impl RunDir {
     }
 }
 
+impl Drop for RunDir {
+    /// A program may have left directories that only this removes. What is left then, the next run finds.
+    fn drop(&mut self) {
+        let _ = remove_tree(self.dir.path());
+    }
+}
+
 /// That no directory can be made in a place, which was or was not named by a variable.
 fn refusal(place: &Path, is_set: bool, error: &io::Error) -> String {
     let why = if place.is_dir() { error.to_string() } else { "it is no directory".to_owned() };
@@ -70,7 +78,7 @@ fn remove_abandoned(place: &Path) {
         {
             // Without the directory nobody would find them any more.
             end_lost(&entry.path());
-            let _ = fs::remove_dir_all(entry.path());
+            let _ = remove_tree(&entry.path());
         }
     }
 }

@@ -39,3 +39,4 @@ pub use exec::{ExecError, ExecOptions, Output, Session};
 pub use logs::{LogError, LogOptions, LogStream};
 pub use supervisor::Mode;
 pub use supervisor::log_file::Stream;
+pub use tree::remove_tree;

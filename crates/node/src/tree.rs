@@ -10,7 +10,7 @@ const OWNER_ALL: u32 = 0o700;
 
 /// Removes a directory with all that is in it. Nobody but root can empty one that may not be written to, and programs make such directories
 /// (Go's module cache is full of them): these are made writable first.
-pub(crate) fn remove_tree(directory: &Path) -> io::Result<()> {
+pub fn remove_tree(directory: &Path) -> io::Result<()> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             make_writable(directory);

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use crate::files::{MADE_IN_ORDER, of_many_kinds};
-use crate::support::{Up, job, krafla, text};
+use crate::support::{Up, job, krafla, text, wait_until};
 
 /// `krafla run` of a manifest in a directory of its own.
 struct Run {
@@ -153,10 +153,11 @@ fn an_interrupted_run_deletes_what_has_not_ended_of_it_and_nothing_else() {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     lines.for_each(drop);
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    // A CronJob would go on for ever.
-    let left = up.kubectl_ok(&["get", "vcjob,job,cronjob.batch", "-o", "name"]);
-    assert_eq!(left, "job.batch.volcano.sh/b\njob.batch.volcano.sh/other\n");
-    assert_eq!(up.kubectl_ok(&["get", "pod", "-o", "name"]), "pod/b-work-0\npod/other-work-0\n");
+    // A CronJob would go on for ever. What it was about to make when it was deleted goes after it.
+    let left = || up.kubectl_ok(&["get", "vcjob,job,cronjob.batch,pod", "-o", "name"]);
+    let jobs = "job.batch.volcano.sh/b\njob.batch.volcano.sh/other\n";
+    let stays = format!("{jobs}pod/b-work-0\npod/other-work-0\n");
+    wait_until(&format!("something else than {stays} is left"), || left() == stays);
 }
 
 #[test]
