@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::run::GROWS_NO_FURTHER;
+use crate::run_waits::GROWS_NO_FURTHER;
 use crate::support::{Up, job, krafla, text};
 
 #[test]

@@ -29,6 +29,8 @@ mod pods;
 mod probes;
 mod recorder;
 mod run;
+mod run_ends;
+mod run_waits;
 mod scheduling;
 mod simulate;
 mod support;

@@ -1,12 +1,11 @@
 //! `krafla run`: from a file to an exit code.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use crate::support::{job, krafla, krafla_as_nobody, processes_of, repository_file, text, wait_until};
+use crate::support::{job, krafla, krafla_as_nobody, repository_file, text};
 
-fn run_text(manifest: &str) -> (Option<i32>, String, String) {
+pub(crate) fn run_text(manifest: &str) -> (Option<i32>, String, String) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("job.yaml");
     std::fs::write(&file, manifest).unwrap();
@@ -58,199 +57,6 @@ fn a_job_finds_what_the_node_is_said_to_have() {
     let run = ["run", "--capacity", "nvidia.com/gpu=2", "job.yaml"];
     let output = krafla().current_dir(dir.path()).args(run).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
-}
-
-/// Runs a job that can not start, until it says why, and interrupts it, if it has not given up.
-fn why_it_waits(manifest: &str) -> String {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("job.yaml"), manifest).unwrap();
-    let mut run =
-        krafla().current_dir(dir.path()).args(["run", "job.yaml"]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let reason = lines.find(|line| line.contains("waiting: ")).expect("it says why it waits");
-    interrupt(&run);
-    lines.for_each(drop);
-    let code = run.wait().unwrap().code();
-    assert!(matches!(code, Some(130 | 1)), "{code:?}");
-    reason
-}
-
-/// What Ctrl-C does to a run that may have ended already.
-fn interrupt(run: &Child) {
-    Command::new("kill").args(["-INT", &run.id().to_string()]).stderr(Stdio::null()).status().unwrap();
-}
-
-#[test]
-fn a_job_that_can_not_start_says_why() {
-    let greedy =
-        job("a", 4, "true", "").replace("name: main, ", "name: main, resources: {requests: {cpu: 1000}}, ");
-    let why = why_it_waits(&greedy);
-    assert!(why.starts_with("a: waiting: not admitted: it needs 4k cpu"), "{why}");
-    assert!(why.contains("to do: ask for less in resources.requests, lower spec.minAvailable"), "{why}");
-
-    for (volume, place, remedy) in [
-        ("configMap: {name: nowhere}", "a-work-0, container main", "configmap \"nowhere\" not found"),
-        (
-            "hostPath: {path: /krafla/nowhere, type: Directory}",
-            "hostPath type check failed: /krafla/nowhere is not a directory",
-            "create it, or change the type of the volume",
-        ),
-        ("nfs: {server: a, path: /b}", "volume \"data\"", "use emptyDir, hostPath"),
-        (
-            "persistentVolumeClaim: {claimName: nowhere}",
-            "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; \
-             Pending: 1 persistentvolumeclaim \"nowhere\" not found",
-            "to do: add the PersistentVolumeClaim to the files, or correct spec.volumes",
-        ),
-    ] {
-        let volumes = format!("volumes: [{{name: data, {volume}}}]\n          containers:");
-        let why = why_it_waits(&job("a", 1, "true", "").replace("containers:", &volumes));
-        assert!(why.contains(place) && why.contains(remedy), "{why}");
-    }
-}
-
-/// A job that starts with one task, and has another which no machine can run.
-pub(crate) const GROWS_NO_FURTHER: &str = r"
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {name: a}
-spec:
-  minAvailable: 1
-  tasks:
-    - name: small
-      replicas: 1
-      minAvailable: 1
-      template:
-        spec:
-          restartPolicy: Never
-          containers: [{name: main, image: any, command: [sleep, '1000']}]
-    - name: large
-      replicas: 3
-      minAvailable: 0
-      template:
-        spec:
-          restartPolicy: Never
-          containers: [{name: main, image: any, command: ['true'], resources: {requests: {cpu: 1000}}}]
-";
-
-#[test]
-fn what_nobody_can_change_ends_the_run_with_1_and_its_reason() {
-    let of_pod = |line: &str| {
-        job("a", 1, "true", "").replace("restartPolicy", &format!("{line}\n          restartPolicy"))
-    };
-    let elsewhere = of_pod("nodeName: elsewhere");
-    let unknown = of_pod("schedulerName: mine");
-    let flow = "{apiVersion: flow.volcano.sh/v1alpha1, kind: JobFlow, metadata: {name: a}, spec: {flows: [{name: b}]}}";
-    let never_due = "{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {schedule: \"0 0 31 2 *\", jobTemplate: \
-         {spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: any}]}}}}}}";
-    // What still runs is waited for.
-    let beside = format!("{unknown}---\n{}", job("b", 1, "echo done", ""));
-    for (manifest, reason) in [
-        (
-            elsewhere.as_str(),
-            "a: waiting: pod a-work-0 is to run on node elsewhere, which there is not; to do: leave spec.nodeName out",
-        ),
-        (
-            &beside,
-            "a: waiting: no scheduler has looked at pod a-work-0, which asks for mine; to do: leave spec.schedulerName out",
-        ),
-        (flow, "a: waiting: step b has no JobTemplate b; to do: add the JobTemplate b to the files"),
-        (never_due, "a: is never due; change spec.schedule"),
-    ] {
-        let (code, stdout, stderr) = run_text(manifest);
-        assert_eq!(code, Some(1), "{stdout}{stderr}");
-        let reasons: Vec<&str> = stdout.lines().filter(|line| line.contains(reason)).collect();
-        assert_eq!(reasons.len(), 1, "{stdout}");
-        assert!(stdout.contains("a: can not go on: nothing will change what it waits for\n"), "{stdout}");
-        assert!(!stdout.contains("b: can not"), "{stdout}");
-    }
-}
-
-#[test]
-fn what_failed_is_explained_also_if_something_else_can_not_go_on() {
-    let volumes = "volumes: [{name: data, configMap: {name: nowhere}}]\n          containers:";
-    let stuck = job("b", 1, "true", "").replace("containers:", volumes);
-    let (code, stdout, stderr) =
-        run_text(&format!("{}---{stuck}", job("a", 1, "echo out of luck; exit 3", "")));
-    assert_eq!(code, Some(1), "{stdout}{stderr}");
-    assert!(stdout.contains("b: can not go on"), "{stdout}");
-    assert!(stderr.contains("a-work-0, container main: exit code 3\n  out of luck\n"), "{stderr}");
-}
-
-#[test]
-fn why_a_run_can_not_begin_is_said_before_what_has_begun_is_ended() {
-    let quota = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: one}, \
-         spec: {hard: {count/jobs.batch.volcano.sh: '1'}}}\n---\n";
-    // It never goes.
-    let stays = job("a", 1, "true", "").replace("{name: a}", "{name: a, finalizers: [acme.io/stay]}");
-    let dir = tempfile::tempdir().unwrap();
-    let manifest = format!("{quota}{stays}---{}", job("b", 1, "true", ""));
-    std::fs::write(dir.path().join("job.yaml"), manifest).unwrap();
-    let mut run = krafla()
-        .current_dir(dir.path())
-        .args(["run", "-o", "json", "job.yaml"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let mistake = lines.find(|line| line.starts_with("krafla: ")).unwrap_or_default();
-    assert!(mistake.contains("job.yaml, document 3") && mistake.contains("exceeded quota: one"), "{mistake}");
-    interrupt(&run);
-    lines.for_each(drop);
-    let output = run.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "the mistake is what matters");
-    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(result["error"].as_str().unwrap().contains("exceeded quota: one"), "{result}");
-}
-
-#[test]
-fn a_run_that_takes_too_long_is_ended() {
-    let dir = tempfile::tempdir().unwrap();
-    let farewell = "trap \"echo bye; exit\" TERM; echo hi; while :; do sleep 0.05; done";
-    std::fs::write(dir.path().join("job.yaml"), job("a", 1, farewell, "")).unwrap();
-    // Enough for a busy machine to start it.
-    let args = ["run", "--logs", "--timeout", "15s", "-o", "json", "job.yaml"];
-    let output = krafla().current_dir(dir.path()).args(args).output().unwrap();
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("a: has not ended within 15s: Running\n"), "{stderr}");
-    assert!(stderr.contains("[a-work-0] bye\n"), "what pods write at their end is printed: {stderr}");
-    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&result["outcome"], &result["jobs"][0]["phase"]), (&"TimedOut".into(), &"Running".into()));
-}
-
-/// Fills its standard output, so that whoever writes there next waits, and becomes another program.
-const FILL: &str = r#"
-import os, sys
-os.set_blocking(1, False)
-try:
-    while True: os.write(1, b"x" * 4096)
-except BlockingIOError: pass
-os.set_blocking(1, True)
-os.execv(sys.argv[1], sys.argv[1:])
-"#;
-
-#[test]
-fn a_run_whose_output_nobody_reads_is_ended_all_the_same() {
-    let dir = tempfile::tempdir().unwrap();
-    let [begun, ended] = ["begun", "ended"].map(|name| dir.path().join(name));
-    assert!(Command::new("mkfifo").args([&begun, &ended]).status().unwrap().success());
-    let script = format!(
-        "trap \"echo bye > {}; exit\" TERM; echo up > {}; while :; do echo and on; sleep 0.05; done",
-        ended.display(),
-        begun.display()
-    );
-    std::fs::write(dir.path().join("job.yaml"), job("a", 1, &script, "")).unwrap();
-    let mut filled = Command::new("python3");
-    filled.args(["-c", FILL]).arg(krafla().get_program()).env_remove("KUBECONFIG");
-    filled.current_dir(dir.path()).args(["run", "--logs", "job.yaml"]).stdout(Stdio::piped());
-    let mut run = filled.spawn().unwrap();
-    assert_eq!(std::fs::read_to_string(&begun).unwrap(), "up\n");
-    interrupt(&run);
-    assert_eq!(std::fs::read_to_string(&ended).unwrap(), "bye\n");
-    drop(run.stdout.take());
-    assert_eq!(run.wait().unwrap().code(), Some(130));
 }
 
 #[test]
@@ -309,34 +115,6 @@ fn a_pod_that_ends_is_waited_for_like_a_job() {
         })
         .collect();
     assert_eq!(ends, ["\"bad\" \"Failed\" 3", "\"good\" \"Succeeded\" 0"]);
-}
-
-#[test]
-fn a_job_that_runs_and_can_not_grow_says_why() {
-    let why = why_it_waits(GROWS_NO_FURTHER);
-    assert!(
-        // One of them says it for all, whichever came first.
-        why.starts_with("a: waiting: pod a-large-")
-            && why.contains("0/1 nodes are available: 1 Insufficient cpu"),
-        "{why}"
-    );
-    assert!(
-        why.ends_with("to do: ask for less in resources.requests, or wait until others have ended"),
-        "{why}"
-    );
-}
-
-#[test]
-fn a_container_that_is_started_again_and_again_is_explained() {
-    let missing = job("a", 1, "true", "").replace("[sh, -c, \'true\']", "[no-such-command]");
-    let why = why_it_waits(&missing.replace("Never", "OnFailure"));
-    assert!(why.contains("container main can not be started") && why.contains("no-such-command"), "{why}");
-    assert!(why.contains("restartPolicy is OnFailure; to do: correct its command"), "{why}");
-    let why = why_it_waits(&job("a", 1, "true", "").replace("          restartPolicy: Never\n", ""));
-    assert!(
-        why.contains("exit code 0 and is started again because restartPolicy is Always; to do:"),
-        "{why}"
-    );
 }
 
 /// krafla where containers can not have mounts of their own: no name spaces can be made below a user's whose limits
@@ -516,113 +294,6 @@ fn a_program_is_told_of_a_mistake_too() {
 }
 
 #[test]
-fn an_interrupted_run_leaves_nothing_behind() {
-    let dir = tempfile::tempdir().unwrap();
-    let marker = dir.path().join("marker");
-    let manifest = job("a", 1, &format!("touch {0}; exec tail -f {0}", marker.display()), "");
-    std::fs::write(dir.path().join("job.yaml"), manifest).unwrap();
-    let mut run =
-        krafla().current_dir(dir.path()).args(["run", "job.yaml"]).stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let mut lines = lines.skip_while(|line| !line.contains("Running"));
-    assert!(lines.next().is_some(), "the job runs");
-    let interrupt = Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
-    assert!(interrupt.success());
-    lines.for_each(drop);
-    assert_eq!(run.wait().unwrap().code(), Some(130));
-    assert_eq!(processes_of(&marker), "", "the container is gone");
-}
-
-#[test]
-fn a_run_that_is_killed_leaves_nothing_behind() {
-    let dir = tempfile::tempdir().unwrap();
-    let (marker, temporary) = (dir.path().join("marker"), dir.path().join("tmp"));
-    std::fs::create_dir(&temporary).unwrap();
-    let script = format!("echo up; touch {0}; exec tail -f {0}", marker.display());
-    std::fs::write(dir.path().join("job.yaml"), job("a", 1, &script, "")).unwrap();
-    let mut run = krafla()
-        .current_dir(dir.path())
-        .env("TMPDIR", &temporary)
-        .args(["run", "--logs", "job.yaml"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.ends_with("up")), "the container runs");
-    let is_empty = || std::fs::read_dir(&temporary).unwrap().next().is_none();
-    assert!(!is_empty(), "the run has a directory of its own");
-    run.kill().unwrap();
-    run.wait().unwrap();
-
-    wait_until(&format!("files are left in {}", temporary.display()), is_empty);
-    assert_eq!(processes_of(&marker), "", "the container is gone");
-}
-
-#[test]
-fn a_second_interrupt_does_not_wait_for_those_who_will_not_end() {
-    let dir = tempfile::tempdir().unwrap();
-    let marker = dir.path().join("marker");
-    // Nobody would wait for an hour.
-    let stubborn =
-        job("a", 1, &format!("trap \"\" TERM; touch {0}; tail -f {0} & wait; wait", marker.display()), "")
-            .replace("restartPolicy", "terminationGracePeriodSeconds: 3600\n          restartPolicy");
-    std::fs::write(dir.path().join("job.yaml"), stubborn).unwrap();
-    let mut run =
-        krafla().current_dir(dir.path()).args(["run", "job.yaml"]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
-    for sign in ["Running", "pods that have yet to end: a-work-0"] {
-        assert!(lines.any(|line| line.contains(sign)), "{sign}");
-        wait_until("it heeds no signal", || marker.exists());
-        interrupt(&run);
-    }
-    assert_eq!(run.wait().unwrap().code(), Some(130));
-    assert_eq!(processes_of(&marker), "", "the container is gone");
-}
-
-/// A bare pod beside a job that ends as soon as the pod runs, whose process says in `marker` that it does.
-fn pod_beside_job(dir: &Path, grace_seconds: u32, on_term: &str) -> PathBuf {
-    let marker = dir.join("marker");
-    let script = format!("trap \"{on_term}\" TERM; touch {0}; tail -f {0} & wait; wait", marker.display());
-    let pod = format!(
-        "apiVersion: v1\nkind: Pod\nmetadata: {{name: beside}}\nspec:\n  \
-         terminationGracePeriodSeconds: {grace_seconds}\n  \
-         containers: [{{name: main, image: any, command: [sh, -c, \'{script}\']}}]\n---\n"
-    );
-    let until_it_runs = format!("until test -e {}; do sleep 0.05; done", marker.display());
-    std::fs::write(dir.join("job.yaml"), format!("{pod}{}", job("a", 1, &until_it_runs, ""))).unwrap();
-    marker
-}
-
-#[test]
-fn pods_beside_the_jobs_are_named_and_end_in_order() {
-    let dir = tempfile::tempdir().unwrap();
-    let farewell = dir.path().join("farewell");
-    let marker = pod_beside_job(dir.path(), 3600, &format!("echo bye > {}; exit", farewell.display()));
-    let output = krafla().current_dir(dir.path()).args(["run", "job.yaml"]).output().unwrap();
-    let lines = text(&output.stdout);
-    assert!(lines.ends_with("\nending pods that are left: beside; Ctrl-C kills them at once\n"), "{lines}");
-    assert_eq!(output.status.code(), Some(0));
-    assert_eq!(std::fs::read_to_string(farewell).unwrap(), "bye\n");
-    assert_eq!(processes_of(&marker), "", "what it left behind is gone too");
-}
-
-#[test]
-fn pods_beside_the_jobs_that_do_not_end_are_killed_by_an_interrupt() {
-    let dir = tempfile::tempdir().unwrap();
-    // Nobody would wait for an hour.
-    let marker = pod_beside_job(dir.path(), 3600, "");
-    let mut run =
-        krafla().current_dir(dir.path()).args(["run", "job.yaml"]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
-    for sign in ["a: Completed", "ending pods that are left: beside; Ctrl-C kills them at once"] {
-        assert!(lines.any(|line| line.contains(sign)), "{sign}");
-    }
-    assert!(Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
-    assert_eq!(run.wait().unwrap().code(), Some(0), "the jobs have completed");
-    assert_eq!(processes_of(&marker), "", "the container is gone");
-}
-
-#[test]
 fn a_flow_is_followed_step_by_step() {
     let pipeline = repository_file("examples/pipeline.yaml");
     let output = krafla().args(["run", "--logs"]).arg(pipeline).output().unwrap();
@@ -654,7 +325,7 @@ fn processes_of_one_job_find_each_other_and_agree() {
 }
 
 /// A flow `f` whose only step is this job, which is `a`.
-fn flow_of(job: &str) -> String {
+pub(crate) fn flow_of(job: &str) -> String {
     let template =
         job.replace("batch.volcano.sh", "flow.volcano.sh").replace("kind: Job", "kind: JobTemplate");
     let flow = "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {name: f}\nspec: {flows: [{name: a}]}";
@@ -745,80 +416,12 @@ spec:
     assert!(stderr.contains("out of luck"), "{stderr}");
 }
 
-/// A Job of Kubernetes with these lines in its spec and its pods'.
-fn kubernetes_job(spec: &str, pod: &str) -> String {
-    let container = "containers: [{name: main, image: any, command: [\"true\"]}]";
-    format!(
-        "{{apiVersion: batch/v1, kind: Job, metadata: {{name: a}}, spec: {{{spec} template: {{spec: {{restartPolicy: Never, {pod} {container}}}}}}}}}"
-    )
-}
-
-#[test]
-fn a_job_that_is_refused_what_it_needs_says_so() {
-    let quota = |of: &str| {
-        format!(
-            "{{apiVersion: v1, kind: ResourceQuota, metadata: {{name: none}}, spec: {{hard: {{{of}: '0'}}}}}}\n---\n"
-        )
-    };
-    let groups = "count/podgroups.scheduling.volcano.sh";
-    for (of, job, name, who) in [
-        ("pods", job("a", 1, "true", ""), "a", "pods \"a-work-0\" is forbidden"),
-        (groups, job("a", 1, "true", ""), "a", "podgroups.scheduling.volcano.sh \"a-"),
-        (
-            groups,
-            kubernetes_job("", "schedulerName: volcano,"),
-            "a",
-            "podgroups.scheduling.volcano.sh \"podgroup-",
-        ),
-        ("pods", flow_of(&job("a", 1, "true", "")), "f-a", "pods \"f-a-work-0\" is forbidden"),
-    ] {
-        let told = why_it_waits(&(quota(of) + &job));
-        assert!(told.starts_with(&format!("{name}: waiting: ")) && told.contains(who), "{told}");
-        assert!(told.contains("exceeded quota: none"), "{told}");
-        assert!(told.ends_with("or raise the ResourceQuota of the namespace"), "{told}");
-    }
-}
-
 /// A CronJob of this job, which is due every other second.
-fn cron_job_of(job: &str) -> String {
+pub(crate) fn cron_job_of(job: &str) -> String {
     let (start, spec) = job.split_once("spec:\n").unwrap();
     let start = start.replace("kind: Job", "kind: CronJob");
     let spec: String = spec.lines().map(|line| format!("    {line}\n")).collect();
     format!("{start}spec:\n  schedule: \"@every 2s\"\n  jobTemplate:\n    spec:\n{spec}")
-}
-
-#[test]
-fn a_flow_or_a_cron_job_whose_job_is_refused_says_so() {
-    // As a template it is no job yet, and nobody minds.
-    let twice = job("a", 1, "true", "");
-    let (_, task) = twice.split_once("  tasks:\n").unwrap();
-    let twice = format!("{twice}{}", task.trim_start_matches('\n'));
-    let kubernetes = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec:\n  template: {spec: {restartPolicy: Never, \
-         containers: [{name: main, image: any, command: [\"true\"]}]}}";
-    let quota = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {count/jobs.batch: '0'}}}\n---\n";
-    for (manifest, name, why) in [
-        (flow_of(&twice), "f", "duplicated"),
-        (cron_job_of(&twice), "a", "duplicated"),
-        (format!("{quota}{}", cron_job_of(kubernetes)), "a", "exceeded quota: none"),
-    ] {
-        let told = why_it_waits(&manifest);
-        assert!(told.starts_with(&format!("{name}: waiting: ")) && told.contains(why), "{told}");
-    }
-}
-
-#[test]
-fn a_job_of_kubernetes_that_can_not_start_says_why() {
-    for (spec, pod, why) in [
-        ("suspend: true,", "", "spec.suspend is true: nothing runs until it is false"),
-        ("parallelism: 0,", "", "spec.parallelism is 0: nothing runs until it is more"),
-        ("managedBy: acme.io/jobs,", "", "spec.managedBy leaves it to acme.io/jobs"),
-        ("", "nodeSelector: {disk: none},", "0/1 nodes are available"),
-        ("", "schedulingGates: [{name: acme.io/later}],", "scheduling gates"),
-        ("", "priorityClassName: nobody,", "no PriorityClass with name nobody was found"),
-    ] {
-        let told = why_it_waits(&kubernetes_job(spec, pod));
-        assert!(told.starts_with("a: waiting: ") && told.contains(why), "{told}");
-    }
 }
 
 /// The plugin mpi brings keys to `/root/.ssh`, where only root may look.
@@ -886,19 +489,4 @@ fn a_result_that_nobody_reads_or_that_can_not_be_written_is_no_panic() {
         assert_eq!(output.status.code(), Some(code), "{script}: {}", text(&output.stderr));
         assert!(!text(&output.stderr).contains("panicked"), "{script}: {}", text(&output.stderr));
     }
-}
-
-#[test]
-fn a_run_that_ends_before_it_begins_leaves_nothing() {
-    let temporary = tempfile::tempdir().unwrap();
-    let file = temporary.path().join("job.yaml");
-    std::fs::write(&file, "{apiVersion: batch.volcano.sh/v1alpha1, kind: Jobb, metadata: {name: a}}")
-        .unwrap();
-    for _ in 0..20 {
-        let output = krafla().env("TMPDIR", temporary.path()).arg("run").arg(&file).output().unwrap();
-        assert_eq!(output.status.code(), Some(2));
-    }
-    let left: Vec<PathBuf> =
-        std::fs::read_dir(temporary.path()).unwrap().map(|it| it.unwrap().path()).collect();
-    assert_eq!(left, [file]);
 }
