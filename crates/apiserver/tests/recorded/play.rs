@@ -105,14 +105,29 @@ impl Play {
     /// now and then.
     async fn wait_until_furnished(&mut self, namespace: &str) -> Outcome<()> {
         let last = format!("/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt");
+        let request = Request::builder().uri(last).body(Bytes::new()).map_err(|error| error.to_string())?;
+        match self.ask_until(Who::Admin, &request, |answer| answer.code == 200).await? {
+            (_, true) => Ok(()),
+            (_, false) => Err(format!("namespace {namespace}: nothing was put into it")),
+        }
+    }
+
+    /// Asks until the answer is as it should be. Returns the last answer, and whether it is.
+    async fn ask_until(
+        &mut self,
+        who: Who,
+        request: &Request<Bytes>,
+        is_so: impl Fn(&Answer) -> bool,
+    ) -> Outcome<(Answer, bool)> {
         let deadline = Instant::now() + PATIENCE;
-        while self.admin("GET", &last, "application/json", Value::Null).await?.code != 200 {
-            if Instant::now() > deadline {
-                return Err(format!("namespace {namespace}: nothing was put into it"));
+        loop {
+            let answer = self.client.ask(who, request.clone()).await?;
+            let is_so = is_so(&answer);
+            if is_so || Instant::now() > deadline {
+                return Ok((answer, is_so));
             }
             tokio::time::sleep(POLL_EVERY).await;
         }
-        Ok(())
     }
 
     async fn admin(&mut self, method: &str, path: &str, content_type: &str, body: Value) -> Outcome<Answer> {
@@ -173,21 +188,18 @@ impl Play {
 
     async fn poll(&mut self, step: &Step) -> Outcome<Value> {
         let until = self.filled(step.until.as_ref().unwrap_or(&Value::Null));
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let answer = self.client.ask(step.who, self.built(step)?).await?;
+        let has_come = |answer: &Answer| {
             let document = serde_json::from_slice(&answer.body).unwrap_or(Value::Null);
-            let is_there = holds(&until, answer.code, &document);
-            if is_there || Instant::now() > deadline {
-                let (mut shown, document) = answers::comparable(step, &answer, &mut self.normaliser);
-                self.save(step, document.as_ref());
-                if !is_there {
-                    shown["never"] = json!(format!("condition not reached: {until}"));
-                }
-                return Ok(shown);
-            }
-            tokio::time::sleep(POLL_EVERY).await;
+            holds(&until, answer.code, &document)
+        };
+        let request = self.built(step)?;
+        let (answer, has_come) = self.ask_until(step.who, &request, has_come).await?;
+        let (mut shown, document) = answers::comparable(step, &answer, &mut self.normaliser);
+        self.save(step, document.as_ref());
+        if !has_come {
+            shown["never"] = json!(format!("condition not reached: {until}"));
         }
+        Ok(shown)
     }
 
     async fn watch(&mut self, step: &Step) -> Outcome<Value> {

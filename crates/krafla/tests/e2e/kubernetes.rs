@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 use crate::controller_manager::Manager;
-use crate::support::{Kubectl, job, krafla, repository_file, text};
+use crate::support::{Kubectl, job, krafla, repository_file, text, wait_until};
 
 const QUEUE: &str =
     "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: default}, spec: {weight: 1}}";
@@ -209,7 +209,10 @@ fn jobs_of_kubernetes_that_ask_for_it_are_looked_after() {
     kubectl.apply(&manifest("theirs", ""));
     kubectl.apply(&manifest("ours", &format!("managedBy: {name},")));
     kubectl.wait_for("job/ours", "{.status.active}", "3");
-    let pods = kubectl.kubectl_ok(&["get", "pods", "-l", "job-name=ours", "-o", "name"]);
+    // What a Job is about to have stands in its status first.
+    let pods = || kubectl.kubectl_ok(&["get", "pods", "-l", "job-name=ours", "-o", "name"]);
+    wait_until("it has three pods", || pods().lines().count() == 3);
+    let pods = pods();
     let pods: Vec<&str> = pods.lines().map(|pod| pod.trim_start_matches("pod/")).collect();
     kubernetes.report_pods(&pods, "Running");
     kubernetes.report_pods(&pods, "Succeeded");
