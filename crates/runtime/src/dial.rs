@@ -1,4 +1,4 @@
-//! Asks a pod: connects to a port, or sends an HTTP request and looks at the first line of the answer.
+//! Asks a pod: connects to a port, or sends an HTTP request and looks at the beginning of the answer.
 
 use std::net::SocketAddr;
 use std::time::Duration;

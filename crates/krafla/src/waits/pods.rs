@@ -1,11 +1,10 @@
 //! Why a pod waits: what the scheduler says of one that is in no gang, and the node of containers that do not start or stay.
 
+use krafla_node::materials::volumes::NO_SUCH_KIND;
+
 use super::seen::{Seen, Spec, Terminated};
 use super::{Waits, Why};
 use crate::doctor::remedy_of_container;
-
-/// What the node says of a volume that it will never make.
-const NO_SUCH_KIND: &str = "is of a kind that this node can not offer";
 
 impl Waits {
     pub(super) fn of_pod(&self, seen: &Seen) -> Option<Why> {

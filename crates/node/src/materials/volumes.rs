@@ -17,6 +17,9 @@ const FILE_MODE: u32 = 0o644;
 /// Tokens are for the pod's processes alone, which run as whoever runs the node.
 const TOKEN_MODE: u32 = 0o600;
 
+/// What is said of a volume that will never be made.
+pub const NO_SUCH_KIND: &str = "is of a kind that this node can not offer";
+
 /// By this, and by being empty, files are known that are there for another volume to be mounted on.
 pub(crate) const MOUNT_POINT_MODE: u32 = 0o444;
 
@@ -92,7 +95,7 @@ fn desired_volume(
             None if volume.empty_dir.is_some() => (path, Content::Scratch),
             None => {
                 let message = format!(
-                    "volume {:?} is of a kind that this node can not offer: use emptyDir, hostPath, configMap, secret, \
+                    "volume {:?} {NO_SUCH_KIND}: use emptyDir, hostPath, configMap, secret, \
                      downwardAPI, projected or persistentVolumeClaim",
                     volume.name
                 );
