@@ -5,11 +5,11 @@
 //!                   │                                   │
 //!                   │ the object, completed             │ Verdict: everything that is wrong at once,
 //!                   v                                   v          and what its author should know
-//!   job queue podgroup pod                 job queue podgroup jobflow cronjob pod
+//!   job queue podgroup pod                 job queue podgroup jobflow cronjob hypernode pod
 //!
 //!   builtin                                Kubernetes' own kinds around jobs
 //!   webhook                                which webhooks a request concerns, and what their answers mean
-//!   names graph cron patch finding path json look   what the rules are made of
+//!   names graph cron patch pattern finding path json look   what the rules are made of
 //! ```
 //!
 //! Nothing here asks a server: the few rules that need other objects ask the [`Cluster`] that the caller brings. The
@@ -25,6 +25,7 @@ pub mod cron;
 pub mod cronjob;
 mod finding;
 pub mod graph;
+pub mod hypernode;
 pub mod job;
 pub mod jobflow;
 mod json;
@@ -32,6 +33,7 @@ mod look;
 pub mod names;
 pub mod patch;
 mod path;
+pub mod pattern;
 pub mod pod;
 pub mod podgroup;
 pub mod queue;
@@ -156,6 +158,7 @@ pub fn validate(request: Request<'_>, settings: &Settings, cluster: &dyn Cluster
         Kind::PodGroup => podgroup::validate(request, cluster),
         Kind::JobFlow => jobflow::validate(request),
         Kind::VcCronJob => cronjob::validate(request, cluster),
+        Kind::HyperNode => hypernode::validate(request),
         Kind::Pod => pod::validate(request, settings),
         _ => Verdict::default(),
     }

@@ -14,7 +14,10 @@ use serde_json::{Value, json};
 
 use crate::kind::{Kind, KindInfo, Scope};
 use crate::schema;
-use crate::volcano::{Command, CronJob, Job, JobFlow, JobTemplate, PodGroup, Queue};
+use crate::volcano::{
+    ColocationConfiguration, Command, CronJob, HyperNode, Job, JobFlow, JobTemplate, NodeShard, Numatopology,
+    PodGroup, Queue,
+};
 
 /// The definitions of all Volcano kinds.
 pub fn crds() -> Vec<Value> {
@@ -119,6 +122,13 @@ fn columns(kind: Kind) -> Vec<Value> {
             wide(column("UNKNOWN", "integer", ".status.unknown")),
             wide(column("COMPLETED", "integer", ".status.completed")),
         ],
+        Kind::HyperNode => vec![
+            column("Tier", "string", ".spec.tier"),
+            column("TierName", "string", ".spec.tierName"),
+            column("NodeCount", "integer", ".status.nodeCount"),
+            age("Age"),
+        ],
+        Kind::NodeShard => vec![age("AGE")],
         _ => Vec::new(),
     }
 }
@@ -132,6 +142,10 @@ fn open_api_schema(kind: Kind) -> Option<Value> {
         Kind::Command => root_schema::<Command>(),
         Kind::PodGroup => root_schema::<PodGroup>(),
         Kind::Queue => root_schema::<Queue>(),
+        Kind::HyperNode => root_schema::<HyperNode>(),
+        Kind::Numatopology => root_schema::<Numatopology>(),
+        Kind::NodeShard => root_schema::<NodeShard>(),
+        Kind::ColocationConfiguration => root_schema::<ColocationConfiguration>(),
         _ => return None,
     })
 }
@@ -209,7 +223,7 @@ mod tests {
                 let is_quantity = schema["x-kubernetes-int-or-string"] == true;
                 assert!(schema["type"].is_string() || is_quantity, "{path} has no type: {schema}");
                 let unknown = |keyword: &&String| {
-                    let kubernetes = ["list-type", "map-type", "preserve-unknown-fields"];
+                    let kubernetes = ["list-type", "map-type", "preserve-unknown-fields", "validations"];
                     let own =
                         keyword.strip_prefix("x-kubernetes-").is_some_and(|word| kubernetes.contains(&word));
                     !own && !KEYWORDS.contains(&keyword.as_str())
@@ -223,9 +237,19 @@ mod tests {
     #[test]
     fn every_field_of_ours_has_a_description() {
         let built_in = |path: &str| {
-            ["metadata", "template", "target.", "labelSelector.", ".apiVersion", ".kind"]
-                .iter()
-                .any(|part| path.contains(part))
+            [
+                "metadata",
+                "template",
+                "target.",
+                "labelSelector.",
+                "labelMatch.",
+                ".spec.selector.",
+                "conditions[].",
+                ".apiVersion",
+                ".kind",
+            ]
+            .iter()
+            .any(|part| path.contains(part))
         };
         for crd in crds() {
             walk("", schema_of(&crd), &mut |path, schema| {
@@ -289,13 +313,25 @@ mod tests {
               RUNNING integer .status.running
               UNKNOWN integer .status.unknown wide
               COMPLETED integer .status.completed wide
+            hypernodes.topology.volcano.sh v1alpha1 HyperNode Cluster short [hn] subresources {status:{}}
+              Tier string .spec.tier
+              TierName string .spec.tierName
+              NodeCount integer .status.nodeCount
+              Age date .metadata.creationTimestamp
+            numatopologies.nodeinfo.volcano.sh v1alpha1 Numatopology Cluster short [numatopo] subresources null
+            nodeshards.shard.volcano.sh v1alpha1 NodeShard Cluster short [nsh] subresources {status:{}}
+              AGE date .metadata.creationTimestamp
+            colocationconfigurations.config.volcano.sh v1alpha1 ColocationConfiguration Namespaced short null subresources {status:{}}
         "#]].assert_eq(&table.replace('"', ""));
     }
 
     #[test]
     fn validation_and_defaults() {
         let mut table = String::new();
-        for kind in [Kind::VcJob, Kind::VcCronJob, Kind::JobFlow, Kind::PodGroup, Kind::Queue] {
+        for kind in Kind::VOLCANO {
+            if matches!(kind, Kind::JobTemplate | Kind::Command) {
+                continue;
+            }
             let crd = crd(kind).unwrap_or_default();
             writeln!(table, "{}", kind.info().kind).ok();
             walk("", schema_of(&crd), &mut |path, schema| {
@@ -425,6 +461,44 @@ mod tests {
               status.running minimum=0
               status.state enum=[Open,Closed,Closing,Unknown]
               status.unknown minimum=0
+            HyperNode
+              spec required=[tier]
+              spec.members minItems=1
+              spec.members[] required=[type]
+              spec.members[].selector.exactMatch required=[name]
+              spec.members[].selector.exactMatch.name minLength=1 maxLength=253 subdomain
+              spec.members[].selector.labelMatch.matchExpressions[] required=[key,operator]
+              spec.members[].selector.regexMatch required=[pattern]
+              spec.members[].selector.regexMatch.pattern minLength=1
+              spec.members[].type enum=[Node,HyperNode]
+              spec.tier minimum=0
+              spec.tierName maxLength=253
+              status.conditions[] required=[lastTransitionTime,message,reason,status,type]
+              status.conditions[].message maxLength=32768
+              status.conditions[].observedGeneration minimum=0
+              status.conditions[].reason minLength=1 maxLength=1024 pattern=^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$
+              status.conditions[].status enum=[True,False,Unknown]
+              status.conditions[].type maxLength=316 pattern=^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$
+              status.nodeCount minimum=0
+            Numatopology
+              spec.cpuDetail{}.core minimum=0
+              spec.cpuDetail{}.numa minimum=0
+              spec.cpuDetail{}.socket minimum=0
+            NodeShard
+               required=[spec]
+              spec required=[nodesDesired]
+            ColocationConfiguration
+               required=[spec]
+              spec.memoryQos.highRatio default=100 minimum=0 maximum=100
+              spec.memoryQos.lowRatio default=0 minimum=0 maximum=100
+              spec.memoryQos.minRatio default=0 minimum=0 maximum=100
+              spec.selector.matchExpressions[] required=[key,operator]
+              status.conditions[] required=[lastTransitionTime,message,reason,status,type]
+              status.conditions[].message maxLength=32768
+              status.conditions[].observedGeneration minimum=0
+              status.conditions[].reason minLength=1 maxLength=1024 pattern=^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$
+              status.conditions[].status enum=[True,False,Unknown]
+              status.conditions[].type maxLength=316 pattern=^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$
         "#]].assert_eq(&table.replace('"', ""));
     }
 }

@@ -30,6 +30,10 @@ pub enum Kind {
     Command,
     PodGroup,
     Queue,
+    HyperNode,
+    Numatopology,
+    NodeShard,
+    ColocationConfiguration,
     Job,
     CronJob,
 }
@@ -138,7 +142,7 @@ const fn row(
 
 impl Kind {
     /// All kinds, in the order of the table.
-    pub const ALL: [Kind; 26] = [
+    pub const ALL: [Kind; 30] = [
         Kind::Namespace,
         Kind::Node,
         Kind::Pod,
@@ -163,12 +167,16 @@ impl Kind {
         Kind::Command,
         Kind::PodGroup,
         Kind::Queue,
+        Kind::HyperNode,
+        Kind::Numatopology,
+        Kind::NodeShard,
+        Kind::ColocationConfiguration,
         Kind::Job,
         Kind::CronJob,
     ];
 
     /// The kinds that Volcano defines, served from CRDs.
-    pub const VOLCANO: [Kind; 7] = [
+    pub const VOLCANO: [Kind; 11] = [
         Kind::VcJob,
         Kind::VcCronJob,
         Kind::JobFlow,
@@ -176,6 +184,10 @@ impl Kind {
         Kind::Command,
         Kind::PodGroup,
         Kind::Queue,
+        Kind::HyperNode,
+        Kind::Numatopology,
+        Kind::NodeShard,
+        Kind::ColocationConfiguration,
     ];
 
     /// The row of this kind.
@@ -209,6 +221,10 @@ impl Kind {
         // Volcano's PodGroup has no status subresource: a plain write carries status.
         const PG: KindInfo = row("scheduling.volcano.sh", "v1beta1", "PodGroup", ["podgroups", "podgroup"], &["pg", "podgroup-v1beta1"], Namespaced, false);
         const QUEUE: KindInfo = row("scheduling.volcano.sh", "v1beta1", "Queue", ["queues", "queue"], &["q", "queue-v1beta1"], Cluster, true);
+        const HYPER: KindInfo = row("topology.volcano.sh", "v1alpha1", "HyperNode", ["hypernodes", "hypernode"], &["hn"], Cluster, true);
+        const NUMA: KindInfo = row("nodeinfo.volcano.sh", "v1alpha1", "Numatopology", ["numatopologies", "numatopology"], &["numatopo"], Cluster, false);
+        const SHARD: KindInfo = row("shard.volcano.sh", "v1alpha1", "NodeShard", ["nodeshards", "nodeshard"], &["nsh"], Cluster, true);
+        const COLOCATION: KindInfo = row("config.volcano.sh", "v1alpha1", "ColocationConfiguration", ["colocationconfigurations", "colocationconfiguration"], &[], Namespaced, true);
         match self {
             Kind::Namespace => &NS,
             Kind::Node => &NODE,
@@ -236,6 +252,10 @@ impl Kind {
             Kind::Command => &COMMAND,
             Kind::PodGroup => &PG,
             Kind::Queue => &QUEUE,
+            Kind::HyperNode => &HYPER,
+            Kind::Numatopology => &NUMA,
+            Kind::NodeShard => &SHARD,
+            Kind::ColocationConfiguration => &COLOCATION,
         }
     }
 

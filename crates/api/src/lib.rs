@@ -10,7 +10,7 @@
 //!   labels   label and annotation keys
 //!   words    vocabularies: phases, actions, events
 //!   batch    Kubernetes' own Job and CronJob
-//!   volcano  the seven Volcano kinds, typed
+//!   volcano  Volcano's kinds, typed
 //!   crd      the CustomResourceDefinitions generated from those types
 //! ```
 //!

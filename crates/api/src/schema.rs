@@ -135,6 +135,40 @@ pub(crate) fn label_selector(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// Kubernetes' conditions (metav1.Condition), in a list without keys.
+pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": { "type": "string", "format": "date-time" },
+                "message": { "type": "string", "maxLength": 32768 },
+                "observedGeneration": { "type": "integer", "format": "int64", "minimum": 0 },
+                "reason": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "status": { "type": "string", "enum": ["True", "False", "Unknown"] },
+                "type": { "type": "string", "maxLength": 316, "pattern": CONDITION_TYPE },
+            },
+        },
+    })
+}
+
+/// The same with at most one condition of each type.
+pub(crate) fn conditions_by_type(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = conditions(generator);
+    schema.insert("x-kubernetes-list-type".to_owned(), json!("map"));
+    schema.insert("x-kubernetes-list-map-keys".to_owned(), json!(["type"]));
+    schema
+}
+
+const CONDITION_TYPE: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
+
 /// Makes a generated schema structural, as Kubernetes wants it: one type each, nothing nullable.
 ///
 /// `built_in` gives the schema of a built-in type by its name.

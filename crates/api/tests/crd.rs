@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 #[test]
 fn the_crds_accept_store_and_refuse_what_volcanos_do() {
     let mut n_checked = 0;
-    for kind in Kind::VOLCANO {
+    for kind in recorded_kinds() {
         let schema =
             crd::crd(kind).expect("a definition")["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone();
         for case in cases(kind) {
@@ -30,6 +30,12 @@ fn the_crds_accept_store_and_refuse_what_volcanos_do() {
         }
     }
     assert!(n_checked > 200, "only {n_checked} cases were checked");
+}
+
+/// Of the other kinds there is no record; `crd::tests` lists their rules.
+fn recorded_kinds() -> impl Iterator<Item = Kind> {
+    let unrecorded = [Kind::Numatopology, Kind::NodeShard, Kind::ColocationConfiguration];
+    Kind::VOLCANO.into_iter().filter(move |kind| !unrecorded.contains(kind))
 }
 
 fn cases(kind: Kind) -> Vec<Value> {
@@ -51,6 +57,9 @@ fn is_about_the_schema(case: &Value) -> bool {
         "name ",
         "label value",
         "annotation key",
+        // Rules in CEL.
+        "selector empty",
+        "two selectors",
     ];
     let code = case["response"]["error"]["code"].as_u64();
     let is_invalid = code.is_none_or(|code| code == 422);

@@ -691,7 +691,11 @@ impl Body {
             | Kind::NetworkPolicy
             | Kind::Lease
             | Kind::CustomResourceDefinition
-            | Kind::DaemonSet => Body::Other,
+            | Kind::DaemonSet
+            | Kind::HyperNode
+            | Kind::Numatopology
+            | Kind::NodeShard
+            | Kind::ColocationConfiguration => Body::Other,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The seven Volcano kinds, typed, JSON-exact.
+//! Volcano's kinds, typed, JSON-exact.
 //!
 //! ```text
 //!   CronJob ──creates──> Job <──creates── JobFlow ──reads──> JobTemplate
@@ -6,6 +6,8 @@
 //!                  owns   │ └── Command (what a person asks of a job or a queue)
 //!                         v
 //!                      PodGroup ──waits in──> Queue ──child of──> Queue
+//!
+//!   HyperNode ──holds──> nodes and HyperNodes      Numatopology, NodeShard, ColocationConfiguration: about nodes
 //! ```
 //!
 //! - What Go's `omitempty` leaves out is left out here: zero counters, empty strings, lists and maps.
@@ -19,19 +21,28 @@
 
 mod command;
 mod cronjob;
+mod hypernode;
 mod job;
 mod jobflow;
+mod nodes;
 mod podgroup;
 mod queue;
 mod task;
 
 pub use command::{Command, CommandFields};
 pub use cronjob::{ConcurrencyPolicy, CronJob, CronJobSpec, CronJobStatus, CronJobTemplate, ObjectReference};
+pub use hypernode::{
+    ExactMatch, HyperNode, HyperNodeSpec, HyperNodeStatus, Member, MemberSelector, RegexMatch,
+};
 pub use job::{Job, JobCondition, JobPhase, JobSpec, JobState, JobStatus, TaskState, VolumeSpec};
 pub use jobflow::{
     Flow, FlowCondition, FlowDependsOn, FlowJobStatus, FlowPatch, HttpGet, HttpHeader, JobFlow, JobFlowPhase,
     JobFlowSpec, JobFlowState, JobFlowStatus, JobRetainPolicy, JobRunningHistory, JobTemplate,
     JobTemplateStatus, Probe, TaskStatus, TcpSocket,
+};
+pub use nodes::{
+    ColocationConfiguration, ColocationSpec, ColocationStatus, CpuInfo, MemoryQos, NodeShard, NodeShardSpec,
+    NodeShardStatus, NumaResource, Numatopology, NumatopologySpec,
 };
 pub use podgroup::{
     NetworkTopologyMode, NetworkTopologySpec, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupSpec,
@@ -99,6 +110,10 @@ resources! {
     Command: Command,
     PodGroup: PodGroup,
     Queue: Queue,
+    HyperNode: HyperNode,
+    Numatopology: Numatopology,
+    NodeShard: NodeShard,
+    ColocationConfiguration: ColocationConfiguration,
 }
 
 /// The pattern of a DNS-1123 subdomain, as the CRDs check it.

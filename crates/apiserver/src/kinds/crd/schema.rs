@@ -101,10 +101,8 @@ impl<'a> Checker<'a> {
                 self.good_patterns.insert(pattern);
             }
             Err(error) => {
-                let why = format!(
-                    "must be a valid regular expression, but isn't: error parsing regexp: {}",
-                    in_go_words(pattern, &error)
-                );
+                let why = krafla_admission::pattern::error(pattern).unwrap_or_else(|| error.to_string());
+                let why = format!("must be a valid regular expression, but isn't: {why}");
                 self.errors.push(FieldError::invalid(format!("{field}.pattern"), pattern, why));
             }
         }
@@ -259,20 +257,5 @@ fn is_empty(value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.is_empty(),
         Value::Bool(_) | Value::Number(_) => false,
-    }
-}
-
-/// Why a pattern cannot be read, in the words of Go's regular expressions where they are the usual ones.
-fn in_go_words(pattern: &str, error: &regex::Error) -> String {
-    let text = error.to_string();
-    let usual = [
-        ("unclosed group", "missing closing )"),
-        ("unclosed character class", "missing closing ]"),
-        ("unopened group", "unexpected )"),
-        ("repetition operator missing expression", "missing argument to repetition operator"),
-    ];
-    match usual.iter().find(|(ours, _)| text.contains(ours)) {
-        Some((_, words)) => format!("{words}: `{pattern}`"),
-        None => text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned(),
     }
 }

@@ -141,8 +141,11 @@ fn difference(case: &Case, answer: Result<Value, Status>) -> Option<String> {
         (Err(status), Some(message)) => {
             assert_eq!((status.code, status.reason.as_ref()), (422, "Invalid"), "{}", case.name);
             let message = message.replace("spec.task[", "spec.tasks[");
-            let missing: Vec<&str> =
-                findings(&message).into_iter().filter(|finding| !status.message.contains(finding)).collect();
+            // Where findings are listed as such they are in an order of their own.
+            let causes = recorded["error"]["causes"].as_array();
+            let listed = causes.map(|causes| causes.iter().filter_map(|it| it["message"].as_str()).collect());
+            let mut missing = listed.unwrap_or_else(|| findings(&message));
+            missing.retain(|finding| !status.message.contains(finding));
             (!missing.is_empty())
                 .then(|| format!("unsaid: {}; said: {}", missing.join(" | "), status.message))
         }
@@ -240,9 +243,12 @@ fn changes_end_as_they_did_with_volcano_s_definitions_alone() {
     for kind in Kind::VOLCANO {
         let plural = kind.info().plural;
         let path = format!("{}/../../tests/golden/crd/{plural}.json", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(path).expect("the record");
+        // Not every kind has a record.
+        let Ok(text) = std::fs::read_to_string(path) else { continue };
         let recorded: OfOneKind = serde_json::from_str(&text).expect("JSON");
-        let is_change = |case: &&Case| ["update", "patch"].contains(&case.operation.as_str());
+        // The schema of HyperNodes has rules in CEL, which no other test evaluates.
+        let is_change =
+            |case: &&Case| kind == Kind::HyperNode || ["update", "patch"].contains(&case.operation.as_str());
         for case in recorded.cases.iter().filter(is_change) {
             let api = Api::new(Store::in_memory(), Arc::new(Still::default()), Admission::default());
             api.bootstrap().now_or_never().expect("ready at once").expect("a new cluster");
@@ -251,7 +257,7 @@ fn changes_end_as_they_did_with_volcano_s_definitions_alone() {
             n_changes += 1;
         }
     }
-    assert_eq!(n_changes, 11);
+    assert_eq!(n_changes, 19);
 }
 
 #[test]
