@@ -151,7 +151,9 @@ func serve(dir, storage string, port int) error {
 		"--cert-dir=" + dir,
 		"--token-auth-file=" + filepath.Join(dir, "tokens.csv"),
 		"--authorization-mode=RBAC",
-		"--service-cluster-ip-range=10.0.0.0/24",
+		// As in krafla's own server, so that answers can be compared.
+		"--service-cluster-ip-range=10.250.0.0/16",
+		"--allow-privileged=true",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + key,
 		"--service-account-signing-key-file=" + key,

@@ -1,7 +1,7 @@
 //! The cases that are known to differ: the table under "Recorded answers" in DEVIATIONS.md, `case | reason` in each row.
 //! A case is named by its id, or several by a pattern with `*`.
 
-use crate::case::root;
+use krafla_recorded::case::root;
 
 const HEADING: &str = "\n## Recorded answers\n";
 

@@ -1,11 +1,9 @@
 //! Answers of a kube-apiserver 1.36, recorded as data, replayed against this server.
 //!
 //! ```text
-//!   tests/golden/apiserver/NN-area.json -> case.rs -> play.rs -> client.rs -> the server, in this process
-//!                                                        |
-//!                               answers.rs comparable.rs: what differs from run to run becomes placeholders
-//!                                                        |
-//!                                     differences.rs <- the recorded answers
+//!   tests/golden/apiserver/NN-area.json -> krafla-recorded -> the server, in this process
+//!                                                |
+//!                          differences <- the recorded answers
 //! ```
 //!
 //! One test per area; `KRAFLA_RECORDED='^patch/strategic'` plays only the cases whose id the expression matches. Cases
@@ -13,22 +11,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on stops")]
 #![allow(clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on stops")]
 
-mod answers;
-mod case;
-mod client;
-mod comparable;
 mod deviations;
-mod differences;
-mod play;
-mod pointer;
 mod server;
 mod sessions;
 
-use case::Case;
-use client::Client;
 use deviations::Deviations;
 use futures_util::StreamExt;
 use krafla_apiserver::RunningServer;
+use krafla_recorded::case::{self, Case};
+use krafla_recorded::client::{Client, Target};
+use krafla_recorded::{differences, play};
 use regex::Regex;
 use server::{ABILITIES, RUNTIME};
 
@@ -103,7 +95,7 @@ fn replay(file: &str) {
 /// What differs, by case.
 async fn play_all(cases: Vec<(&'static RunningServer, Case)>) -> Vec<(String, Vec<String>)> {
     let plays = cases.into_iter().map(|(server, case)| {
-        let client = Client::new(server, client::connector(server));
+        let client = Client::new(Target::new(server.address(), server.ca_pem(), server.token()));
         tokio::spawn(async move {
             let steps = case.steps();
             let differences = match play::play(client, &case, &steps).await {

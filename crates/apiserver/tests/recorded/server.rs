@@ -8,7 +8,7 @@ use krafla_apiserver::store::Store;
 use krafla_apiserver::{Api, Collector, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
 use tokio::runtime::Runtime;
 
-use crate::case::Case;
+use krafla_recorded::case::Case;
 
 /// What the servers offer of what cases may need. Authorisation by RBAC is not among it: whoever holds the token may
 /// do everything.

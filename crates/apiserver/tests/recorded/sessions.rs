@@ -18,9 +18,9 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use crate::case::root;
 use crate::deviations::Deviations;
 use crate::server::{self, RUNTIME};
+use krafla_recorded::case::root;
 
 const FILE: &str = "tests/golden/apiserver/13-clients.json";
 /// How many sessions are held at once.

@@ -1,5 +1,6 @@
 //! A client that sends exactly what a case says, over HTTP/1.1 and TLS.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,6 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use krafla_apiserver::RunningServer;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::Value;
@@ -21,39 +21,51 @@ use tokio_rustls::TlsConnector;
 use crate::case::Who;
 
 /// What goes wrong is this case's failure, in words.
-pub(crate) type Outcome<T> = Result<T, String>;
+pub type Outcome<T> = Result<T, String>;
 
 /// An answer, whole.
-pub(crate) struct Answer {
-    pub(crate) code: u16,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
+#[allow(missing_docs, reason = "the names are those of HTTP")]
+pub struct Answer {
+    pub code: u16,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+/// A server that listens with TLS, and what an administrator needs to be let in.
+#[derive(Clone)]
+pub struct Target {
+    address: SocketAddr,
+    token: String,
+    tls: TlsConnector,
+}
+
+impl Target {
+    /// A server whose certificate one of these authorities has signed, for the address that it listens on.
+    pub fn new(address: SocketAddr, authorities_pem: &str, token: &str) -> Target {
+        let mut roots = rustls::RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(authorities_pem.as_bytes()) {
+            roots.add(certificate.expect("a certificate")).expect("an authority");
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions of TLS")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Target { address, token: token.to_owned(), tls: TlsConnector::from(Arc::new(config)) }
+    }
 }
 
 /// One case's way to the server. The connection is kept between requests.
-pub(crate) struct Client {
-    server: &'static RunningServer,
-    tls: TlsConnector,
+pub struct Client {
+    target: Target,
     kept: Option<SendRequest<Full<Bytes>>>,
 }
 
-/// How a client trusts the server.
-pub(crate) fn connector(server: &RunningServer) -> TlsConnector {
-    let mut roots = rustls::RootCertStore::empty();
-    let certificate = CertificateDer::from_pem_slice(server.ca_pem().as_bytes()).expect("a certificate");
-    roots.add(certificate).expect("an authority");
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions of TLS")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    TlsConnector::from(Arc::new(config))
-}
-
 impl Client {
-    pub(crate) fn new(server: &'static RunningServer, tls: TlsConnector) -> Client {
-        Client { server, tls, kept: None }
+    /// A client without a connection yet.
+    pub fn new(target: Target) -> Client {
+        Client { target, kept: None }
     }
 
     /// The connection of the last request, unless the server has closed it.
@@ -67,9 +79,9 @@ impl Client {
     }
 
     async fn connect(&self) -> Outcome<SendRequest<Full<Bytes>>> {
-        let stream = TcpStream::connect(self.server.address()).await.map_err(|error| error.to_string())?;
-        let name = ServerName::try_from("localhost").map_err(|error| error.to_string())?;
-        let stream = self.tls.connect(name, stream).await.map_err(|error| error.to_string())?;
+        let stream = TcpStream::connect(self.target.address).await.map_err(|error| error.to_string())?;
+        let name = ServerName::from(self.target.address.ip());
+        let stream = self.target.tls.connect(name, stream).await.map_err(|error| error.to_string())?;
         let (sender, connection) =
             handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
         tokio::spawn(connection.with_upgrades());
@@ -77,7 +89,7 @@ impl Client {
     }
 
     /// Sends a request and reads the whole answer.
-    pub(crate) async fn ask(&mut self, who: Who, request: Request<Bytes>) -> Outcome<Answer> {
+    pub async fn ask(&mut self, who: Who, request: Request<Bytes>) -> Outcome<Answer> {
         let mut sender = self.connection().await?;
         let response =
             sender.send_request(self.signed(who, request)).await.map_err(|error| error.to_string())?;
@@ -91,7 +103,7 @@ impl Client {
     }
 
     /// Opens a watch on a connection of its own.
-    pub(crate) async fn watch(&self, who: Who, request: Request<Bytes>) -> Outcome<Result<Watch, Answer>> {
+    pub async fn watch(&self, who: Who, request: Request<Bytes>) -> Outcome<Result<Watch, Answer>> {
         let mut sender = self.connect().await?;
         let response =
             sender.send_request(self.signed(who, request)).await.map_err(|error| error.to_string())?;
@@ -110,7 +122,7 @@ impl Client {
 
     fn signed(&self, who: Who, request: Request<Bytes>) -> Request<Full<Bytes>> {
         let token = match who {
-            Who::Admin => Some(self.server.token()),
+            Who::Admin => Some(self.target.token.as_str()),
             Who::Wrong => Some("not-a-token"),
             Who::Nobody | Who::Limited => None,
         };
@@ -126,8 +138,9 @@ impl Client {
 }
 
 /// An open watch.
-pub(crate) struct Watch {
-    pub(crate) headers: HeaderMap,
+pub struct Watch {
+    /// The headers of the answer that opened it.
+    pub headers: HeaderMap,
     received: mpsc::UnboundedReceiver<Value>,
     pump: tokio::task::JoinHandle<()>,
 }
@@ -155,19 +168,22 @@ async fn pump(mut body: Incoming, events: mpsc::UnboundedSender<Value>) {
 }
 
 /// How much of a stream is to be read.
-pub(crate) struct Reading {
-    pub(crate) count: usize,
-    pub(crate) until_closed: bool,
-    pub(crate) keeps_bookmarks: bool,
+pub struct Reading {
+    /// How many events to wait for.
+    pub count: usize,
+    /// Whether to read until the server ends the stream.
+    pub until_closed: bool,
+    /// Whether bookmarks count as events.
+    pub keeps_bookmarks: bool,
     /// How long to wait for the events.
-    pub(crate) patience: Duration,
+    pub patience: Duration,
     /// How long to wait for events that should not come.
-    pub(crate) settle: Duration,
+    pub settle: Duration,
 }
 
 impl Watch {
     /// The events, and whether the stream has ended.
-    pub(crate) async fn read(&mut self, reading: &Reading) -> (Vec<Value>, bool) {
+    pub async fn read(&mut self, reading: &Reading) -> (Vec<Value>, bool) {
         let mut events = Vec::new();
         let deadline = Instant::now() + reading.patience;
         loop {

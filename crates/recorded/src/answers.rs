@@ -13,11 +13,7 @@ use crate::pointer;
 const HEADERS: [&str; 6] = ["Content-Type", "Warning", "Retry-After", "Www-Authenticate", "Upgrade", "Etag"];
 
 /// An answer in the form of the records, and the document it held.
-pub(crate) fn comparable(
-    step: &Step,
-    answer: &Answer,
-    normaliser: &mut Normaliser,
-) -> (Value, Option<Value>) {
+pub fn comparable(step: &Step, answer: &Answer, normaliser: &mut Normaliser) -> (Value, Option<Value>) {
     let mut shown = Map::from_iter([("code".to_owned(), json!(answer.code))]);
     let headers = headers(step, answer, normaliser);
     if !headers.is_empty() {
@@ -86,7 +82,7 @@ fn masked(step: &Step, mut shown: Value) -> Value {
 }
 
 /// The events of a watch in the form of the records.
-pub(crate) fn events(step: &Step, events: &[Value], normaliser: &mut Normaliser) -> Value {
+pub fn events(step: &Step, events: &[Value], normaliser: &mut Normaliser) -> Value {
     let mut shown: Vec<Value> = events.iter().map(|event| normaliser.event(event)).collect();
     if let Some(pointers) = &step.view {
         for event in &mut shown {
@@ -133,7 +129,7 @@ fn is_older_than_its_items(document: &Value) -> bool {
 }
 
 /// Numbers the versions of all answers by size: order and equality are kept, distances are not.
-pub(crate) fn rank_versions(answers: &mut [Value]) {
+pub fn rank_versions(answers: &mut [Value]) {
     let number = |text: &str| text.strip_prefix("<rv:")?.strip_suffix('>')?.parse::<u64>().ok();
     let mut seen = BTreeSet::new();
     for answer in &mut *answers {

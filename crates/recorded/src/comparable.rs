@@ -36,7 +36,7 @@ const AGE_COLUMNS: [&str; 9] = [
 ];
 
 /// What has been seen in one case.
-pub(crate) struct Normaliser {
+pub struct Normaliser {
     unique: String,
     /// The text of the case: what it contains was chosen by the case and stays.
     sent: String,
@@ -47,7 +47,8 @@ pub(crate) struct Normaliser {
 }
 
 impl Normaliser {
-    pub(crate) fn new(unique: &str, sent: &str, keeps_managed_fields: bool) -> Normaliser {
+    /// A normaliser for one case: its random letters, and everything that it sends.
+    pub fn new(unique: &str, sent: &str, keeps_managed_fields: bool) -> Normaliser {
         let (uids, names) = (BTreeMap::new(), Vec::new());
         Normaliser { unique: unique.to_owned(), sent: sent.to_owned(), keeps_managed_fields, uids, names }
     }
@@ -56,7 +57,8 @@ impl Normaliser {
         text.replace(&format!("g-{}", self.unique), "{{ns}}").replace(&self.unique, "{{u}}")
     }
 
-    pub(crate) fn text(&mut self, text: &str) -> String {
+    /// A text with placeholders.
+    pub fn text(&mut self, text: &str) -> String {
         let mut text = self.without_unique(text);
         for (full, short) in &self.names {
             text = text.replace(full, short);
@@ -72,7 +74,7 @@ impl Normaliser {
     }
 
     /// A document, or a part of one that stands under `key`.
-    pub(crate) fn value(&mut self, value: &Value, key: &str) -> Value {
+    pub fn value(&mut self, value: &Value, key: &str) -> Value {
         match value {
             Value::Object(object) => self.object(object),
             Value::Array(items) => {
@@ -149,7 +151,7 @@ impl Normaliser {
     }
 
     /// One event of a watch.
-    pub(crate) fn event(&mut self, event: &Value) -> Value {
+    pub fn event(&mut self, event: &Value) -> Value {
         let mut object = event["object"].clone();
         if event["type"] == "BOOKMARK" {
             hide_versions(&mut object);

@@ -10,7 +10,7 @@ use crate::case::Step;
 const SHOWN_MAX: usize = 25;
 
 /// Lines grouped by step; empty when the case passes.
-pub(crate) fn of_case(steps: &[Step], answers: &[Value]) -> Vec<String> {
+pub fn of_case(steps: &[Step], answers: &[Value]) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, (step, answer)) in steps.iter().zip(answers).enumerate() {
         let mut found = Vec::new();
@@ -31,7 +31,8 @@ pub(crate) fn of_case(steps: &[Step], answers: &[Value]) -> Vec<String> {
     lines
 }
 
-fn between(wanted: &Value, found: &Value, at: &str, lines: &mut Vec<String>) {
+/// What differs between two answers, line by line.
+pub fn between(wanted: &Value, found: &Value, at: &str, lines: &mut Vec<String>) {
     match (wanted, found) {
         (Value::Object(wanted), Value::Object(found)) => {
             let keys: BTreeSet<&String> = wanted.keys().chain(found.keys()).collect();

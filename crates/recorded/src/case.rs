@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// Where the repository begins.
-pub(crate) fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -18,7 +18,7 @@ struct Area {
 }
 
 /// The cases of one file.
-pub(crate) fn load(file: &str) -> Vec<Case> {
+pub fn load(file: &str) -> Vec<Case> {
     let path = root().join("tests/golden/apiserver").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let area: Area = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -27,84 +27,98 @@ pub(crate) fn load(file: &str) -> Vec<Case> {
 
 /// Requests that belong together, and what was answered.
 #[derive(Deserialize)]
-pub(crate) struct Case {
-    pub(crate) id: String,
+#[allow(missing_docs, reason = "README.md of the records describes the fields")]
+pub struct Case {
+    pub id: String,
     #[serde(default)]
-    pub(crate) needs: Vec<String>,
+    pub needs: Vec<String>,
     #[serde(default, rename = "managedFields")]
-    pub(crate) compares_managed_fields: bool,
+    pub compares_managed_fields: bool,
     #[serde(default, rename = "bare")]
-    pub(crate) is_bare: bool,
+    pub is_bare: bool,
     #[serde(rename = "steps")]
     raw_steps: Box<RawValue>,
 }
 
 impl Case {
+    /// A case that was not recorded: its steps have no answers yet.
+    pub fn new(id: &str, steps: &Value) -> Case {
+        let raw_steps = serde_json::value::to_raw_value(steps).expect("JSON is written");
+        Case {
+            id: id.to_owned(),
+            needs: Vec::new(),
+            compares_managed_fields: true,
+            is_bare: false,
+            raw_steps,
+        }
+    }
+
     /// What is done, in order.
-    pub(crate) fn steps(&self) -> Vec<Step> {
+    pub fn steps(&self) -> Vec<Step> {
         serde_json::from_str(self.raw_steps.get()).unwrap_or_else(|error| panic!("{}: {error}", self.id))
     }
 
     /// The text of all steps: what appears in it was chosen by the case, not by the server.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         self.raw_steps.get()
     }
 }
 
 /// One thing to do.
 #[derive(Deserialize)]
-pub(crate) struct Step {
+#[allow(missing_docs, reason = "README.md of the records describes the fields")]
+pub struct Step {
     #[serde(default)]
-    pub(crate) op: Operation,
+    pub op: Operation,
     #[serde(default = "get")]
-    pub(crate) method: String,
+    pub method: String,
     #[serde(default)]
-    pub(crate) path: String,
+    pub path: String,
     #[serde(default)]
-    pub(crate) headers: BTreeMap<String, Option<String>>,
+    pub headers: BTreeMap<String, Option<String>>,
     #[serde(default, rename = "as")]
-    pub(crate) who: Who,
-    pub(crate) body: Option<Box<RawValue>>,
-    pub(crate) text: Option<String>,
-    pub(crate) base64: Option<String>,
-    pub(crate) pad: Option<Pad>,
-    pub(crate) nest: Option<usize>,
-    pub(crate) base: Option<String>,
+    pub who: Who,
+    pub body: Option<Box<RawValue>>,
+    pub text: Option<String>,
+    pub base64: Option<String>,
+    pub pad: Option<Pad>,
+    pub nest: Option<usize>,
+    pub base: Option<String>,
     #[serde(default)]
-    pub(crate) set: BTreeMap<String, Value>,
+    pub set: BTreeMap<String, Value>,
     #[serde(default)]
-    pub(crate) unset: Vec<String>,
+    pub unset: Vec<String>,
     #[serde(default)]
-    pub(crate) save: BTreeMap<String, String>,
-    pub(crate) view: Option<Vec<String>>,
+    pub save: BTreeMap<String, String>,
+    pub view: Option<Vec<String>>,
     #[serde(default)]
-    pub(crate) mask: Vec<String>,
+    pub mask: Vec<String>,
     #[serde(default)]
-    pub(crate) replace: Vec<(String, String)>,
+    pub replace: Vec<(String, String)>,
     #[serde(default)]
-    pub(crate) status_only: bool,
+    pub status_only: bool,
     #[serde(default, rename = "etag")]
-    pub(crate) compares_etag: bool,
+    pub compares_etag: bool,
     /// Of `watch`, `read` and `close`: the name of the stream.
     #[serde(default)]
-    pub(crate) watch: String,
+    pub watch: String,
     #[serde(default)]
-    pub(crate) count: usize,
+    pub count: usize,
     #[serde(default)]
-    pub(crate) closed: bool,
+    pub closed: bool,
     #[serde(default)]
-    pub(crate) sort: bool,
+    pub sort: bool,
     #[serde(default)]
-    pub(crate) bookmarks: bool,
-    pub(crate) settle: Option<f64>,
-    pub(crate) until: Option<Value>,
+    pub bookmarks: bool,
+    pub settle: Option<f64>,
+    pub until: Option<Value>,
     #[serde(default)]
-    pub(crate) expect: Value,
+    pub expect: Value,
 }
 
 impl Step {
     /// How a person finds the step.
-    pub(crate) fn title(&self) -> String {
+    pub fn title(&self) -> String {
         match self.op {
             Operation::Request => format!("{} {}", self.method, self.path),
             Operation::Poll => format!("poll {} {}", self.method, self.path),
@@ -122,7 +136,8 @@ fn get() -> String {
 /// What kind of step it is.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Operation {
+#[allow(missing_docs, reason = "README.md of the records describes the fields")]
+pub enum Operation {
     #[default]
     Request,
     Poll,
@@ -134,7 +149,8 @@ pub(crate) enum Operation {
 /// Who asks.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Who {
+#[allow(missing_docs, reason = "README.md of the records describes the fields")]
+pub enum Who {
     #[default]
     Admin,
     Limited,
@@ -144,7 +160,8 @@ pub(crate) enum Who {
 
 /// Many letters at one place of the body.
 #[derive(Deserialize)]
-pub(crate) struct Pad {
-    pub(crate) at: String,
-    pub(crate) bytes: usize,
+#[allow(missing_docs, reason = "README.md of the records describes the fields")]
+pub struct Pad {
+    pub at: String,
+    pub bytes: usize,
 }

@@ -8,7 +8,7 @@ fn tokens(pointer: &str) -> Vec<String> {
 }
 
 /// What a pointer points at; null when nothing is there.
-pub(crate) fn at(document: &Value, pointer: &str) -> Value {
+pub fn at(document: &Value, pointer: &str) -> Value {
     if let Some(pointer) = pointer.strip_suffix("#keys") {
         return match find(document, pointer) {
             Some(Value::Object(map)) => {
@@ -54,12 +54,12 @@ fn child<'a>(current: &'a Value, token: &str) -> Option<&'a Value> {
 }
 
 /// A value as it stands in a path or a sentence: strings without quotes.
-pub(crate) fn plain(value: &Value) -> String {
+pub fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Puts a value at a pointer; objects on the way are made.
-pub(crate) fn put(document: &mut Value, pointer: &str, value: Value) {
+pub fn put(document: &mut Value, pointer: &str, value: Value) {
     let mut path = tokens(pointer);
     let last = path.pop().expect("a value is put below the root");
     let mut current = document;
@@ -81,7 +81,7 @@ pub(crate) fn put(document: &mut Value, pointer: &str, value: Value) {
 }
 
 /// Removes what is at a pointer.
-pub(crate) fn remove(document: &mut Value, pointer: &str) {
+pub fn remove(document: &mut Value, pointer: &str) {
     let Some((parent, last)) = pointer.rsplit_once('/') else { return };
     match document.pointer_mut(parent) {
         Some(Value::Array(items)) => {
@@ -99,7 +99,7 @@ fn index(token: &str) -> usize {
 }
 
 /// Shows what the pointers name as `<any>`; `*` stands for every element.
-pub(crate) fn mask(document: &mut Value, pointer: &str) {
+pub fn mask(document: &mut Value, pointer: &str) {
     mask_tokens(document, &tokens(pointer));
 }
 

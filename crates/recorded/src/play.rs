@@ -31,7 +31,7 @@ const POLL_EVERY: Duration = Duration::from_millis(20);
 static VARIABLE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\{\{(\w+)\}\}").expect("a pattern"));
 
 /// One case on its way.
-pub(crate) struct Play {
+struct Play {
     client: Client,
     variables: BTreeMap<String, Value>,
     normaliser: Normaliser,
@@ -41,27 +41,34 @@ pub(crate) struct Play {
     made: Vec<String>,
 }
 
-/// Plays all steps and returns their answers, in the form of the records. A step that could not be played is the last.
-pub(crate) async fn play(client: Client, case: &Case, steps: &[Step]) -> Outcome<Vec<Value>> {
-    let mut play = Play::new(client, case);
-    play.make_namespaces().await?;
-    let mut answers = Vec::new();
-    for step in steps {
-        match play.step(step).await {
-            Ok(answer) => answers.push(answer),
-            Err(error) => {
-                answers.push(json!({"error": error}));
-                break;
-            }
+/// Plays all steps in namespaces of the case's own and returns their answers, in the form of the records. A step that
+/// could not be played is the last.
+pub async fn play(client: Client, case: &Case, steps: &[Step]) -> Outcome<Vec<Value>> {
+    let unique = unique();
+    let mut play = Play::new(client, case, &unique);
+    if !case.is_bare {
+        let namespace = format!("g-{unique}");
+        if case.text().contains("{{ns}}-b") {
+            play.namespaces.push(format!("{namespace}-b"));
         }
+        play.namespaces.insert(0, namespace);
     }
+    play.make_namespaces().await?;
+    let answers = play.steps(steps).await;
     play.tidy().await;
-    answers::rank_versions(&mut answers);
     Ok(answers)
 }
 
+/// Plays all steps in a namespace that other cases share, and that stays. The client is handed back for the next case.
+pub async fn play_in(unique: &str, client: Client, case: &Case, steps: &[Step]) -> (Client, Vec<Value>) {
+    let mut play = Play::new(client, case, unique);
+    let answers = play.steps(steps).await;
+    play.tidy().await;
+    (play.client, answers)
+}
+
 /// Eight letters that no other case has, and that no word contains.
-fn unique() -> String {
+pub fn unique() -> String {
     const LETTERS: &[u8] = b"bcdfghjkmnpqrstvwxz";
     let mut random = [0; 8];
     getrandom::fill(&mut random).expect("randomness");
@@ -69,24 +76,32 @@ fn unique() -> String {
 }
 
 impl Play {
-    fn new(client: Client, case: &Case) -> Play {
-        let unique = unique();
+    fn new(client: Client, case: &Case, unique: &str) -> Play {
         let namespace = format!("g-{unique}");
-        let mut namespaces = Vec::new();
-        if !case.is_bare {
-            namespaces.push(namespace.clone());
-            if case.text().contains("{{ns}}-b") {
-                namespaces.push(format!("{namespace}-b"));
-            }
-        }
         Play {
             client,
-            normaliser: Normaliser::new(&unique, case.text(), case.compares_managed_fields),
+            normaliser: Normaliser::new(unique, case.text(), case.compares_managed_fields),
             variables: [("u".to_owned(), json!(unique)), ("ns".to_owned(), json!(namespace))].into(),
             watches: BTreeMap::new(),
-            namespaces,
+            namespaces: Vec::new(),
             made: Vec::new(),
         }
+    }
+
+    /// The answers to all steps, up to the first that could not be played.
+    async fn steps(&mut self, steps: &[Step]) -> Vec<Value> {
+        let mut answers = Vec::new();
+        for step in steps {
+            match self.step(step).await {
+                Ok(answer) => answers.push(answer),
+                Err(error) => {
+                    answers.push(json!({"error": error}));
+                    break;
+                }
+            }
+        }
+        answers::rank_versions(&mut answers);
+        answers
     }
 
     async fn make_namespaces(&mut self) -> Outcome<()> {
@@ -176,7 +191,8 @@ impl Play {
         let answer = self.client.ask(step.who, request).await?;
         let (shown, document) = answers::comparable(step, &answer, &mut self.normaliser);
         self.save(step, document.as_ref());
-        let is_outside_namespaces = !path.contains("/namespaces/") && answer.code == 201;
+        let is_dry = step.path.contains("dryRun=All");
+        let is_outside_namespaces = !path.contains("/namespaces/") && answer.code == 201 && !is_dry;
         let name = document.as_ref().and_then(|document| document.pointer("/metadata/name")?.as_str());
         match (step.method.as_str(), name) {
             ("POST", Some(name)) if is_outside_namespaces => self.made.push(format!("{path}/{name}")),

@@ -1,0 +1,136 @@
+//! Which trials are made, in which order: every change of every field once, in an order that the seed decides, then pairs.
+
+use std::collections::HashSet;
+
+use krafla_apiserver::schema::TypeRef;
+use parking_lot::Mutex;
+
+use crate::bases::Subject;
+use crate::fields::{Change, Walk};
+use crate::rng::Rng;
+use crate::trial::{STATUS, Trial, UPDATES, Way};
+
+/// Of the changes inside a pod template of a kind other than Pod, one of so many is made: pods ask the others.
+const TEMPLATE_SHARE: u64 = 25;
+
+/// All trials of the chosen kinds.
+pub(crate) struct Plan {
+    kinds: Vec<Kind>,
+    state: Mutex<State>,
+}
+
+struct Kind {
+    subject: usize,
+    name: String,
+    has_status: bool,
+    changes: Vec<(usize, Change)>,
+    status_changes: Vec<(usize, Change)>,
+    /// How often this kind is chosen, compared with others.
+    weight: usize,
+}
+
+struct State {
+    rng: Rng,
+    /// Of each kind, the next change that was not made yet.
+    next: Vec<[usize; 3]>,
+    /// Stored objects that changes can be sent to: subject and variant.
+    stored: HashSet<(usize, usize)>,
+}
+
+impl Plan {
+    /// The plan of a seed for these kinds; `stored` says of which variants an object is stored.
+    pub(crate) fn new(
+        subjects: &[Subject],
+        chosen: &[String],
+        stored: HashSet<(usize, usize)>,
+        seed: u64,
+    ) -> Plan {
+        let mut rng = Rng::new(seed);
+        let mut kinds = Vec::new();
+        for (at, subject) in subjects.iter().enumerate() {
+            let name = subject.name();
+            let is_chosen = chosen.is_empty()
+                || chosen.iter().any(|wanted| name == *wanted || name.split('.').next() == Some(wanted));
+            if is_chosen && let Some(kind) = Kind::new(at, subject, &mut rng) {
+                kinds.push(kind);
+            }
+        }
+        let next = vec![[0; 3]; kinds.len()];
+        Plan { kinds, state: Mutex::new(State { rng, next, stored }) }
+    }
+
+    /// How many different single changes there are.
+    pub(crate) fn n_changes(&self) -> usize {
+        self.kinds.iter().map(|kind| kind.changes.len() + kind.status_changes.len()).sum()
+    }
+
+    /// The next trial, and the kind it is about.
+    pub(crate) fn next(&self) -> Option<(usize, Trial)> {
+        let state = &mut *self.state.lock();
+        let total: usize = self.kinds.iter().map(|kind| kind.weight).sum();
+        let mut drawn = state.rng.below(total);
+        let at = self.kinds.iter().position(|kind| {
+            let is_it = drawn < kind.weight;
+            drawn = drawn.saturating_sub(kind.weight);
+            is_it
+        })?;
+        let kind = self.kinds.get(at)?;
+        Some((kind.subject, kind.next(at, state)?))
+    }
+}
+
+impl Kind {
+    fn new(at: usize, subject: &Subject, rng: &mut Rng) -> Option<Kind> {
+        let of = TypeRef::of(subject.resource.schema?);
+        let is_pod = &*subject.resource.names.kind == "Pod";
+        let (mut changes, mut status_changes) = (Vec::new(), Vec::new());
+        for (variant, base) in subject.bases.iter().enumerate() {
+            for change in Walk::object(&of, base).changes {
+                let is_inside_template = change.last().is_some_and(|edit| {
+                    edit.at.contains("emplate/spec/containers/")
+                        || edit.at.contains("emplate/spec/") && edit.at.matches('/').count() > 4
+                });
+                if is_pod || !is_inside_template || rng.next().is_multiple_of(TEMPLATE_SHARE) {
+                    changes.push((variant, change));
+                }
+            }
+            if subject.resource.has_status() && base.get("status").is_some() {
+                status_changes
+                    .extend(Walk::status(&of, base).changes.into_iter().map(|change| (variant, change)));
+            }
+        }
+        rng.shuffle(&mut changes);
+        rng.shuffle(&mut status_changes);
+        let weight = changes.len().isqrt();
+        let has_status = subject.resource.has_status();
+        Some(Kind { subject: at, name: subject.name(), has_status, changes, status_changes, weight })
+    }
+
+    fn next(&self, at: usize, state: &mut State) -> Option<Trial> {
+        let drawn = state.rng.below(100);
+        let counters = state.next.get_mut(at)?;
+        let (way, list, counter) = match drawn {
+            0..10 if self.has_status && !self.status_changes.is_empty() => {
+                (*state.rng.pick(&STATUS)?, &self.status_changes, counters.get_mut(2)?)
+            }
+            0..40 => (*state.rng.pick(&UPDATES)?, &self.changes, counters.get_mut(1)?),
+            40..45 => (Way::CreateStrict, &self.changes, counters.get_mut(0)?),
+            _ => (Way::Create, &self.changes, counters.get_mut(0)?),
+        };
+        let position = *counter;
+        *counter += 1;
+        // Once every change was made alone, or now and then before, two are made at once.
+        let is_alone = position < list.len() && drawn % 10 != 9;
+        let (variant, change) = if is_alone { list.get(position)? } else { state.rng.pick(list)? };
+        let mut edits = change.clone();
+        if !is_alone {
+            let same = |(other, _): &&(usize, Change)| other == variant;
+            let second = (0..20).find_map(|_| state.rng.pick(list).filter(same));
+            edits.extend(second.into_iter().flat_map(|(_, change)| change.clone()));
+        }
+        let is_update = !matches!(way, Way::Create | Way::CreateStrict);
+        let way =
+            if is_update && !state.stored.contains(&(self.subject, *variant)) { Way::Create } else { way };
+        Some(Trial { kind: self.name.clone(), variant: *variant, way, edits })
+    }
+}
