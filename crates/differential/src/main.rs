@@ -13,11 +13,14 @@
 mod accepted;
 mod bases;
 mod compare;
+mod corpus;
 mod fields;
 mod plan;
+mod queries;
 mod report;
 mod rng;
 mod run;
+mod sequences;
 mod servers;
 mod trial;
 mod values;
@@ -63,6 +66,9 @@ struct Arguments {
     /// The directory of the report
     #[arg(long, default_value = "target/differential")]
     out: PathBuf,
+    /// Add the found trials with the real server's answers to tests/golden/differential
+    #[arg(long)]
+    record: bool,
     /// Compare the embedded server with itself, to find what differs from run to run
     #[arg(long)]
     own: bool,
@@ -100,6 +106,9 @@ async fn compare(arguments: Arguments) -> Result<()> {
         n_workers: arguments.workers,
     };
     let report = run::run(&pair, subjects, plan, accepted, &limits).await?;
+    if arguments.record {
+        eprintln!("{} trials added to {}", corpus::add(&report)?, corpus::dir().display());
+    }
     finish(&report, &arguments.out)
 }
 

@@ -7,7 +7,9 @@ use parking_lot::Mutex;
 
 use crate::bases::Subject;
 use crate::fields::{Change, Walk};
+use crate::queries::query;
 use crate::rng::Rng;
+use crate::sequences::sequence;
 use crate::trial::{STATUS, Trial, UPDATES, Way};
 
 /// Of the changes inside a pod template of a kind other than Pod, one of so many is made: pods ask the others.
@@ -23,6 +25,7 @@ struct Kind {
     subject: usize,
     name: String,
     has_status: bool,
+    variants: usize,
     changes: Vec<(usize, Change)>,
     status_changes: Vec<(usize, Change)>,
     /// How often this kind is chosen, compared with others.
@@ -65,7 +68,7 @@ impl Plan {
     }
 
     /// The next trial, and the kind it is about.
-    pub(crate) fn next(&self) -> Option<(usize, Trial)> {
+    pub(crate) fn next(&self, subjects: &[Subject]) -> Option<(usize, Trial)> {
         let state = &mut *self.state.lock();
         let total: usize = self.kinds.iter().map(|kind| kind.weight).sum();
         let mut drawn = state.rng.below(total);
@@ -75,7 +78,17 @@ impl Plan {
             is_it
         })?;
         let kind = self.kinds.get(at)?;
-        Some((kind.subject, kind.next(at, state)?))
+        let subject = subjects.get(kind.subject)?;
+        let trial = match state.rng.below(100) {
+            0..8 => kind.query(subject, state),
+            8..12 => kind.sequence(subject, state),
+            _ => None,
+        };
+        let trial = match trial {
+            Some(trial) => trial,
+            None => kind.next(at, state)?,
+        };
+        Some((kind.subject, trial))
     }
 }
 
@@ -103,7 +116,15 @@ impl Kind {
         rng.shuffle(&mut status_changes);
         let weight = changes.len().isqrt();
         let has_status = subject.resource.has_status();
-        Some(Kind { subject: at, name: subject.name(), has_status, changes, status_changes, weight })
+        Some(Kind {
+            subject: at,
+            name: subject.name(),
+            has_status,
+            variants: subject.bases.len(),
+            changes,
+            status_changes,
+            weight,
+        })
     }
 
     fn next(&self, at: usize, state: &mut State) -> Option<Trial> {
@@ -131,6 +152,34 @@ impl Kind {
         let is_update = !matches!(way, Way::Create | Way::CreateStrict);
         let way =
             if is_update && !state.stored.contains(&(self.subject, *variant)) { Way::Create } else { way };
-        Some(Trial { kind: self.name.clone(), variant: *variant, way, edits })
+        Some(Trial { kind: self.name.clone(), variant: *variant, way, edits, steps: Vec::new() })
+    }
+
+    fn query(&self, subject: &Subject, state: &mut State) -> Option<Trial> {
+        let variant = state.rng.below(self.variants);
+        let steps = vec![query(subject, variant, &mut state.rng)];
+        let is_stored = state.stored.contains(&(self.subject, variant));
+        is_stored.then(|| Trial {
+            kind: self.name.clone(),
+            variant,
+            way: Way::Query,
+            edits: Vec::new(),
+            steps,
+        })
+    }
+
+    fn sequence(&self, subject: &Subject, state: &mut State) -> Option<Trial> {
+        let variant = state.rng.below(self.variants);
+        let drawn = (0..20).filter_map(|_| state.rng.pick(&self.changes)).collect::<Vec<_>>();
+        let changes: Vec<&Change> =
+            drawn.into_iter().filter(|(other, _)| *other == variant).map(|(_, change)| change).collect();
+        let steps = sequence(subject, variant, &changes, &mut state.rng);
+        (!steps.is_empty()).then(|| Trial {
+            kind: self.name.clone(),
+            variant,
+            way: Way::Sequence,
+            edits: Vec::new(),
+            steps,
+        })
     }
 }

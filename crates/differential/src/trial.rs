@@ -20,6 +20,10 @@ pub(crate) enum Way {
     Apply,
     ReplaceStatus,
     PatchStatus,
+    /// One request with query parameters.
+    Query,
+    /// Several requests that change what is stored.
+    Sequence,
 }
 
 /// The ways that change what is stored, other than its status.
@@ -41,6 +45,8 @@ impl Way {
             Way::Apply => "apply",
             Way::ReplaceStatus => "replace-status",
             Way::PatchStatus => "patch-status",
+            Way::Query => "query",
+            Way::Sequence => "sequence",
         }
     }
 }
@@ -54,9 +60,28 @@ pub(crate) struct Trial {
     pub(crate) variant: usize,
     pub(crate) way: Way,
     pub(crate) edits: Vec<Edit>,
+    /// The requests of a query or a sequence; others follow from the edits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) steps: Vec<Value>,
 }
 
 impl Trial {
+    /// How many parts can be left out, one by one.
+    pub(crate) fn n_parts(&self) -> usize {
+        if self.steps.is_empty() { self.edits.len() } else { self.steps.len() }
+    }
+
+    /// The trial without one part.
+    pub(crate) fn without(&self, part: usize) -> Trial {
+        let mut smaller = self.clone();
+        if self.steps.is_empty() {
+            smaller.edits.remove(part);
+        } else {
+            smaller.steps.remove(part);
+        }
+        smaller
+    }
+
     /// The name of the trial: the same for the same content.
     pub(crate) fn id(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
@@ -68,6 +93,11 @@ impl Trial {
 
     /// What is changed, in words.
     pub(crate) fn about(&self) -> String {
+        if !self.steps.is_empty() {
+            let steps: Vec<String> =
+                self.steps.iter().map(|step| shortened(&step.to_string(), 300)).collect();
+            return steps.join("\n      ");
+        }
         let edits: Vec<String> = self
             .edits
             .iter()
@@ -86,6 +116,9 @@ impl Trial {
     }
 
     fn steps(&self, subject: &Subject) -> Value {
+        if !self.steps.is_empty() {
+            return json!(self.steps);
+        }
         if matches!(self.way, Way::Create | Way::CreateStrict) {
             let base = subject.bases.get(self.variant).cloned().unwrap_or_default();
             let strict = if self.way == Way::CreateStrict { "&fieldValidation=Strict" } else { "" };
