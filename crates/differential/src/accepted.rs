@@ -1,7 +1,7 @@
 //! Differences that stay: `tests/differential/accepted.txt`.
 //!
-//! One line each: `kind | class | field | text | reason`. The first three may contain `*`; the text is a regular
-//! expression that what both servers say must match, or empty.
+//! One line each: `kind | class | field | text | reason`, with a space on both sides of each bar. The first three may
+//! contain `*`; the text is a regular expression that what both servers say must match, or empty.
 
 use anyhow::{Context, Result};
 use regex::Regex;
@@ -43,7 +43,7 @@ impl Accepted {
 
 impl Row {
     fn parse(line: &str) -> Result<Row> {
-        let parts: Vec<&str> = line.splitn(5, '|').map(str::trim).collect();
+        let parts: Vec<&str> = line.split(" | ").map(str::trim).collect();
         let [kind, class, field, text, reason] = parts.as_slice() else {
             anyhow::bail!("five columns are needed: kind | class | field | text | reason");
         };

@@ -51,6 +51,9 @@ struct Arguments {
     /// Only these kinds: `pods`, or `jobs.batch` (several times)
     #[arg(long)]
     kind: Vec<String>,
+    /// Only changes of fields whose JSON pointer contains this: `/metadata/labels` (several times)
+    #[arg(long)]
+    field: Vec<String>,
     /// The seed that decides the order of the trials
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -98,7 +101,7 @@ async fn compare(arguments: Arguments) -> Result<()> {
     if let Some(id) = &arguments.replay {
         return replay(&pair, &subjects, &arguments.out, id).await;
     }
-    let plan = Arc::new(Plan::new(&subjects, &arguments.kind, stored, arguments.seed));
+    let plan = Arc::new(Plan::new(&subjects, &arguments.kind, &arguments.field, stored, arguments.seed));
     eprintln!("{} changes of single fields, seed {}", plan.n_changes(), arguments.seed);
     let limits = Limits {
         within: Duration::from_secs_f64(arguments.minutes * 60.0),

@@ -18,6 +18,8 @@ const TEMPLATE_SHARE: u64 = 25;
 /// All trials of the chosen kinds.
 pub(crate) struct Plan {
     kinds: Vec<Kind>,
+    /// Only some fields are asked about.
+    has_fields: bool,
     state: Mutex<State>,
 }
 
@@ -45,6 +47,7 @@ impl Plan {
     pub(crate) fn new(
         subjects: &[Subject],
         chosen: &[String],
+        fields: &[String],
         stored: HashSet<(usize, usize)>,
         seed: u64,
     ) -> Plan {
@@ -54,12 +57,12 @@ impl Plan {
             let name = subject.name();
             let is_chosen = chosen.is_empty()
                 || chosen.iter().any(|wanted| name == *wanted || name.split('.').next() == Some(wanted));
-            if is_chosen && let Some(kind) = Kind::new(at, subject, &mut rng) {
+            if is_chosen && let Some(kind) = Kind::new(at, subject, fields, &mut rng) {
                 kinds.push(kind);
             }
         }
         let next = vec![[0; 3]; kinds.len()];
-        Plan { kinds, state: Mutex::new(State { rng, next, stored }) }
+        Plan { kinds, has_fields: !fields.is_empty(), state: Mutex::new(State { rng, next, stored }) }
     }
 
     /// How many different single changes there are.
@@ -80,6 +83,7 @@ impl Plan {
         let kind = self.kinds.get(at)?;
         let subject = subjects.get(kind.subject)?;
         let trial = match state.rng.below(100) {
+            _ if self.has_fields => None,
             0..8 => kind.query(subject, state),
             8..12 => kind.sequence(subject, state),
             _ => None,
@@ -93,7 +97,7 @@ impl Plan {
 }
 
 impl Kind {
-    fn new(at: usize, subject: &Subject, rng: &mut Rng) -> Option<Kind> {
+    fn new(at: usize, subject: &Subject, fields: &[String], rng: &mut Rng) -> Option<Kind> {
         let of = TypeRef::of(subject.resource.schema?);
         let is_pod = &*subject.resource.names.kind == "Pod";
         let (mut changes, mut status_changes) = (Vec::new(), Vec::new());
@@ -103,7 +107,12 @@ impl Kind {
                     edit.at.contains("emplate/spec/containers/")
                         || edit.at.contains("emplate/spec/") && edit.at.matches('/').count() > 4
                 });
-                if is_pod || !is_inside_template || rng.next().is_multiple_of(TEMPLATE_SHARE) {
+                let is_inside_schema = change.last().is_some_and(|edit| {
+                    edit.at.matches("/properties/").count() > 1
+                        || change.len() > 1 && edit.at.contains("openAPIV3Schema")
+                });
+                let is_repeated = is_inside_template && !is_pod || is_inside_schema;
+                if !is_repeated || rng.next().is_multiple_of(TEMPLATE_SHARE) {
                     changes.push((variant, change));
                 }
             }
@@ -112,6 +121,12 @@ impl Kind {
                     .extend(Walk::status(&of, base).changes.into_iter().map(|change| (variant, change)));
             }
         }
+        let is_wanted = |(_, change): &(usize, Change)| {
+            let at = change.last().map(|edit| edit.at.as_str()).unwrap_or_default();
+            fields.is_empty() || fields.iter().any(|field| at.contains(field.as_str()))
+        };
+        changes.retain(is_wanted);
+        status_changes.retain(is_wanted);
         rng.shuffle(&mut changes);
         rng.shuffle(&mut status_changes);
         let weight = changes.len().isqrt();
@@ -143,16 +158,16 @@ impl Kind {
         // Once every change was made alone, or now and then before, two are made at once.
         let is_alone = position < list.len() && drawn % 10 != 9;
         let (variant, change) = if is_alone { list.get(position)? } else { state.rng.pick(list)? };
-        let mut edits = change.clone();
+        let mut changes = vec![change.clone()];
         if !is_alone {
             let same = |(other, _): &&(usize, Change)| other == variant;
             let second = (0..20).find_map(|_| state.rng.pick(list).filter(same));
-            edits.extend(second.into_iter().flat_map(|(_, change)| change.clone()));
+            changes.extend(second.into_iter().map(|(_, change)| change.clone()));
         }
         let is_update = !matches!(way, Way::Create | Way::CreateStrict);
         let way =
             if is_update && !state.stored.contains(&(self.subject, *variant)) { Way::Create } else { way };
-        Some(Trial { kind: self.name.clone(), variant: *variant, way, edits, steps: Vec::new() })
+        Some(Trial { kind: self.name.clone(), variant: *variant, way, changes, steps: Vec::new() })
     }
 
     fn query(&self, subject: &Subject, state: &mut State) -> Option<Trial> {
@@ -163,7 +178,7 @@ impl Kind {
             kind: self.name.clone(),
             variant,
             way: Way::Query,
-            edits: Vec::new(),
+            changes: Vec::new(),
             steps,
         })
     }
@@ -178,7 +193,7 @@ impl Kind {
             kind: self.name.clone(),
             variant,
             way: Way::Sequence,
-            edits: Vec::new(),
+            changes: Vec::new(),
             steps,
         })
     }

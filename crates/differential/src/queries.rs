@@ -104,17 +104,17 @@ const PATCH_TYPES: [&str; 6] = [
     "application/json",
     "text/plain",
 ];
-const DELETE_OPTIONS: [&str; 10] = [
-    r#"{}"#,
-    r#"{"preconditions": {"uid": "00000000-0000-0000-0000-000000000009"}}"#,
-    r#"{"preconditions": {"resourceVersion": "1"}}"#,
-    r#"{"propagationPolicy": "Bad"}"#,
-    r#"{"gracePeriodSeconds": -5}"#,
-    r#"{"dryRun": ["Some"]}"#,
+/// Bodies of deletes: where there is one, the query does not count.
+const DELETE_OPTIONS: [&str; 9] = [
+    r#"{"dryRun": ["All"]}"#,
+    r#"{"dryRun": ["All"], "preconditions": {"uid": "00000000-0000-0000-0000-000000000009"}}"#,
+    r#"{"dryRun": ["All"], "preconditions": {"resourceVersion": "1"}}"#,
+    r#"{"dryRun": ["All"], "propagationPolicy": "Bad"}"#,
+    r#"{"dryRun": ["All"], "gracePeriodSeconds": -5}"#,
     r#"{"dryRun": ["All", "All"]}"#,
-    r#"{"orphanDependents": true, "propagationPolicy": "Orphan"}"#,
-    r#"{"kind": "Pod", "apiVersion": "v1"}"#,
-    r#"{"unknown": 1}"#,
+    r#"{"dryRun": ["All"], "orphanDependents": true, "propagationPolicy": "Orphan"}"#,
+    r#"{"dryRun": ["All"], "kind": "Pod", "apiVersion": "v1"}"#,
+    r#"{"dryRun": ["All"], "unknown": 1}"#,
 ];
 
 /// One request to a stored object or to the collection. It changes nothing: every write has `dryRun=All`, unless another

@@ -154,10 +154,11 @@ impl Clients {
         subject: &Subject,
         trial: &Trial,
         wanted: &GroupKey,
+        deadline: Instant,
     ) -> Option<(Trial, Answers, Difference)> {
         let mut smallest = self.again(subject, trial, wanted).await?;
         let mut at = 0;
-        while at < smallest.0.n_parts() && smallest.0.n_parts() > 1 {
+        while at < smallest.0.n_parts() && smallest.0.n_parts() > 1 && Instant::now() < deadline {
             match self.again(subject, &smallest.0.without(at), wanted).await {
                 Some(smaller) => smallest = smaller,
                 None => at += 1,
@@ -188,7 +189,7 @@ pub(crate) async fn run(
             while Instant::now() < deadline && n_made.fetch_add(1, Ordering::Relaxed) < n_max {
                 let Some((at, trial)) = plan.next(&subjects) else { return };
                 if let Some(subject) = subjects.get(at) {
-                    one(&mut clients, subject, &trial, &report, &accepted).await;
+                    one(&mut clients, subject, &trial, &report, &accepted, deadline).await;
                 }
             }
         });
@@ -217,6 +218,7 @@ async fn one(
     trial: &Trial,
     report: &Mutex<Report>,
     accepted: &Accepted,
+    deadline: Instant,
 ) {
     let answers = clients.ask(subject, trial).await;
     let found = differences(&answers.real, &answers.embedded);
@@ -235,7 +237,7 @@ async fn one(
         }
     }
     for (key, difference) in fresh {
-        let Some((trial, answers, difference)) = clients.shrink(subject, trial, &key).await else {
+        let Some((trial, answers, difference)) = clients.shrink(subject, trial, &key, deadline).await else {
             eprintln!(
                 "seen once and not again: {} {} {}: {}",
                 trial.id(),

@@ -119,6 +119,7 @@ impl Sketch {
                     json!({"propagationPolicy": "Background"}),
                     json!({"preconditions": {"resourceVersion": "1"}}),
                     json!({"dryRun": ["All"]}),
+                    json!({"dryRun": ["Some"]}),
                 ];
                 json!({"method": "DELETE", "path": self.object, "body": rng.pick(&options)})
             }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::bases::Subject;
-use crate::fields::{Edit, edited};
+use crate::fields::{Change, Edit, edited};
 
 /// How an object reaches the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +59,8 @@ pub(crate) struct Trial {
     /// Which of the kind's valid objects is changed.
     pub(crate) variant: usize,
     pub(crate) way: Way,
-    pub(crate) edits: Vec<Edit>,
+    /// Changes of the object, each of which could be made alone.
+    pub(crate) changes: Vec<Change>,
     /// The requests of a query or a sequence; others follow from the edits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) steps: Vec<Value>,
@@ -68,14 +69,14 @@ pub(crate) struct Trial {
 impl Trial {
     /// How many parts can be left out, one by one.
     pub(crate) fn n_parts(&self) -> usize {
-        if self.steps.is_empty() { self.edits.len() } else { self.steps.len() }
+        if self.steps.is_empty() { self.changes.len() } else { self.steps.len() }
     }
 
     /// The trial without one part.
     pub(crate) fn without(&self, part: usize) -> Trial {
         let mut smaller = self.clone();
         if self.steps.is_empty() {
-            smaller.edits.remove(part);
+            smaller.changes.remove(part);
         } else {
             smaller.steps.remove(part);
         }
@@ -99,8 +100,9 @@ impl Trial {
             return steps.join("\n      ");
         }
         let edits: Vec<String> = self
-            .edits
+            .changes
             .iter()
+            .flatten()
             .map(|edit| match &edit.value {
                 Some(value) => format!("{} = {}", edit.at, shortened(&value.to_string(), 80)),
                 None => format!("{} removed", edit.at),
@@ -119,14 +121,15 @@ impl Trial {
         if !self.steps.is_empty() {
             return json!(self.steps);
         }
+        let edits: Vec<Edit> = self.changes.iter().flatten().cloned().collect();
         if matches!(self.way, Way::Create | Way::CreateStrict) {
             let base = subject.bases.get(self.variant).cloned().unwrap_or_default();
             let strict = if self.way == Way::CreateStrict { "&fieldValidation=Strict" } else { "" };
             let path = format!("{}?dryRun=All{strict}", subject.path());
-            return json!([{"method": "POST", "path": path, "body": edited(&base, &self.edits)}]);
+            return json!([{"method": "POST", "path": path, "body": edited(&base, &edits)}]);
         }
         let base = subject.stored(self.variant);
-        let wanted = edited(&base, &self.edits);
+        let wanted = edited(&base, &edits);
         let path = subject.stored_path(self.variant);
         let patch = |path: &str, media: &str, body: Value| json!([{"method": "PATCH", "path": path, "headers": {"Content-Type": media}, "body": body}]);
         let is_status = STATUS.contains(&self.way);
@@ -139,7 +142,7 @@ impl Trial {
             Way::PatchStatus => {
                 patch(&path, "application/merge-patch+json", json!({"status": wanted["status"]}))
             }
-            Way::JsonPatch => patch(&path, "application/json-patch+json", json_patch(&self.edits)),
+            Way::JsonPatch => patch(&path, "application/json-patch+json", json_patch(&edits)),
             Way::Apply => {
                 let path = format!("{path}&fieldManager=tester&force=true");
                 patch(&path, "application/apply-patch+yaml", wanted)
