@@ -108,7 +108,7 @@ async fn compare(arguments: Arguments) -> Result<()> {
         n_trials: arguments.trials,
         n_workers: arguments.workers,
     };
-    let report = run::run(&pair, subjects, plan, accepted, &limits).await?;
+    let report = run::run(&pair, subjects, plan, accepted, &limits, &arguments.out).await?;
     if arguments.record {
         eprintln!("{} trials added to {}", corpus::add(&report)?, corpus::dir().display());
     }

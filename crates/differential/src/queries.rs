@@ -74,7 +74,8 @@ const LIST: &[Parameter] = &[
     ("timeoutSeconds", &["1", "-1", "abc", ""]),
     ("allowWatchBookmarks", &["true", "false", "maybe", ""]),
     ("sendInitialEvents", &["true", "false", "maybe", ""]),
-    ("watch", &["false", "0", "maybe", ""]),
+    // Every other value opens a watch.
+    ("watch", &["false", "0"]),
 ];
 const GET: &[Parameter] = &[("resourceVersion", &["0", "abc", "-1", ""]), ("export", &["true"])];
 const DELETE: &[Parameter] = &[

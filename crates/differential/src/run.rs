@@ -1,6 +1,7 @@
 //! Makes trials on both servers, many at a time, and collects what differs.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -175,6 +176,7 @@ pub(crate) async fn run(
     plan: Arc<Plan>,
     accepted: Arc<Accepted>,
     limits: &Limits,
+    out: &Path,
 ) -> Result<Report> {
     let report = Arc::new(Mutex::new(Report::default()));
     let n_made = Arc::new(AtomicUsize::new(0));
@@ -194,7 +196,7 @@ pub(crate) async fn run(
             }
         });
     }
-    let mut ticks = tokio::time::interval(Duration::from_secs(5));
+    let mut ticks = tokio::time::interval(Duration::from_secs(10));
     ticks.tick().await;
     loop {
         tokio::select! {
@@ -204,6 +206,7 @@ pub(crate) async fn run(
             },
             _ = ticks.tick() => {
                 let report = report.lock();
+                report.write(out)?;
                 let rate = report.n_trials as f64 / started.elapsed().as_secs_f64();
                 eprintln!("{:5.0} s  {:4.0}/s  {}", started.elapsed().as_secs_f64(), rate, report.summary());
             }

@@ -20,6 +20,9 @@ use tokio_rustls::TlsConnector;
 
 use crate::case::Who;
 
+/// How long a server may take to answer. It is long because other work may keep the machine busy.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
+
 /// What goes wrong is this case's failure, in words.
 pub type Outcome<T> = Result<T, String>;
 
@@ -90,6 +93,11 @@ impl Client {
 
     /// Sends a request and reads the whole answer.
     pub async fn ask(&mut self, who: Who, request: Request<Bytes>) -> Outcome<Answer> {
+        let answered = tokio::time::timeout(ANSWERED_WITHIN, self.ask_for_ever(who, request));
+        answered.await.unwrap_or_else(|_| Err(format!("no answer within {} s", ANSWERED_WITHIN.as_secs())))
+    }
+
+    async fn ask_for_ever(&mut self, who: Who, request: Request<Bytes>) -> Outcome<Answer> {
         let mut sender = self.connection().await?;
         let response =
             sender.send_request(self.signed(who, request)).await.map_err(|error| error.to_string())?;

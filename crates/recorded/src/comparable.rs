@@ -66,7 +66,8 @@ impl Normaliser {
         }
         // Most texts hold none of what the patterns look for: asking that first is much cheaper.
         if text.len() >= UUID_LENGTH && text.contains('-') {
-            text = UUID.replace_all(&text, |found: &Captures<'_>| uid(&mut self.uids, &found[0])).into_owned();
+            text =
+                UUID.replace_all(&text, |found: &Captures<'_>| uid(&mut self.uids, &found[0])).into_owned();
         }
         if text.contains('T') && text.contains(':') {
             text = TIME.replace_all(&text, |found: &Captures<'_>| time(found, &self.sent)).into_owned();

@@ -74,7 +74,8 @@ impl Api {
         let merged = self.with_writer(resource, part, options, |writer| {
             merges.apply(live, object, writer, *is_forced).map_err(|why| refusal(resource, object, why))
         })?;
-        let mut merged = codec::normalise(resource, &merged).map_err(Status::bad_request)?;
+        let mut merged =
+            codec::normalise(resource, &merged).map_err(|why| unreadable(resource, object, &why))?;
         if options.manager.as_deref() == Some(KUBECTL) {
             note_last_applied(&mut merged, object);
         }
@@ -136,10 +137,22 @@ fn refusal(resource: &Resource, applied: &Value, why: Refused) -> Status {
     match why {
         Refused::Conflicts(conflicts) => Status::apply_conflict(&conflicts),
         Refused::NotTyped(fault) => {
-            let names = &resource.names;
-            let (namespace, name) = (object::namespace(applied), object::name(applied));
-            let of = shown_type(&names.api_version(), &names.kind);
-            Status::plain(format!("failed to create typed patch object ({namespace}/{name}; {of}): {fault}"))
+            let (which, _) = shown_object(resource, applied);
+            Status::plain(format!("failed to create typed patch object ({which}): {fault}"))
         }
     }
+}
+
+/// What was applied cannot be read as an object of its kind, though its types are right.
+fn unreadable(resource: &Resource, applied: &Value, why: &str) -> Status {
+    let (which, of) = shown_object(resource, applied);
+    let to = format!("unable to convert unstructured object to {of}");
+    Status::plain(format!("failed to convert new object ({which}) to proper version: {to}: {why}"))
+}
+
+/// An applied object as messages name it, and its kind.
+fn shown_object(resource: &Resource, applied: &Value) -> (String, String) {
+    let (namespace, name) = (object::namespace(applied), object::name(applied));
+    let of = shown_type(&resource.names.api_version(), &resource.names.kind);
+    (format!("{namespace}/{name}; {of}"), of)
 }

@@ -1,21 +1,70 @@
 //! The rules of metadata, which are the same for all kinds.
 
 use std::collections::BTreeSet;
-use std::iter::repeat_n;
 
 use serde_json::{Map, Value};
 
+use super::Part;
 use crate::field::FieldError;
-use crate::names;
+use crate::names::{self, NameRule};
 use crate::object;
 use crate::registry::Resource;
 
 /// What all annotations of an object may take together.
 pub(super) const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
-/// How often upstream looks at the metadata of a built-in object that changes: once for all kinds, and once more for
-/// its own, each time as a change and as a whole. It lists a finding as often, and clients may count.
-const LOOKS_AT_CHANGES: usize = 2;
+/// One look at the metadata of a changed object. Upstream looks at it as a whole and as a change for all kinds alike, and
+/// then again for most kinds. It lists a finding each time, and clients may count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// At what the object has become.
+    Whole,
+    /// At what has changed.
+    Change,
+}
+
+/// How upstream looks at the metadata of a kind, beyond what it does for all kinds alike.
+struct Looks {
+    /// When an object changes.
+    at_changes: &'static [Look],
+    /// Whether a finalizer must say whose it is.
+    need_owners_of_finalizers: bool,
+}
+
+impl Looks {
+    fn of(resource: &Resource) -> Looks {
+        use Look::{Change, Whole};
+        let (group, kind) = (&*resource.names.group, &*resource.names.kind);
+        let at_changes: &[Look] = match (group, kind) {
+            ("policy", "PodDisruptionBudget") | ("", "Event") => &[],
+            ("admissionregistration.k8s.io", _)
+            | ("discovery.k8s.io", "EndpointSlice")
+            | ("storage.k8s.io", "CSINode" | "VolumeAttachment")
+            | ("", "LimitRange") => &[Whole],
+            ("", "PersistentVolume") => &[Whole, Whole],
+            ("rbac.authorization.k8s.io", _)
+            | ("storage.k8s.io", "CSIStorageCapacity" | "StorageClass")
+            | ("", "Namespace" | "Node")
+            | ("batch", "Job")
+            | ("node.k8s.io", _) => &[Whole, Change],
+            (
+                "",
+                "ConfigMap" | "Endpoints" | "PersistentVolumeClaim" | "Pod" | "Secret" | "ServiceAccount",
+            )
+            | ("apps", "ControllerRevision")
+            | ("networking.k8s.io", "Ingress" | "IngressClass") => &[Change, Whole],
+            _ => &[Change],
+        };
+        let need_owners_of_finalizers = !resource.is_custom
+            && !matches!(
+                (group, kind),
+                ("admissionregistration.k8s.io" | "apiextensions.k8s.io" | "node.k8s.io" | "policy", _)
+                    | ("coordination.k8s.io", "Lease")
+                    | ("", "Event")
+            );
+        Looks { at_changes, need_owners_of_finalizers }
+    }
+}
 
 /// Leaves out what is empty, as a Go program would in printing it.
 pub(super) fn tidy(object: &mut Value) {
@@ -53,30 +102,46 @@ fn drop_repeated_owners(owners: &mut Vec<Value>) {
 /// What is wrong with the metadata of a new object.
 pub(super) fn check_new(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let (name, prefix) = (object::name(object), object::meta(object, "generateName"));
-    if !prefix.is_empty() {
-        let wrong = resource.name_rule.check_prefix(prefix).into_iter();
-        errors.extend(wrong.map(|what| FieldError::invalid("metadata.generateName", prefix, what)));
-    }
+    let name = object::name(object);
+    errors.extend(check_prefix(resource.name_rule, object));
     if name.is_empty() {
         errors.push(FieldError::required("metadata.name", "name or generateName is required"));
     } else {
         let wrong = resource.name_rule.check(name).into_iter();
         errors.extend(wrong.map(|what| FieldError::invalid("metadata.name", name, what)));
     }
-    errors.extend(check_common(resource, object));
+    errors.extend(check_generation(object));
+    errors.extend(check_common(object));
+    errors.extend(check_finalizers(object));
+    if Looks::of(resource).need_owners_of_finalizers {
+        errors.extend(check_owners_of_finalizers(object));
+    }
     errors
+}
+
+fn check_generation(object: &Value) -> Option<FieldError> {
+    let generation = object.pointer("/metadata/generation").and_then(Value::as_i64)?;
+    let is_negative = generation < 0;
+    is_negative
+        .then(|| FieldError::invalid("metadata.generation", generation, "must be greater than or equal to 0"))
 }
 
 /// Keeps what only the server writes. A client that changes the identity of an object, or marks it deleted, is told; the
 /// rest is put back in silence, as upstream does.
-pub(super) fn keep_servers_own(resource: &Resource, new: &mut Value, old: &Value) -> Vec<FieldError> {
+pub(super) fn keep_servers_own(new: &mut Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    for field in ["deletionTimestamp", "uid"] {
+    for field in ["uid", "deletionTimestamp"] {
         let wanted = object::meta(new, field);
         if !wanted.is_empty() && wanted != object::meta(old, field) {
             errors.push(FieldError::invalid(format!("metadata.{field}"), wanted, "field is immutable"));
         }
+    }
+    let grace = "/metadata/deletionGracePeriodSeconds";
+    if let Some(wanted) =
+        new.pointer(grace).filter(|wanted| !wanted.is_null() && old.pointer(grace) != Some(wanted))
+    {
+        let field = "metadata.deletionGracePeriodSeconds";
+        errors.push(FieldError::invalid(field, wanted.clone(), "field is immutable"));
     }
     let kept = [
         "creationTimestamp",
@@ -88,21 +153,57 @@ pub(super) fn keep_servers_own(resource: &Resource, new: &mut Value, old: &Value
         "uid",
     ];
     object::copy_meta(new, old, &kept);
-    let n_looks = if resource.is_custom { 1 } else { LOOKS_AT_CHANGES };
-    repeat_n(errors, n_looks).flatten().collect()
-}
-
-/// What is wrong with the metadata of a changed object.
-pub(super) fn check_update(resource: &Resource, object: &Value, old: &Value) -> Vec<FieldError> {
-    let n_looks = if resource.is_custom { 1 } else { LOOKS_AT_CHANGES };
-    let common = check_common(resource, object);
-    let mut errors: Vec<FieldError> = repeat_n(common, n_looks * n_looks).flatten().collect();
-    errors.extend(repeat_n(check_finalizers_of_deleted(object, old), n_looks).flatten());
     errors
 }
 
-/// Labels, annotations, owners and finalizers.
-fn check_common(resource: &Resource, object: &Value) -> Vec<FieldError> {
+/// What is wrong with the metadata of a changed object. `immutable` are the findings of `keep_servers_own`.
+pub(super) fn check_update(
+    resource: &Resource,
+    part: Part,
+    (object, old): (&Value, &Value),
+    immutable: &[FieldError],
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if resource.is_custom {
+        errors.extend_from_slice(immutable);
+        errors.extend(check_common(object));
+        errors.extend(check_finalizers(object));
+        errors.extend(check_finalizers_of_deleted(object, old));
+        return errors;
+    }
+    let looks = Looks::of(resource);
+    let own = if part == Part::Status { &[Look::Change] } else { looks.at_changes };
+    let general = [Look::Whole, Look::Change];
+    for (at, look) in general.iter().chain(own).enumerate() {
+        let is_own = at >= general.len();
+        match look {
+            Look::Whole => {
+                let rule = if is_own { resource.name_rule } else { NameRule::PathSegment };
+                errors.extend(check_prefix(rule, object));
+                errors.extend(check_common(object));
+                errors.extend(check_finalizers(object));
+            }
+            Look::Change => {
+                errors.extend(check_finalizers_of_deleted(object, old));
+                errors.extend_from_slice(immutable);
+                errors.extend(check_common(object));
+            }
+        }
+        if is_own && looks.need_owners_of_finalizers {
+            errors.extend(check_owners_of_finalizers(object));
+        }
+    }
+    errors
+}
+
+fn check_prefix(rule: NameRule, object: &Value) -> Vec<FieldError> {
+    let prefix = object::meta(object, "generateName");
+    let wrong = if prefix.is_empty() { Vec::new() } else { rule.check_prefix(prefix) };
+    wrong.into_iter().map(|what| FieldError::invalid("metadata.generateName", prefix, what)).collect()
+}
+
+/// Labels, annotations and owners.
+fn check_common(object: &Value) -> Vec<FieldError> {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     let mut errors = Vec::new();
     for (key, value) in entries(metadata, "labels") {
@@ -114,7 +215,6 @@ fn check_common(resource: &Resource, object: &Value) -> Vec<FieldError> {
     }
     errors.extend(check_annotations(metadata));
     errors.extend(check_owners(metadata));
-    errors.extend(check_finalizers(resource, metadata));
     errors
 }
 
@@ -207,22 +307,20 @@ pub(crate) fn warnings(object: &Value) -> Vec<String> {
     )]
 }
 
-/// Of kinds that are built in, a finalizer says whose it is; those of definitions and of what they define need not.
-fn check_finalizers(resource: &Resource, metadata: &Value) -> Vec<FieldError> {
+fn check_finalizers(object: &Value) -> Vec<FieldError> {
+    let finalizers = object::strings(object.pointer("/metadata/finalizers")).into_iter();
+    let wrong = |finalizer| names::qualified_name(finalizer).into_iter().map(move |what| (finalizer, what));
+    let wrong = finalizers.flat_map(wrong);
+    wrong.map(|(finalizer, what)| FieldError::invalid("metadata.finalizers", finalizer, what)).collect()
+}
+
+/// A finalizer says whose it is, unless it is one of Kubernetes' own.
+fn check_owners_of_finalizers(object: &Value) -> Vec<FieldError> {
     const STANDARD: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
-    let must_say_whose = !resource.is_custom && &*resource.names.group != "apiextensions.k8s.io";
-    let mut errors = Vec::new();
-    for (index, finalizer) in object::strings(metadata.get("finalizers")).into_iter().enumerate() {
-        let wrong = names::qualified_name(finalizer);
-        let says_whose = finalizer.contains('/') || STANDARD.contains(&finalizer);
-        if wrong.is_empty() && must_say_whose && !says_whose {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(format!("metadata.finalizers[{index}]"), finalizer, why));
-        }
-        let wrong = wrong.into_iter();
-        errors.extend(wrong.map(|what| FieldError::invalid("metadata.finalizers", finalizer, what)));
-    }
-    errors
+    let finalizers = object::strings(object.pointer("/metadata/finalizers")).into_iter().enumerate();
+    let nobodys = finalizers.filter(|(_, name)| !name.contains('/') && !STANDARD.contains(name));
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    nobodys.map(|(at, name)| FieldError::invalid(format!("metadata.finalizers[{at}]"), name, why)).collect()
 }
 
 /// Who deletes an object must be able to rely on what holds it.

@@ -22,7 +22,7 @@ impl Api {
         let node = binding_target(pod, binding)?;
         let entry = self.stored(pods, pod)?;
         if !object::uid(binding).is_empty() && *object::uid(binding) != *entry.uid.0 {
-            return Err(wrong_uid(pods, &entry, object::uid(binding)));
+            return Err(wrong_uid(pods, &entry, object::uid(binding), options.dry_run));
         }
         let now = self.env().now();
         let bound = self.change(pods, pod, Part::Bind, Ownership::Kept, options, |old| {

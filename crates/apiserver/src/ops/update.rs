@@ -14,6 +14,7 @@ use crate::field::FieldError;
 use crate::kinds::keep_all_but;
 use crate::object;
 use crate::registry::Resource;
+use crate::schema::json::go_quote;
 use crate::status::Status;
 use crate::store::{Change, CommitError, Entry, Expect, Write};
 
@@ -67,7 +68,7 @@ impl Api {
         if let Some(entry) = self.store().get(&resource.storage, key) {
             let uid = object::uid(&object);
             if !uid.is_empty() && *uid != *entry.uid.0 {
-                return Err(wrong_uid(resource, &entry, uid));
+                return Err(wrong_uid(resource, &entry, uid, options.dry_run));
             }
         }
         self.change(resource, key, part, Ownership::Tracked, options, |_| Ok(object.clone())).await
@@ -115,7 +116,7 @@ impl Api {
         (new, old): (&mut Value, &Value),
     ) -> Result<Held<'_>, Status> {
         self.stamp_type(resource, new);
-        let mut errors = meta::keep_servers_own(resource, new, old);
+        let mut immutable = meta::keep_servers_own(new, old);
         resource.rules.default(new);
         codec::complete(resource, new);
         let managers = self.managers(resource, part, ownership, (Some(old), new), options);
@@ -125,13 +126,15 @@ impl Api {
             self.admission().mutate(self, resource, Operation::Update, new, Some(old))?;
         }
         if part.is_asked_about() && self.mutate_by_webhooks(resource, part, options, new, Some(old)).await? {
-            errors = meta::keep_servers_own(resource, new, old);
+            immutable = meta::keep_servers_own(new, old);
             keep_unchangeable(resource, part, new, old);
         }
+        let mut errors = Vec::new();
         let claim = match part {
             Part::Main => self.claim_addresses(resource, (new, Some(old)), &mut errors),
             _ => None,
         };
+        errors.splice(..0, find_faults_of_meta(resource, part, (new, old), immutable));
         errors.extend(find_faults(resource, part, new, old));
         codec::complete(resource, new);
         meta::set_managers(new, managers);
@@ -227,13 +230,25 @@ fn keep_unchangeable(resource: &Resource, part: Part, new: &mut Value, old: &Val
     }
 }
 
-/// Tidies a changed object, and says what is wrong with it.
-fn find_faults(resource: &Resource, part: Part, new: &mut Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if matches!(part, Part::Main | Part::Scale | Part::Status | Part::Own(_)) {
-        meta::tidy(new);
-        errors.extend(meta::check_update(resource, new, old));
+/// Tidies the metadata of a changed object, and says what is wrong with it.
+fn find_faults_of_meta(
+    resource: &Resource,
+    part: Part,
+    (new, old): (&mut Value, &Value),
+    immutable: Vec<FieldError>,
+) -> Vec<FieldError> {
+    match part {
+        Part::Main | Part::Scale | Part::Status | Part::Own(_) => {
+            meta::tidy(new);
+            meta::check_update(resource, part, (new, old), &immutable)
+        }
+        Part::Finalize | Part::Bind => immutable,
     }
+}
+
+/// What is wrong with a changed object, beside its metadata.
+fn find_faults(resource: &Resource, part: Part, new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     match part {
         Part::Main | Part::Scale => errors.extend(resource.rules.validate_update(new, old)),
         Part::Status => errors.extend(resource.rules.validate_status(new, old)),
@@ -284,20 +299,34 @@ fn check_identity(
     options: &WriteOptions,
 ) -> Result<(), Status> {
     if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != entry.uid) {
-        return Err(wrong_uid(resource, entry, &uid.0));
+        return Err(wrong_uid(resource, entry, &uid.0, options.dry_run));
     }
-    let revision = object::meta(new, "resourceVersion");
-    let is_other_than_said =
-        !revision.is_empty() && revision != "0" && revision != entry.revision.to_string();
+    let revision = parse_version(object::meta(new, "resourceVersion"))?;
+    let is_other_than_said = revision != 0 && revision != entry.revision;
     if is_other_than_said || options.revision.is_some_and(|revision| revision != entry.revision) {
         return Err(Status::stale(&resource.qualified(), &entry.key.name));
     }
     Ok(())
 }
 
+/// The version that an object says it has; none is 0.
+fn parse_version(text: &str) -> Result<u64, Status> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(version) if is_number => Ok(version),
+        _ if text.is_empty() => Ok(0),
+        _ => {
+            let why = if is_number { "value out of range" } else { "invalid syntax" };
+            Err(Status::plain(format!("strconv.ParseUint: parsing {}: {why}", go_quote(text))))
+        }
+    }
+}
+
 /// The object of that name is another one.
-pub(super) fn wrong_uid(resource: &Resource, entry: &Entry, asked: &str) -> Status {
+pub(super) fn wrong_uid(resource: &Resource, entry: &Entry, asked: &str, is_dry: bool) -> Status {
     let path = resource.storage_path(&entry.key.namespace, &entry.key.name);
+    // A dry run compares before the store adds its prefix.
+    let path = if is_dry { path.strip_prefix("/registry").unwrap_or(&path) } else { &path };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
          UID in precondition: {asked}, UID in object meta: {}",

@@ -334,9 +334,11 @@ impl<'d, 't> Decoder<'d, 't> {
                 seen.push(field.name);
             }
             self.go_struct = of.name;
+            let n_outer = self.go_fields.len();
+            self.go_fields.extend(of.embedded(field));
             self.go_fields.push(field.name);
             let value = self.within(Step::Field(name), |inner| inner.value(node, &field.value))?;
-            self.go_fields.pop();
+            self.go_fields.truncate(n_outer);
             self.go_struct = outer;
             if !field.says_nothing(&value) {
                 object.insert(field.name.to_owned(), value);
@@ -377,7 +379,8 @@ impl<'d, 't> Decoder<'d, 't> {
     }
 }
 
-/// What is said of a value that a strategic merge patch has put in the wrong place.
+/// What is said of a value that a strategic merge patch has put in the wrong place. Numbers are convertible in Go, to
+/// each other and whole ones to text, but not meant; of other values only the wanted type is said.
 fn cannot_convert(node: &Node<'_>, expected: &TypeRef) -> String {
     let (kind, go_type) = match node {
         Node::Array(_) => ("slice", "[]interface {}"),
@@ -390,6 +393,14 @@ fn cannot_convert(node: &Node<'_>, expected: &TypeRef) -> String {
         Shape::Map(_) => format!("cannot restore map from {kind}"),
         Shape::List(_) | Shape::Bytes => format!("cannot restore slice from {kind}"),
         Shape::Struct(_) => format!("cannot restore struct from: {kind}"),
+        Shape::String if go_type == "int64" => format!("cannot convert int64 to {}", expected.go_name()),
+        Shape::Int32 | Shape::Int64 if go_type == "float64" => {
+            format!("cannot convert float64 to {}", expected.go_name())
+        }
+        Shape::String => "unrecognized type: string".to_owned(),
+        Shape::Bool => "unrecognized type: bool".to_owned(),
+        Shape::Int32 => "unrecognized type: int32".to_owned(),
+        Shape::Int64 => "unrecognized type: int64".to_owned(),
         _ => format!("cannot convert {go_type} to {}", expected.go_name()),
     }
 }

@@ -237,6 +237,26 @@ impl Type {
         self.fields.binary_search_by(|field| field.name.cmp(name)).ok().and_then(|at| self.fields.get(at))
     }
 
+    /// The structs that Go embeds on the way to a field of this type: its type errors name them.
+    pub(super) fn embedded(&self, field: &Field) -> &'static [&'static str] {
+        if self.is_kind && matches!(field.name, "apiVersion" | "kind") {
+            return &["TypeMeta"];
+        }
+        match (field.numbers.len(), self.name) {
+            (0 | 1, _) => &[],
+            (_, "EphemeralContainer") => &["EphemeralContainerCommon"],
+            (_, "IngressRule") => &["IngressRuleValue"],
+            (2, "NamedRuleWithOperations") => &["RuleWithOperations"],
+            (_, "NamedRuleWithOperations") => &["RuleWithOperations", "Rule"],
+            (_, "PersistentVolumeSpec") => &["PersistentVolumeSource"],
+            (_, "Probe") => &["ProbeHandler"],
+            (_, "RuleWithOperations") => &["Rule"],
+            (_, "Volume") => &["VolumeSource"],
+            // All others embed a reference for the sake of its name.
+            _ => &["LocalObjectReference"],
+        }
+    }
+
     /// The fields that Go prints although they are empty.
     pub(super) fn shown_when_empty(&self) -> impl Iterator<Item = &Field> {
         self.shown_when_empty.iter().filter_map(|at| self.fields.get(*at))
@@ -571,6 +591,25 @@ mod tests {
             numbers.sort();
             numbers.dedup();
             assert_eq!((names.len(), numbers.len()), (n_names, n_numbers), "{}", found.openapi_name());
+        }
+    }
+
+    #[test]
+    fn embedded_structs_are_known_by_name() {
+        for found in builtin().types() {
+            for field in found.fields.iter().filter(|field| field.numbers.len() > 1) {
+                let embedded = found.embedded(field);
+                assert_eq!(embedded.len(), field.numbers.len() - 1, "{} {}", found.name, field.name);
+                let is_reference = embedded == ["LocalObjectReference"];
+                assert_eq!(
+                    is_reference,
+                    field.name == "name" && found.name != "EphemeralContainer",
+                    "{}",
+                    found.name
+                );
+                let known = format!("{}.{}", found.package.openapi, embedded.last().unwrap());
+                assert!(builtin().type_named(&known).is_some() || !is_reference, "{known}");
+            }
         }
     }
 

@@ -66,7 +66,7 @@ fn scalar_fault(expected: Scalar, value: &Value) -> Option<String> {
         | (Scalar::Boolean, Value::Bool(_))
         | (Scalar::Any, Value::String(_) | Value::Number(_) | Value::Bool(_)) => None,
         (Scalar::Text, value) => {
-            Some(format!("expected string, got &value.valueUnstructured{}", go_value(value)))
+            Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_syntax(value)))
         }
         (Scalar::Number, value) => Some(format!("expected numeric (int or float), got {}", go_type(value))),
         (Scalar::Boolean, value) => Some(format!("expected boolean, got &{}", go_value(value))),
@@ -76,9 +76,24 @@ fn scalar_fault(expected: Scalar, value: &Value) -> Option<String> {
 
 /// A value as Go prints its wrapper.
 fn go_value(value: &Value) -> String {
+    format!("{{{}}}", crate::schema::strategic::go_print(value))
+}
+
+/// A value as Go's `%#v` prints it.
+fn go_syntax(value: &Value) -> String {
     match value {
-        Value::String(text) => format!("{{Value:{text:?}}}"),
-        other => format!("{{Value:{}}}", crate::schema::strategic::go_print(other)),
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(text) => format!("{text:?}"),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(fields) => {
+            let fields: Vec<String> =
+                fields.iter().map(|(key, value)| format!("{key:?}:{}", go_syntax(value))).collect();
+            format!("map[string]interface {{}}{{{}}}", fields.join(", "))
+        }
+        plain => plain.to_string(),
     }
 }
 
