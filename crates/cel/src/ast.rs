@@ -53,6 +53,13 @@ pub(crate) enum ExprKind {
     Choice(Box<[Expr; 3]>),
     List(Vec<Expr>),
     Map(Vec<(Expr, Expr)>),
+    /// `Name.name{field: value}`.
+    Object {
+        name: String,
+        fields: Vec<(String, Expr)>,
+    },
+    /// `?value` in a list, a map or an object: an optional, whose value is left out if it has none.
+    Maybe(Box<Expr>),
     /// One of the macros that look at every element of a list or a map.
     Fold(Box<Fold>),
     /// `optional.optMap(variable, body)`, and `optFlatMap` whose body is an optional itself.
@@ -69,7 +76,10 @@ impl ExprKind {
     fn parts(&self) -> Vec<&Expr> {
         match self {
             ExprKind::Literal(_) | ExprKind::Name(_) => Vec::new(),
-            ExprKind::Select { operand, .. } | ExprKind::Has { operand, .. } => vec![operand],
+            ExprKind::Select { operand, .. } | ExprKind::Has { operand, .. } | ExprKind::Maybe(operand) => {
+                vec![operand]
+            }
+            ExprKind::Object { fields, .. } => fields.iter().map(|(_, value)| value).collect(),
             ExprKind::Call { arguments: parts, .. }
             | ExprKind::Logic { operands: parts, .. }
             | ExprKind::List(parts) => parts.iter().collect(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::ast::{Expr, ExprKind, Fold, FoldKind, Literal, Logic};
 use crate::types::{Size, Type};
-use crate::{Fault, library};
+use crate::{Builds, Fault, library};
 
 /// What is known of an expression.
 pub(crate) struct Checked {
@@ -13,14 +13,15 @@ pub(crate) struct Checked {
 }
 
 /// Finds out what an expression is; `faults` is what it cannot be.
-pub(crate) fn check(expr: &Expr, variables: &[(String, Type)]) -> (Checked, Vec<Fault>) {
-    let mut checker = Checker { scope: variables.to_vec(), faults: Vec::new() };
+pub(crate) fn check(expr: &Expr, variables: &[(String, Type)], builds: Builds) -> (Checked, Vec<Fault>) {
+    let mut checker = Checker { scope: variables.to_vec(), builds, faults: Vec::new() };
     let checked = checker.check(expr);
     (checked, checker.faults)
 }
 
 struct Checker {
     scope: Vec<(String, Type)>,
+    builds: Builds,
     faults: Vec<Fault>,
 }
 
@@ -51,6 +52,8 @@ impl Checker {
                 let cost = key_cost.saturating_add(value_cost).saturating_add(30);
                 Checked { of: Type::map(key, value, size), cost }
             }
+            ExprKind::Object { name, fields } => self.object(expr.at, name, fields),
+            ExprKind::Maybe(value) => self.maybe(expr.at, value),
             ExprKind::Fold(fold) => self.fold(fold),
             ExprKind::OptMap { variable, is_flat, parts } => self.opt_map(expr.at, variable, *is_flat, parts),
         }
@@ -79,7 +82,7 @@ impl Checker {
             of => (of, false),
         };
         let found = match &inner {
-            Type::Dyn => Ok(Type::Dyn),
+            Type::Dyn | Type::Built(_) => Ok(Type::Dyn),
             Type::Object(object) => match object.fields.get(field) {
                 Some(found) => Ok(found.of.clone()),
                 None => Err(format!("undefined field '{field}'")),
@@ -146,6 +149,46 @@ impl Checker {
                 let applied = format!("({}, {}, {})", condition.of, yes.of, no.of);
                 self.fault(at, format!("found no matching overload for '_?_:_' applied to '{applied}'"))
             }
+        }
+    }
+
+    fn object(&mut self, at: usize, name: &str, fields: &[(String, Expr)]) -> Checked {
+        let is_known = self.builds == Builds::Patches
+            && (matches!(name, "Object" | "JSONPatch") || name.starts_with("Object."));
+        if !is_known {
+            return self.fault(at, format!("undeclared reference to '{name}' (in container '')"));
+        }
+        let mut cost = 40_u64;
+        for (field, value) in fields {
+            let checked = self.check(value);
+            cost = cost.saturating_add(checked.cost);
+            let expected = match (name, field.as_str()) {
+                ("JSONPatch", "op" | "path" | "from") => Some(Type::TEXT),
+                ("JSONPatch", "value") | ("Object", _) => None,
+                ("JSONPatch", _) => {
+                    self.fault(value.at, format!("undefined field '{field}'"));
+                    None
+                }
+                _ => None,
+            };
+            if let Some(expected) = expected.filter(|expected| expected.join(&checked.of).is_none()) {
+                let provided = checked.of;
+                let why = format!(
+                    "expected type of field '{field}' is '{expected}' but provided type is '{provided}'"
+                );
+                self.fault(value.at, why);
+            }
+        }
+        Checked { of: Type::Built(name.into()), cost }
+    }
+
+    /// The type of the value that an optional may have.
+    fn maybe(&mut self, at: usize, value: &Expr) -> Checked {
+        let Checked { of, cost } = self.check(value);
+        match of {
+            Type::Optional(of) => Checked { of: (*of).clone(), cost },
+            Type::Dyn => Checked { of: Type::Dyn, cost },
+            other => self.fault(at, format!("expected type 'optional_type(dyn)' but found '{other}'")),
         }
     }
 

@@ -26,6 +26,12 @@ pub(crate) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget
             (Some(left), Some(right)) => equal(left, right, budget)?,
             (left, right) => left.is_none() && right.is_none(),
         },
+        (Value::Built(left), Value::Built(right)) => {
+            let is_alike = left.name == right.name && left.fields.keys().eq(right.fields.keys());
+            let mut pairs = left.fields.values().zip(right.fields.values());
+            is_alike
+                && pairs.try_fold(true, |so_far, (left, right)| Ok(so_far && equal(left, right, budget)?))?
+        }
         (Value::Type(left), Value::Type(right)) => left == right,
         (Value::Url(left), Value::Url(right)) => left == right,
         (Value::Cidr(left), Value::Cidr(right)) => left == right,

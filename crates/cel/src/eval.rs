@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::ast::{Expr, ExprKind, Fold, FoldKind, Literal, Logic};
 use crate::library;
-use crate::value::{Key, Map, Text, Value};
+use crate::value::{Built, Key, Map, Text, Value};
 
 /// How much an evaluation may still cost. One unit is about one look at a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +94,15 @@ impl<'a> Evaluator<'a, '_> {
             }
             ExprKind::List(items) => {
                 self.budget.spend(10)?;
-                items.iter().map(|item| self.eval(item)).collect::<Result<_, _>>().map(Value::list)
+                let mut made = Vec::with_capacity(items.len());
+                for item in items {
+                    made.extend(self.element(item)?);
+                }
+                Ok(Value::list(made))
             }
+            ExprKind::Object { name, fields } => self.object(name, fields),
+            // Nothing but what holds elements has such an expression.
+            ExprKind::Maybe(value) => self.eval(value),
             ExprKind::Map(entries) => self.map(entries),
             ExprKind::Fold(fold) => self.fold(fold),
             ExprKind::OptMap { variable, is_flat, parts } => self.opt_map(variable, *is_flat, parts),
@@ -140,13 +147,33 @@ impl<'a> Evaluator<'a, '_> {
         let mut made = BTreeMap::new();
         for (key, value) in entries {
             let key = Key::of(&self.eval(key)?).ok_or(EvalError::NoSuchOverload)?;
-            let value = self.eval(value)?;
+            let Some(value) = self.element(value)? else { continue };
             if made.contains_key(&key) {
                 return Err(EvalError::Failed(format!("Failed with repeated key: {key}")));
             }
             made.insert(key, value);
         }
         Ok(Value::Map(Map::Made(Arc::new(made))))
+    }
+
+    /// One value of a list, a map or an object, unless it is an optional that has none.
+    fn element(&mut self, expr: &'a Expr) -> Result<Option<Value<'a>>, EvalError> {
+        let ExprKind::Maybe(optional) = &expr.kind else { return self.eval(expr).map(Some) };
+        match self.eval(optional)? {
+            Value::Optional(value) => Ok(value.map(|value| (*value).clone())),
+            _ => Err(EvalError::NoSuchOverload),
+        }
+    }
+
+    fn object(&mut self, name: &'a str, fields: &'a [(String, Expr)]) -> Evaluated<'a> {
+        self.budget.spend(40)?;
+        let mut made = BTreeMap::new();
+        for (field, value) in fields {
+            if let Some(value) = self.element(value)? {
+                made.insert(field.as_str().into(), value);
+            }
+        }
+        Ok(Value::Built(Arc::new(Built { name, fields: made })))
     }
 
     fn opt_map(
@@ -298,6 +325,7 @@ fn value_of(literal: &Literal) -> Value<'_> {
 fn field_of<'a>(operand: &Value<'a>, field: &str) -> Result<Option<Value<'a>>, EvalError> {
     match operand {
         Value::Map(map) => Ok(map.field(field)),
+        Value::Built(built) => Ok(built.fields.get(field).cloned()),
         Value::Optional(Some(inner)) => field_of(inner, field),
         Value::Optional(None) => Ok(None),
         _ => Err(EvalError::NoSuchOverload),

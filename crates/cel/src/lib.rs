@@ -32,7 +32,7 @@ pub use eval::{Budget, EvalError};
 pub use library::{Cidr, Semver, Url};
 pub use parser::is_reserved;
 pub use types::{FieldType, ListType, MapType, ObjectType, Opaque, Order, Size, Type};
-pub use value::{Key, List, Map, Text, Value};
+pub use value::{Built, Key, List, Map, Text, Value};
 
 use ast::Expr;
 use eval::Evaluator;
@@ -48,9 +48,27 @@ pub struct Program {
     cost: u64,
 }
 
+/// The types of objects that an expression can build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Builds {
+    /// None.
+    Nothing,
+    /// `Object`, `Object.field` and so on, and `JSONPatch`.
+    Patches,
+}
+
 impl Program {
     /// Reads an expression and checks it against the types of its variables.
     pub fn compile(source: &str, variables: &[(String, Type)]) -> Result<Program, CompileError> {
+        Program::compile_building(source, variables, Builds::Nothing)
+    }
+
+    /// The same for an expression that can build objects.
+    pub fn compile_building(
+        source: &str,
+        variables: &[(String, Type)],
+        builds: Builds,
+    ) -> Result<Program, CompileError> {
         let length = source.chars().count();
         if length > SOURCE_LENGTH_MAX {
             let why = format!(
@@ -59,7 +77,7 @@ impl Program {
             return Err(CompileError { message: why });
         }
         let expr = parser::parse(source)?;
-        let (checked, faults) = check::check(&expr, variables);
+        let (checked, faults) = check::check(&expr, variables, builds);
         if !faults.is_empty() {
             return Err(CompileError::new(source, &faults));
         }

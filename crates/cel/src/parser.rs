@@ -227,7 +227,18 @@ impl Parser {
             }
             Word::Mark("[") => {
                 self.next += 1;
-                let items = self.list("]", Parser::expr)?;
+                let items = self.list("]", Parser::element)?;
+                expr(at, ExprKind::List(items))
+            }
+            // The first element is an optional.
+            Word::Mark("[?") => {
+                self.next += 1;
+                let first = self.expr()?;
+                let mut items = vec![expr(first.at, ExprKind::Maybe(Box::new(first)))?];
+                match self.take(",") {
+                    true => items.extend(self.list("]", Parser::element)?),
+                    false => self.expect("]")?,
+                }
                 expr(at, ExprKind::List(items))
             }
             Word::Mark("{") => {
@@ -267,10 +278,32 @@ impl Parser {
         }
     }
 
+    /// A value, or `?` and an optional.
+    fn element(&mut self) -> Parsed {
+        if !self.take("?") {
+            return self.expr();
+        }
+        let value = self.expr()?;
+        expr(value.at, ExprKind::Maybe(Box::new(value)))
+    }
+
     fn entry(&mut self) -> Parsed<(Expr, Expr)> {
+        let is_optional = self.take("?");
         let key = self.expr()?;
         self.expect(":")?;
-        Ok((key, self.expr()?))
+        Ok((key, self.entry_value(is_optional)?))
+    }
+
+    fn entry_value(&mut self, is_optional: bool) -> Parsed {
+        let value = self.expr()?;
+        if is_optional { expr(value.at, ExprKind::Maybe(Box::new(value))) } else { Ok(value) }
+    }
+
+    fn object_field(&mut self) -> Parsed<(String, Expr)> {
+        let is_optional = self.take("?");
+        let name = self.field()?;
+        self.expect(":")?;
+        Ok((name, self.entry_value(is_optional)?))
     }
 
     /// Things between commas up to a closing mark; the last comma may have nothing after it.
@@ -322,6 +355,10 @@ impl Parser {
                 let index = self.expr()?;
                 self.expect("]")?;
                 operand = call(at, if is_optional { "_[?_]" } else { "_[_]" }, vec![operand, index])?;
+            } else if let (Word::Mark("{"), Some(name)) = (self.word(), dotted(&operand)) {
+                self.next += 1;
+                let fields = self.list("}", Parser::object_field)?;
+                operand = expr(operand.at, ExprKind::Object { name, fields })?;
             } else if self.take(".?") {
                 let field = self.field()?;
                 operand =
@@ -350,6 +387,17 @@ impl Parser {
             },
             _ => Err(Fault::syntax(self.at(), "no viable alternative at input '.'")),
         }
+    }
+}
+
+/// The name of a type: names with dots between them.
+fn dotted(expr: &Expr) -> Option<String> {
+    match &expr.kind {
+        ExprKind::Name(name) => Some(name.clone()),
+        ExprKind::Select { operand, field, is_optional: false } => {
+            Some(format!("{}.{field}", dotted(operand)?))
+        }
+        _ => None,
     }
 }
 

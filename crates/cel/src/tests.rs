@@ -366,3 +366,29 @@ proptest! {
         prop_assert_eq!(outcome(&quoted, &sample(), PLENTY), format!("{text:?}"));
     }
 }
+
+#[test]
+fn expressions_build_objects_where_that_is_allowed() {
+    let built = |source: &str| {
+        let program = crate::Program::compile_building(source, &[], crate::Builds::Patches);
+        let program = program.map_err(|error| error.to_string())?;
+        let of = program.result_type().to_string();
+        let value = program.evaluate(&[], &mut Budget::new(1000)).map_err(|error| error.to_string())?;
+        Ok::<_, String>((of, value.to_json().unwrap()))
+    };
+    let expected = json!({"spec": {"replicas": 3, "a-b": [1, 2]}, "metadata": {"labels": {"k": "v"}}});
+    let source = "Object{spec: Object.spec{replicas: 1 + 2, `a-b`: [?optional.none(), 1, ?optional.of(2)]}, \
+                  metadata: Object.metadata{labels: {'k': 'v', ?'l': optional.none()}, ?name: optional.none()}}";
+    assert_eq!(built(source), Ok(("Object".to_owned(), expected)));
+    let source = "[JSONPatch{op: 'add', path: '/a/' + jsonpatch.escapeKey('b/~c'), value: [Object.x{y: 1}]}]";
+    let expected = json!([{"op": "add", "path": "/a/b~1~0c", "value": [{"y": 1}]}]);
+    assert_eq!(built(source), Ok(("list(JSONPatch)".to_owned(), expected)));
+    let fault = |source: &str| built(source).unwrap_err().lines().next().unwrap().to_owned();
+    assert_eq!(
+        fault("JSONPatch{op: 1}"),
+        "ERROR: <input>:1:15: expected type of field 'op' is 'string' but provided type is 'int'"
+    );
+    assert_eq!(fault("Other{a: 1}"), "ERROR: <input>:1:1: undeclared reference to 'Other' (in container '')");
+    let plain = Program::compile("Object{a: 1}", &[]).unwrap_err().to_string();
+    assert!(plain.starts_with("ERROR: <input>:1:1: undeclared reference to 'Object'"), "{plain}");
+}

@@ -33,6 +33,8 @@ pub enum Type {
     Map(Arc<MapType>),
     /// Named fields.
     Object(Arc<ObjectType>),
+    /// An object that an expression builds, by the name of its type.
+    Built(Arc<str>),
     /// A value that may be absent.
     Optional(Arc<Type>),
     /// A type itself.
@@ -208,6 +210,7 @@ impl fmt::Display for Type {
             Type::List(list) => write!(f, "list({})", list.of),
             Type::Map(map) => write!(f, "map({}, {})", map.key, map.value),
             Type::Object(object) => f.write_str(&object.name),
+            Type::Built(name) => f.write_str(name),
             Type::Optional(of) => write!(f, "optional_type({of})"),
             Type::Type => f.write_str("type"),
             Type::Opaque(opaque) => f.write_str(opaque.name()),

@@ -42,6 +42,8 @@ pub enum Value<'a> {
     List(List<'a>),
     /// Values by key, or an object.
     Map(Map<'a>),
+    /// An object that an expression built.
+    Built(Arc<Built<'a>>),
     /// A value that may be absent.
     Optional(Option<Arc<Value<'a>>>),
     /// A type, by its name.
@@ -58,6 +60,15 @@ pub enum Value<'a> {
     Semver(Arc<Semver>),
     /// A format of texts, by its name.
     Format(&'static str),
+}
+
+/// An object that an expression built.
+#[derive(Clone, Debug)]
+pub struct Built<'a> {
+    /// The name of its type: `Object.spec`.
+    pub name: &'a str,
+    /// Its fields.
+    pub fields: BTreeMap<Arc<str>, Value<'a>>,
 }
 
 /// A text, of the JSON or made.
@@ -167,6 +178,34 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The value as JSON, or the name of the type that has no such form. Durations and moments are texts there.
+    pub fn to_json(&self) -> Result<Json, String> {
+        Ok(match self {
+            Value::Null => Json::Null,
+            Value::Bool(value) => (*value).into(),
+            Value::Int(number) => (*number).into(),
+            Value::Uint(number) => (*number).into(),
+            Value::Double(number) => (*number).into(),
+            Value::String(text) => (**text).into(),
+            Value::Bytes(bytes) => BASE64_STANDARD.encode(bytes).into(),
+            Value::Timestamp(_) | Value::Duration(_) => crate::library::shown(self).into(),
+            Value::List(list) => list.iter().map(|item| item.to_json()).collect::<Result<_, _>>()?,
+            Value::Map(map) => {
+                let entries = map.entries();
+                let entries = entries.iter().map(|(key, value)| Ok((key.to_string(), value.to_json()?)));
+                Json::Object(entries.collect::<Result<_, String>>()?)
+            }
+            Value::Built(built) => {
+                let fields =
+                    built.fields.iter().map(|(name, value)| Ok((name.to_string(), value.to_json()?)));
+                Json::Object(fields.collect::<Result<_, String>>()?)
+            }
+            Value::Optional(Some(value)) => value.to_json()?,
+            Value::Optional(None) => Json::Null,
+            other => return Err(other.type_name().to_owned()),
+        })
+    }
+
     /// A text that an expression made.
     pub(crate) fn text(text: impl Into<Arc<str>>) -> Value<'a> {
         Value::String(Text::Made(text.into()))
@@ -208,6 +247,7 @@ impl<'a> Value<'a> {
             Value::Duration(_) => "google.protobuf.Duration",
             Value::List(_) => "list",
             Value::Map(_) => "map",
+            Value::Built(_) => "object",
             Value::Optional(_) => "optional_type",
             Value::Type(_) => "type",
             Value::Quantity(_) => Opaque::Quantity.name(),

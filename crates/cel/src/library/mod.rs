@@ -26,6 +26,7 @@ use crate::value::Value;
 
 pub use amounts::Semver;
 pub use net::{Cidr, Url};
+pub(crate) use standard::shown;
 pub(crate) use time::parse_timestamp;
 
 /// One way to call a function.

@@ -122,7 +122,7 @@ fn to_string<'a>(arguments: &[Value<'a>], _budget: &mut Budget) -> Result<Value<
 }
 
 /// A single value as text; lists, maps and what only functions look into have none.
-pub(super) fn shown(value: &Value<'_>) -> Option<String> {
+pub(crate) fn shown(value: &Value<'_>) -> Option<String> {
     Some(match value {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => value.to_string(),

@@ -17,6 +17,10 @@ const REGEX_BYTES_MAX: usize = 1 << 20;
 const REGEXES_MAX: usize = 32;
 
 pub(super) static FUNCTIONS: &[Function] = &[
+    global("jsonpatch.escapeKey", &[T::Str], T::Str, Cost::First, |arguments, _| match arguments {
+        [Value::String(key)] => Ok(Value::text(key.replace('~', "~0").replace('/', "~1"))),
+        _ => misfit(),
+    }),
     member("contains", &[T::Str, T::Str], T::Bool, Cost::Search, |arguments, _| match arguments {
         [Value::String(text), Value::String(part)] => Ok(Value::Bool(text.contains(&**part))),
         _ => misfit(),
