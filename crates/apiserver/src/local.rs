@@ -218,7 +218,7 @@ async fn next_event(
     let mut watch = watch?;
     match watch.next().await {
         Ok(event) => Some((Ok(seen(event, &readings)), Some(watch))),
-        Err(expired) => Some((Err(ClientError::Expired(expired.to_string())), None)),
+        Err(status) => Some((Err(refusal(status)), None)),
     }
 }
 

@@ -1,14 +1,16 @@
-//! Admission webhooks: which of them a request concerns, what they are asked, and what their answers mean.
+//! Webhooks: which of them a request concerns, what they are asked, and what their answers mean.
 //!
 //! ```text
 //!   configuration.rs   what a configuration may say            (defaults, validation)
 //!   hook.rs            one webhook as it is configured, and whether a request concerns it
 //!   review.rs          the question that goes out, and the answer that comes back
+//!   conversion.rs      the same for webhooks that convert custom resources between versions
 //! ```
 //!
 //! Everything here is a function of its arguments. Who calls, in which order and how long to wait is the server's business.
 
 mod configuration;
+pub mod conversion;
 mod hook;
 mod review;
 

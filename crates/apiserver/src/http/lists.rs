@@ -12,7 +12,7 @@ use crate::selector::{FieldSelector, Filter, LabelSelector};
 use crate::status::Status;
 
 /// Answers with a list, or with a watch if that is asked for.
-pub(super) fn list_or_watch(
+pub(super) async fn list_or_watch(
     context: &Context,
     resource: &Arc<Resource>,
     path: &ResourcePath,
@@ -23,7 +23,7 @@ pub(super) fn list_or_watch(
     if path.is_watch || query.flag("watch") {
         return watches::watch(context, resource, filter, accept, query);
     }
-    let listing = context.api.list(resource, &list_options::list(filter, query)?)?;
+    let listing = context.api.list_shown(resource, &list_options::list(filter, query)?).await?;
     show::listing(resource, listing, accept, query, context.env.now())
 }
 

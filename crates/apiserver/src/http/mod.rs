@@ -193,7 +193,7 @@ impl Context {
         let action = action(&resource, &asked)?;
         let accept = Accept::negotiate(header(&asked.headers, ACCEPT.as_str()).as_deref())?;
         if action == Action::List {
-            return lists::list_or_watch(self, &resource, path, &accept, &asked.query);
+            return lists::list_or_watch(self, &resource, path, &accept, &asked.query).await;
         }
         if action == Action::Exec {
             return self.exec(&resource, asked);
@@ -219,10 +219,10 @@ impl Context {
             ObjectRequest { context: self, resource, path, accept, query, user_agent, content_type, body };
         let is_scale = request.path.subresource == "scale";
         match action {
-            Action::Get if is_scale => request.get_scale(),
+            Action::Get if is_scale => request.get_scale().await,
             Action::Update if is_scale => request.update_scale().await,
             Action::Patch if is_scale => request.patch_scale().await,
-            Action::Get => request.get(),
+            Action::Get => request.get().await,
             Action::Create => request.create().await,
             Action::Update => request.update().await,
             Action::Patch => request.patch().await,

@@ -89,9 +89,9 @@ impl ObjectRequest<'_> {
     }
 
     /// GET.
-    pub(super) fn get(&self) -> Result<Reply, Status> {
+    pub(super) async fn get(&self) -> Result<Reply, Status> {
         self.context.api.check_reached(list_options::revision(&self.query)?)?;
-        let entry = self.context.api.get(&self.resource, &self.key())?;
+        let entry = self.context.api.get_shown(&self.resource, &self.key()).await?;
         self.show(200, entry.bytes.clone())
     }
 

@@ -27,8 +27,8 @@ impl ObjectRequest<'_> {
     }
 
     /// GET.
-    pub(super) fn get_scale(&self) -> Result<Reply, Status> {
-        let entry = self.context.api.get(&self.resource, &self.key())?;
+    pub(super) async fn get_scale(&self) -> Result<Reply, Status> {
+        let entry = self.context.api.get_shown(&self.resource, &self.key()).await?;
         self.show_scale(&entry.bytes)
     }
 

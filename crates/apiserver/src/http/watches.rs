@@ -51,7 +51,7 @@ pub(super) fn watch(
     let asked = query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
     let duration = asked.filter(|seconds| *seconds > 0).map_or(DURATION, Duration::from_secs);
     let printer = Printer::new(context, resource.clone(), accept, query)?;
-    match context.api.watch(resource, options) {
+    match context.api.watch_shown(resource, options) {
         Ok(watch) => {
             Ok(body::stream("application/json", lines(context, watch, printer, duration, has_bookmarks)))
         }
@@ -125,7 +125,7 @@ impl Session {
         }
         while chunk.len() < CHUNK_BYTES && !self.is_over {
             match self.watch.try_next() {
-                Some(event) => self.print(&mut chunk, event.map_err(crate::ops::too_old)),
+                Some(event) => self.print(&mut chunk, event),
                 None => break,
             }
         }
@@ -142,7 +142,7 @@ impl Session {
         };
         tokio::select! {
             biased;
-            event = self.watch.next() => Woken::Event(event.map_err(crate::ops::too_old)),
+            event = self.watch.next() => Woken::Event(event),
             () = bookmark => Woken::Bookmark,
             () = tokio::time::sleep_until(self.end) => Woken::End,
             () = stopped(&mut self.stopping) => Woken::End,

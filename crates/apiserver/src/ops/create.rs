@@ -146,7 +146,7 @@ impl Api {
     ) -> Result<Answer, Status> {
         let key = Key::new(object::namespace(&object), object::name(&object));
         let definition = self.definition_of(resource, &object);
-        let change = Change::Put(self.draft(resource, object, managers));
+        let change = Change::Put(self.draft(resource, object, managers).await?);
         let write =
             Write { resource: resource.storage.clone(), key: key.clone(), expect: Expect::Absent, change };
         let entry = self
@@ -157,7 +157,7 @@ impl Api {
         if let Some(definition) = definition {
             self.serve_definition(&definition);
         }
-        Ok(Answer { is_new: true, ..Answer::stored(&entry) })
+        self.shown_answer(resource, Answer { is_new: true, ..Answer::stored(&entry) }).await
     }
 
     /// Refuses an object with findings.

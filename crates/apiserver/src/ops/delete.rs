@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::definitions::DEFINITIONS;
 use super::prepare::bump_generation;
 use super::update::is_ready_to_go;
-use super::{Answer, Api, ListOptions, Listing, commit_failed, parse_for};
+use super::{Answer, Api, ListOptions, Listing, NotPut, commit_failed};
 use crate::admit::{Operation, Warnings};
 use crate::kinds::crd;
 use crate::kinds::namespace::PROTECTED;
@@ -56,7 +56,7 @@ impl Api {
     ) -> Result<Deleted, Status> {
         loop {
             let entry = self.stored(resource, key)?;
-            let old = parse_for(resource, &entry)?;
+            let old = self.read(resource, &entry).await?;
             check_protected(resource, key)?;
             check_preconditions(resource, &entry, options)?;
             if !object::is_deleting(&old) {
@@ -65,9 +65,15 @@ impl Api {
             }
             let new = self.mark(resource, &old, options);
             match self.put_deleted(resource, &entry, &old, new, options).await {
-                Err(CommitError::Stale { .. }) => {}
-                Err(error) => return Err(commit_failed(resource, key, &error)),
-                Ok(deleted) => return Ok(deleted),
+                Err(NotPut::Commit(CommitError::Stale { .. })) => {}
+                Err(NotPut::Commit(error)) => return Err(commit_failed(resource, key, &error)),
+                Err(NotPut::Refused(status)) => return Err(status),
+                Ok(Deleted::Gone(answer)) => {
+                    return Ok(Deleted::Gone(self.shown_answer(resource, answer).await?));
+                }
+                Ok(Deleted::Marked(answer)) => {
+                    return Ok(Deleted::Marked(self.shown_answer(resource, answer).await?));
+                }
             }
         }
     }
@@ -79,7 +85,7 @@ impl Api {
         list: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<Listing, Status> {
-        let listing = self.list(resource, list)?;
+        let listing = self.list_shown(resource, list).await?;
         for entry in &listing.items {
             match self.delete(resource, &entry.key, options).await {
                 Err(status) if status.code == 404 => {}
@@ -129,15 +135,19 @@ impl Api {
         old: &Value,
         new: Value,
         options: &DeleteOptions,
-    ) -> Result<Deleted, CommitError> {
+    ) -> Result<Deleted, NotPut> {
         let is_over = is_ready_to_go(&new);
         // What goes at once was never marked for others to see, unless its kind takes time to end.
         let is_graceful = resource.rules.grace_seconds(old, Some(0)).is_some();
-        let last = if is_over && !is_graceful && !object::is_deleting(old) { old.clone() } else { new };
+        let is_unmarked = is_over && !is_graceful && !object::is_deleting(old);
+        let last = if is_unmarked { old.clone() } else { new };
         let mut shown = last.clone();
         object::set_meta(&mut shown, "resourceVersion", entry.revision.to_string());
         let shown = Answer::shown(&shown, entry.revision);
-        let draft = self.draft(resource, last, None);
+        let draft = match is_unmarked {
+            true => self.last_draft(resource, entry)?,
+            false => self.draft(resource, last, None).await?,
+        };
         if options.dry_run {
             return Ok(if is_over { Deleted::Gone(shown) } else { Deleted::Marked(shown) });
         }

@@ -33,6 +33,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 mod update;
+mod versions;
 mod watch;
 mod webhooks;
 
@@ -48,14 +49,13 @@ pub(crate) use meta::warnings as metadata_warnings;
 pub use patch::{FieldValidation, Strictness};
 pub use read::{ListOptions, Listing, Match};
 pub use update::Part;
-pub(crate) use watch::too_old;
 pub use watch::{Watch, WatchEvent, WatchOptions};
 
 use crate::admit::{Admission, Warnings};
 use crate::env::Env;
 use crate::registry::{Registry, Resource};
 use crate::status::Status;
-use crate::store::{CommitError, Draft, Entry, EntryMeta, Store};
+use crate::store::{CommitError, Entry, Store};
 
 /// The meaning of requests. Clones share everything.
 #[derive(Clone)]
@@ -196,16 +196,6 @@ impl Api {
         let entry = self.store().get(&resource.storage, key);
         entry.ok_or_else(|| Status::not_found(&resource.qualified(), &key.name))
     }
-
-    /// What is to be stored. Managers may come apart from the object, as text.
-    fn draft(&self, resource: &Resource, mut object: Value, managers: Option<String>) -> Draft {
-        resource.to_stored(&mut object);
-        let fields = resource.selectable.iter();
-        let fields =
-            fields.map(|field| (field.as_str(), resource.rules.selectable(&object, field))).collect();
-        let meta = EntryMeta { fields, ..EntryMeta::of(&object) };
-        Draft::managed(object, managers, meta)
-    }
 }
 
 /// The stored object as a tree.
@@ -214,11 +204,24 @@ fn parse(entry: &Entry) -> Result<Value, Status> {
         .map_err(|error| Status::internal(&format!("stored object {} cannot be read: {error}", entry.key)))
 }
 
-/// The stored object in the form in which requests for the resource are worked on.
-fn parse_for(resource: &Resource, entry: &Entry) -> Result<Value, Status> {
-    let mut object = parse(entry)?;
-    resource.from_stored(&mut object);
-    Ok(object)
+/// Why an object was not put into the store.
+enum NotPut {
+    /// The store refused it.
+    Commit(CommitError),
+    /// It has no form that can be stored.
+    Refused(Status),
+}
+
+impl From<CommitError> for NotPut {
+    fn from(error: CommitError) -> NotPut {
+        NotPut::Commit(error)
+    }
+}
+
+impl From<Status> for NotPut {
+    fn from(status: Status) -> NotPut {
+        NotPut::Refused(status)
+    }
 }
 
 /// What a failed commit means to a client, where it is not a reason to try again.

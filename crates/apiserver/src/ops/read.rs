@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Api;
 use crate::registry::Resource;
 use crate::schema::json::Node;
-use crate::selector::Filter;
+use crate::selector::{FieldSelector, Filter};
 use crate::status::Status;
 use crate::store::{Entry, Snapshot};
 
@@ -72,29 +72,37 @@ impl Api {
         self.stored(resource, key)
     }
 
-    /// A page of objects.
+    /// One object in the version of the request.
+    pub async fn get_shown(&self, resource: &Resource, key: &Key) -> Result<Arc<Entry>, Status> {
+        let entry = self.stored(resource, key)?;
+        self.shown(resource, entry).await
+    }
+
+    /// A page of objects in the version of the request.
+    pub async fn list_shown(&self, resource: &Resource, options: &ListOptions) -> Result<Listing, Status> {
+        if resource.versions_to_convert().is_none() {
+            return self.list(resource, options);
+        }
+        if options.filter.fields.is_empty() {
+            let listing = self.list(resource, options)?;
+            return Ok(Listing { items: self.shown_all(resource, listing.items).await?, ..listing });
+        }
+        // Versions differ in their fields, so fields are compared when all objects are in the version of the request.
+        let but_for_fields = Filter { fields: FieldSelector::default(), ..options.filter.clone() };
+        let resumed = options.continue_token.as_deref().map(Continue::decode).transpose()?;
+        let snapshot = self.snapshot_for(resource, options, resumed.as_ref())?;
+        let matching = snapshot.range(options.filter.namespace.as_deref(), None);
+        let matching = matching.filter(|entry| but_for_fields.matches(entry)).cloned().collect();
+        let shown = self.shown_all(resource, matching).await?;
+        Ok(page(snapshot.revision, options, resumed.as_ref(), shown.iter()))
+    }
+
+    /// A page of objects as they are stored.
     pub fn list(&self, resource: &Resource, options: &ListOptions) -> Result<Listing, Status> {
         let resumed = options.continue_token.as_deref().map(Continue::decode).transpose()?;
         let snapshot = self.snapshot_for(resource, options, resumed.as_ref())?;
-        let after = resumed.as_ref().map(Continue::key);
-        let matching = snapshot.range(options.filter.namespace.as_deref(), None);
-        let mut matching: Vec<&Arc<Entry>> = matching.filter(|entry| options.filter.matches(entry)).collect();
-        // The store orders by namespace and name, a cluster by the text of both: they differ where one namespace's name
-        // is the beginning of another's. Sorting what is nearly sorted costs little.
-        matching.sort_by(|left, right| as_text(&left.key).cmp(as_text(&right.key)));
-        let start = after
-            .map_or(0, |after| matching.partition_point(|entry| as_text(&entry.key).le(as_text(&after))));
-        let page = if options.limit == 0 { usize::MAX } else { options.limit };
-        let items: Vec<Arc<Entry>> = matching.iter().skip(start).take(page).copied().cloned().collect();
-        let rest = matching.len().saturating_sub(start).saturating_sub(items.len());
-        let last = items.last().filter(|_| rest > 0);
-        Ok(Listing {
-            revision: snapshot.revision,
-            continue_token: last.map(|last| Continue::after(snapshot.revision, &last.key).encode()),
-            // Upstream does not count what a selector would leave out.
-            remaining: (rest > 0 && options.filter.is_unselective()).then_some(rest),
-            items,
-        })
+        let all = snapshot.range(options.filter.namespace.as_deref(), None);
+        Ok(page(snapshot.revision, options, resumed.as_ref(), all))
     }
 
     fn snapshot_for(
@@ -129,6 +137,33 @@ impl Api {
             Some(asked) if asked > current => Err(Status::revision_too_large(asked, current)),
             _ => Ok(()),
         }
+    }
+}
+
+/// The page of `all` that is wanted.
+fn page<'a>(
+    revision: u64,
+    options: &ListOptions,
+    resumed: Option<&Continue>,
+    all: impl Iterator<Item = &'a Arc<Entry>>,
+) -> Listing {
+    let after = resumed.map(Continue::key);
+    let mut matching: Vec<&Arc<Entry>> = all.filter(|entry| options.filter.matches(entry)).collect();
+    // The store orders by namespace and name, a cluster by the text of both: they differ where one namespace's name
+    // is the beginning of another's. Sorting what is nearly sorted costs little.
+    matching.sort_by(|left, right| as_text(&left.key).cmp(as_text(&right.key)));
+    let start =
+        after.map_or(0, |after| matching.partition_point(|entry| as_text(&entry.key).le(as_text(&after))));
+    let page = if options.limit == 0 { usize::MAX } else { options.limit };
+    let items: Vec<Arc<Entry>> = matching.iter().skip(start).take(page).copied().cloned().collect();
+    let rest = matching.len().saturating_sub(start).saturating_sub(items.len());
+    let last = items.last().filter(|_| rest > 0);
+    Listing {
+        revision,
+        continue_token: last.map(|last| Continue::after(revision, &last.key).encode()),
+        // Upstream does not count what a selector would leave out.
+        remaining: (rest > 0 && options.filter.is_unselective()).then_some(rest),
+        items,
     }
 }
 

@@ -8,6 +8,7 @@ mod hostile;
 mod jobs;
 mod policies;
 mod services;
+mod versions;
 mod volcano;
 
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::create::settle_namespace;
 use super::ownership::Ownership;
-use super::{Answer, Api, Held, WriteOptions, commit_failed, meta, parse_for};
+use super::{Answer, Api, Held, NotPut, WriteOptions, commit_failed, meta};
 use crate::admit::Operation;
 use crate::codec;
 use crate::field::FieldError;
@@ -86,7 +86,7 @@ impl Api {
     ) -> Result<Answer, Status> {
         for _ in 0..ATTEMPTS {
             let entry = self.stored(resource, key)?;
-            let old = parse_for(resource, &entry)?;
+            let old = self.read(resource, &entry).await?;
             let mut new = compute(&old)?;
             check_identity(resource, &entry, &new, options)?;
             let _held = self.prepare_changed(resource, part, ownership, options, (&mut new, &old)).await?;
@@ -94,12 +94,13 @@ impl Api {
                 Part::Main => resource.rules.warnings_of_change(&new, &old),
                 _ => Vec::new(),
             };
-            match self.put_changed(resource, &entry, [old, new], options).await {
-                Err(CommitError::Stale { .. }) => {}
-                Err(error) => return Err(commit_failed(resource, key, &error)),
+            match self.put_changed(resource, &entry, new, options).await {
+                Err(NotPut::Commit(CommitError::Stale { .. })) => {}
+                Err(NotPut::Commit(error)) => return Err(commit_failed(resource, key, &error)),
+                Err(NotPut::Refused(status)) => return Err(status),
                 Ok(answer) => {
                     options.warnings.extend(warnings);
-                    return Ok(answer);
+                    return self.shown_answer(resource, answer).await;
                 }
             }
         }
@@ -162,9 +163,9 @@ impl Api {
         &self,
         resource: &Resource,
         entry: &Arc<Entry>,
-        [old, new]: [Value; 2],
+        new: Value,
         options: &WriteOptions,
-    ) -> Result<Answer, CommitError> {
+    ) -> Result<Answer, NotPut> {
         let is_over = is_ready_to_go(&new);
         let definition = self.definition_of(resource, &new);
         // What goes because nothing holds it any more is shown as it was asked for.
@@ -174,7 +175,10 @@ impl Api {
             Answer::shown(&shown, entry.revision)
         });
         // Watchers see it go as it was last stored, still with what held it.
-        let draft = self.draft(resource, if is_over { old } else { new }, None);
+        let draft = match is_over {
+            true => self.last_draft(resource, entry)?,
+            false => self.draft(resource, new, None).await?,
+        };
         if !is_over && draft.is_stored_as(entry) {
             return Ok(Answer::stored(entry));
         }

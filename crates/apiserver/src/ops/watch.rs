@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Api;
 use crate::registry::Resource;
-use crate::selector::Filter;
+use crate::selector::{FieldSelector, Filter};
 use crate::status::Status;
 use crate::store::{Entry, EventType, Expired, StoredEvent, Watcher};
 
@@ -39,6 +39,17 @@ pub struct Watch {
     filter: Filter,
     initial: VecDeque<Arc<Entry>>,
     initial_end: Option<u64>,
+    converting: Option<Converting>,
+}
+
+/// How a watch brings objects into the version of its request.
+struct Converting {
+    api: Api,
+    resource: Arc<Resource>,
+    /// Whether the objects that were there at the beginning are converted.
+    has_begun: bool,
+    /// The event that is being converted. It stays here until it is, so that nothing is lost if the wait ends early.
+    pending: Option<Arc<StoredEvent>>,
 }
 
 impl Api {
@@ -56,34 +67,64 @@ impl Api {
         };
         let watcher = self.store().watch(&resource.storage, start).map_err(too_old)?;
         let initial_end = begins_with_all.then_some(start);
-        Ok(Watch { watcher, filter: options.filter, initial, initial_end })
+        Ok(Watch { watcher, filter: options.filter, initial, initial_end, converting: None })
+    }
+
+    /// Watches a resource in the version of the request.
+    pub fn watch_shown(&self, resource: &Arc<Resource>, options: WatchOptions) -> Result<Watch, Status> {
+        if resource.versions_to_convert().is_none() {
+            return self.watch(resource, options);
+        }
+        // Versions differ in their fields, so fields are compared after the conversion.
+        let filter = options.filter.clone();
+        let but_for_fields = Filter { fields: FieldSelector::default(), ..options.filter };
+        let watch = self.watch(resource, WatchOptions { filter: but_for_fields, ..options })?;
+        let converting =
+            Converting { api: self.clone(), resource: resource.clone(), has_begun: false, pending: None };
+        Ok(Watch { filter, converting: Some(converting), ..watch })
+    }
+}
+
+impl Converting {
+    async fn convert(&self, event: &StoredEvent) -> Result<Arc<StoredEvent>, Status> {
+        let entries = std::iter::once(&event.entry).chain(&event.previous).cloned().collect();
+        let mut shown = self.api.shown_all(&self.resource, entries).await?.into_iter();
+        let entry = shown.next().unwrap_or_else(|| event.entry.clone());
+        Ok(Arc::new(event.with(entry, shown.next())))
     }
 }
 
 /// The history that was asked for is forgotten.
-pub(crate) fn too_old(expired: Expired) -> Status {
+fn too_old(expired: Expired) -> Status {
     Status::expired(expired.to_string())
 }
 
 impl Watch {
     /// The next event. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Result<WatchEvent, Expired> {
+    pub async fn next(&mut self) -> Result<WatchEvent, Status> {
+        self.convert_initial().await?;
         loop {
             if let Some(event) = self.next_initial() {
                 return Ok(event);
             }
-            let event = self.watcher.next().await?;
+            let event = self.next_stored().await?;
             if let Some(event) = self.seen_through_filter(event) {
                 return Ok(event);
             }
         }
     }
 
-    /// The next event, if it has happened.
-    pub fn try_next(&mut self) -> Option<Result<WatchEvent, Expired>> {
+    /// The next event, if it has happened and can be told without waiting for a conversion.
+    pub fn try_next(&mut self) -> Option<Result<WatchEvent, Status>> {
+        if self.converting.as_ref().is_some_and(|converting| !converting.has_begun) {
+            return None;
+        }
         loop {
             if let Some(event) = self.next_initial() {
                 return Some(Ok(event));
+            }
+            if self.converting.is_some() {
+                return None;
             }
             match self.watcher.try_next()? {
                 Ok(event) => {
@@ -91,9 +132,35 @@ impl Watch {
                         return Some(Ok(event));
                     }
                 }
-                Err(expired) => return Some(Err(expired)),
+                Err(expired) => return Some(Err(too_old(expired))),
             }
         }
+    }
+
+    async fn next_stored(&mut self) -> Result<Arc<StoredEvent>, Status> {
+        let Some(converting) = &mut self.converting else {
+            return self.watcher.next().await.map_err(too_old);
+        };
+        let event = match converting.pending.clone() {
+            Some(event) => event,
+            None => self.watcher.next().await.map_err(too_old)?,
+        };
+        converting.pending = Some(event.clone());
+        let shown = converting.convert(&event).await?;
+        converting.pending = None;
+        Ok(shown)
+    }
+
+    /// Brings the objects that were there at the beginning into the version of the request, all at once.
+    async fn convert_initial(&mut self) -> Result<(), Status> {
+        let Some(converting) = self.converting.as_mut().filter(|converting| !converting.has_begun) else {
+            return Ok(());
+        };
+        let stored = self.initial.iter().cloned().collect();
+        let shown = converting.api.shown_all(&converting.resource, stored).await?;
+        self.initial = shown.into_iter().filter(|entry| self.filter.matches(entry)).collect();
+        converting.has_begun = true;
+        Ok(())
     }
 
     /// Up to which revision everything has been told.

@@ -371,7 +371,6 @@ impl Row {
             schema: crate::schema::builtin().kind(group, version, kind),
             custom: None,
             is_custom: false,
-            may_lack_defaults: false,
             scale: None,
             conversion: None,
             deprecation: None,

@@ -45,8 +45,8 @@ impl Resource {
     /// The `apiVersion` that objects carry while a request is worked on.
     pub fn working_version(&self) -> String {
         match &self.conversion {
-            Some(_) => self.names.api_version(),
-            None => self.stored_as.0.to_string(),
+            None if !self.is_custom => self.stored_as.0.to_string(),
+            Some(_) | None => self.names.api_version(),
         }
     }
 

@@ -6,11 +6,11 @@ use krafla_api::Scope;
 use serde_json::Value;
 
 use super::scale::Scale;
+use super::versions::Versions;
 use super::{CustomSchema, Generation, Names, Registry, Resource, Subresource};
 use crate::kinds::custom::Custom;
 use crate::names::NameRule;
 use crate::object;
-use crate::schema::structural::Structural;
 use crate::store::ResourceId;
 use crate::table::Columns;
 
@@ -34,41 +34,39 @@ pub fn withdraw(registry: &Registry, definition: &Value) {
     registry.replace(text("/spec/group"), text("/spec/names/plural"), Vec::new());
 }
 
-/// The version in which objects are stored, whether it is served or not.
+/// The version in which objects are stored, whether it is served or not. Objects of other versions stay as they are, so
+/// that the objects of a definition can be deleted without its conversion webhook.
 pub fn storage_resource(definition: &Value) -> Option<Resource> {
     let stored = storage_version(definition)?;
-    Some(resource(definition, stored, &names(definition, stored).api_version()))
+    Some(resource(definition, stored, &Arc::new(Versions::unconverted(definition))))
 }
 
 /// One row for each version that a definition serves.
 pub fn resources(definition: &Value) -> Vec<Resource> {
-    let stored = storage_version(definition);
-    let stored = stored.map(|version| names(definition, version).api_version()).unwrap_or_default();
+    let shared = Arc::new(Versions::parse(definition));
     let served = versions(definition).iter().filter(|version| version["served"] == true);
-    served.map(|version| resource(definition, version, &stored)).collect()
+    served.map(|version| resource(definition, version, &shared)).collect()
 }
 
-fn storage_version(definition: &Value) -> Option<&Value> {
+pub(super) fn storage_version(definition: &Value) -> Option<&Value> {
     versions(definition).iter().find(|version| version["storage"] == true)
 }
 
-fn versions(definition: &Value) -> &[Value] {
+pub(super) fn versions(definition: &Value) -> &[Value] {
     definition.pointer("/spec/versions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn resource(definition: &Value, version: &Value, stored: &str) -> Resource {
+fn resource(definition: &Value, version: &Value, versions: &Arc<Versions>) -> Resource {
     let names = names(definition, version);
     let document = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_default();
-    let compiled = Arc::new(Structural::compile(&document));
+    let compiled = versions.schema(&names.api_version());
     let is_namespaced = definition.pointer("/spec/scope").is_some_and(|scope| scope == "Namespaced");
     let columns =
         version.get("additionalPrinterColumns").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let selectable = version.get("selectableFields").and_then(Value::as_array).into_iter().flatten();
-    let selectable = selectable.filter_map(|field| field["jsonPath"].as_str());
     Resource {
         scope: if is_namespaced { Scope::Namespaced } else { Scope::Cluster },
         storage: ResourceId::from(format!("{}.{}", names.plural, names.group).as_str()),
-        stored_as: (stored.into(), names.kind.clone()),
+        stored_as: (versions.stored().into(), names.kind.clone()),
         verbs: VERBS,
         subresources: subresources(version),
         name_rule: NameRule::DnsSubdomain,
@@ -76,32 +74,24 @@ fn resource(definition: &Value, version: &Value, stored: &str) -> Resource {
         unconditional_update: false,
         create_on_update: false,
         returns_deleted: false,
-        selectable: selectable.map(|path| path.trim_start_matches('.').to_owned()).collect(),
+        selectable: selectable(version),
         columns: Columns::of_crd(columns),
         rules: Arc::new(Custom::new(version, compiled.clone())),
         schema: None,
         is_custom: true,
-        // The first generation of a definition is the schema that all its objects were written with.
-        may_lack_defaults: has_changed(definition) && has_defaults(&document),
         scale: Scale::of_version(version),
         conversion: None,
         deprecation: deprecation(&names, version),
-        custom: Some(CustomSchema { document, compiled }),
+        custom: Some(CustomSchema { document, compiled, versions: versions.clone() }),
         names,
     }
 }
 
-fn has_changed(definition: &Value) -> bool {
-    object::at(definition, "/metadata/generation").as_i64().unwrap_or(0) > 1
-}
-
-/// Whether a schema fills in anything.
-fn has_defaults(schema: &Value) -> bool {
-    match schema {
-        Value::Object(fields) => fields.contains_key("default") || fields.values().any(has_defaults),
-        Value::Array(items) => items.iter().any(has_defaults),
-        _ => false,
-    }
+/// The fields by which objects of a version can be selected.
+pub(super) fn selectable(version: &Value) -> Vec<String> {
+    let fields = version.get("selectableFields").and_then(Value::as_array).into_iter().flatten();
+    let paths = fields.filter_map(|field| field["jsonPath"].as_str());
+    paths.map(|path| path.trim_start_matches('.').to_owned()).collect()
 }
 
 fn deprecation(names: &Names, version: &Value) -> Option<String> {
@@ -110,7 +100,7 @@ fn deprecation(names: &Names, version: &Value) -> Option<String> {
     (version["deprecated"] == true).then(|| own().unwrap_or_else(standard))
 }
 
-fn names(definition: &Value, version: &Value) -> Names {
+pub(super) fn names(definition: &Value, version: &Value) -> Names {
     let names = definition.pointer("/spec/names").unwrap_or(&Value::Null);
     let text = |field: &str| names[field].as_str().unwrap_or_default();
     let texts = |field: &str| object::strings(names.get(field)).into_iter().map(Arc::from).collect();

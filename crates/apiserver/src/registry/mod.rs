@@ -13,12 +13,13 @@ mod builtin;
 pub mod conversion;
 pub mod custom;
 pub mod scale;
+pub mod versions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use krafla_api::{Kind, Scope, Served};
+use krafla_api::{Kind, Pairs, Scope, Served};
 use serde_json::Value;
 
 use crate::kinds::Rules;
@@ -30,6 +31,7 @@ use crate::store::ResourceId;
 use crate::table::Columns;
 use conversion::Conversion;
 use scale::Scale;
+use versions::Versions;
 
 /// One served version of one resource.
 pub struct Resource {
@@ -67,8 +69,6 @@ pub struct Resource {
     pub custom: Option<CustomSchema>,
     /// Whether a CRD defines it: some answers differ in form from those for built-in kinds.
     pub is_custom: bool,
-    /// Whether stored objects may lack defaults, because the schema has changed since they were written.
-    pub may_lack_defaults: bool,
     /// Where an object says how many replicas it wants, if it can be scaled.
     pub scale: Option<Scale>,
     /// How its objects are stored in another form than that of this version.
@@ -84,6 +84,8 @@ pub struct CustomSchema {
     pub document: Value,
     /// As it is used.
     pub compiled: Arc<Structural>,
+    /// All versions of the CRD, and how objects move between them.
+    pub versions: Arc<Versions>,
 }
 
 /// What a resource is called.
@@ -189,11 +191,23 @@ impl Resource {
         self.subresource("status").is_some()
     }
 
-    /// Whether the bytes in the store are what a client of this version gets.
+    /// Whether the bytes of an entry are what a client of this version gets. Entries of custom kinds are brought into
+    /// the version of a request before they are shown, since that may take a call to a webhook.
     pub fn is_shown_as_stored(&self) -> bool {
         let stored = &*self.stored_as.0;
         let (group, version) = stored.split_once('/').unwrap_or(("", stored));
-        !self.may_lack_defaults && (group, version) == (&*self.names.group, &*self.names.version)
+        self.is_custom || (group, version) == (&*self.names.group, &*self.names.version)
+    }
+
+    /// The fields by which an object of this version can be selected.
+    pub fn selected_fields(&self, object: &Value) -> Pairs {
+        self.selectable.iter().map(|field| (field.as_str(), self.rules.selectable(object, field))).collect()
+    }
+
+    /// How stored objects of a custom kind are brought into this version; `None` if all of them are stored in it.
+    pub fn versions_to_convert(&self) -> Option<&Arc<Versions>> {
+        let versions = &self.custom.as_ref()?.versions;
+        (!versions.are_all_stored_as(&self.names.api_version())).then_some(versions)
     }
 
     /// The key that kube-apiserver would use in etcd; it appears in messages about preconditions.

@@ -46,6 +46,11 @@ impl EventType {
 }
 
 impl StoredEvent {
+    /// The same event of the same object in another form.
+    pub(crate) fn with(&self, entry: Arc<Entry>, previous: Option<Arc<Entry>>) -> StoredEvent {
+        StoredEvent::new(self.event_type, entry, previous, self.happened_at)
+    }
+
     pub(super) fn new(
         event_type: EventType,
         entry: Arc<Entry>,

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use krafla_admission::webhook::{Client, Hook, Service};
+use krafla_admission::webhook::{Client, Service};
 use krafla_api::Key;
 use serde_json::Value;
 
@@ -26,11 +26,10 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Where a webhook listens now.
-    pub(super) fn of(api: &Api, hook: &Hook) -> Result<Destination, String> {
-        let Client { url, service, ca_bundle } = &hook.client_config;
+    /// Where a webhook that may take `timeout` seconds listens now.
+    pub(crate) fn find(api: &Api, client: &Client, timeout: u32) -> Result<Destination, String> {
+        let Client { url, service, ca_bundle } = client;
         let authorities = STANDARD.decode(ca_bundle).map_err(|error| format!("caBundle: {error}"))?;
-        let timeout = hook.timeout_seconds;
         match (url, service) {
             (Some(url), _) => at_url(url, timeout, authorities),
             (None, Some(service)) => at_service(api, service, timeout, authorities),
@@ -66,7 +65,7 @@ fn at_service(
     let port = port.unwrap_or(443);
     let (host, target) = endpoint(api, &key, &stored, port)?;
     let server_name = format!("{name}.{namespace}.svc");
-    let path = path.as_deref().unwrap_or("/");
+    let path = path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
     Ok(Destination {
         url: format!("https://{server_name}:{port}{path}?timeout={timeout}s"),
         host,

@@ -96,6 +96,13 @@ struct Conditional {
     conditions: Conditions,
 }
 
+/// What a webhook answered, about what it was shown.
+struct Asked {
+    answer: Answer,
+    /// The object in the version that the webhook was asked about.
+    seen: Value,
+}
+
 impl Conditional {
     fn new(hook: Hook) -> Conditional {
         Conditional { conditions: Conditions::of(&hook.match_conditions), hook }
@@ -148,20 +155,21 @@ impl Call<'_> {
         hook: &Conditional,
         object: &mut Value,
     ) -> Result<bool, Status> {
-        let Some(Answer { patch: Some(patch), .. }) = self.ask(caller, hook, object).await? else {
+        let asked = self.ask(caller, hook, object).await?;
+        let Some(Asked { answer: Answer { patch: Some(patch), .. }, seen }) = asked else {
             return Ok(false);
         };
-        match self.patched(object, &patch) {
-            Ok(patched) if patched == *object => Ok(false),
-            Ok(patched) => {
-                *object = patched;
-                Ok(true)
-            }
-            Err(why) => Err(Status::internal(&format!(
-                "webhook {:?} sent a patch that does not fit: {why}",
-                hook.hook.name
-            ))),
+        let patched = self.patched(&seen, &patch).map_err(|why| {
+            Status::internal(&format!("webhook {:?} sent a patch that does not fit: {why}", hook.hook.name))
+        })?;
+        if patched == seen {
+            return Ok(false);
         }
+        let own = self.resource.names.api_version();
+        let patched = self.api.convert(self.resource, patched, &own).await?;
+        let is_changed = patched != *object;
+        *object = patched;
+        Ok(is_changed)
     }
 
     fn patched(&self, object: &Value, patch: &str) -> Result<Value, String> {
@@ -184,7 +192,7 @@ impl Call<'_> {
         caller: &dyn Caller,
         Conditional { hook, conditions }: &Conditional,
         object: &Value,
-    ) -> Result<Option<Answer>, Status> {
+    ) -> Result<Option<Asked>, Status> {
         let table = self.api.registry().table();
         let versions = self.versions(&table);
         let targets: Vec<Target<'_>> = versions.iter().map(|place| place.target).collect();
@@ -196,7 +204,14 @@ impl Call<'_> {
         }
         let asked = Place { target: *concerned, ..*requested };
         let uid = self.api.env().uid();
-        let question = self.question(&uid.0, asked, *requested, object);
+        // A webhook sees objects of a custom kind in the version that its rule names.
+        let version = format!("{}/{}", concerned.group, concerned.version);
+        let seen = self.api.convert(self.resource, object.clone(), &version).await?;
+        let old = match self.old {
+            Some(old) => Some(self.api.convert(self.resource, old.clone(), &version).await?),
+            None => None,
+        };
+        let question = self.question(&uid.0, asked, *requested, [Some(&seen), old.as_ref()]);
         let answer = match conditions.hold(object::at(&question, "/request")) {
             Ok(false) => return Ok(None),
             Ok(true) => self.answer(caller, hook, &uid.0, question.to_string().into()).await,
@@ -207,7 +222,7 @@ impl Call<'_> {
                 self.warnings.extend(answer.warnings.clone());
                 match &answer.refusal {
                     Some(status) => Err(refusal::denied(&hook.name, status)),
-                    None => Ok(Some(answer)),
+                    None => Ok(Some(Asked { answer, seen })),
                 }
             }
             Err(why) if hook.may_be_missed() => {
@@ -226,7 +241,8 @@ impl Call<'_> {
         question: Bytes,
     ) -> Result<Answer, String> {
         let failed = |why: String| format!("failed to call webhook: {why}");
-        let destination = Destination::of(self.api, hook).map_err(failed)?;
+        let destination =
+            Destination::find(self.api, &hook.client_config, hook.timeout_seconds).map_err(failed)?;
         let timeout = Duration::from_secs(u64::from(hook.timeout_seconds.max(1)));
         let body = caller.call(&destination, question, timeout).await.map_err(failed)?;
         let invalid = |why: String| format!("received invalid webhook response: {why}");
@@ -271,16 +287,22 @@ impl Call<'_> {
         serde_json::from_slice(&entry.bytes).ok()
     }
 
-    fn question(&self, uid: &str, asked: Place<'_>, requested: Place<'_>, object: &Value) -> Value {
+    fn question(
+        &self,
+        uid: &str,
+        asked: Place<'_>,
+        requested: Place<'_>,
+        [object, old]: [Option<&Value>; 2],
+    ) -> Value {
         let question = Question {
             uid,
             asked,
             requested,
-            namespace: object::namespace(object),
-            name: object::name(object),
+            namespace: object.map_or("", object::namespace),
+            name: object.map_or("", object::name),
             user: &json!({"username": crate::ADMINISTRATOR, "groups": crate::ADMINISTRATOR_GROUPS}),
-            object: (self.operation != Operation::Delete).then_some(object),
-            old: self.old,
+            object: object.filter(|_| self.operation != Operation::Delete),
+            old,
             is_dry_run: self.is_dry_run,
         };
         question.to_json()

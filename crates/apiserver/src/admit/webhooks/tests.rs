@@ -257,7 +257,7 @@ fn a_service_is_reached_through_a_ready_pod() {
         let service = json!({"namespace": "default", "name": "hooks", "path": "/x", "port": 443});
         let webhook = json!({"webhooks": [{"clientConfig": {"service": service}, "timeoutSeconds": 5}]});
         let hook = krafla_admission::webhook::hooks(&webhook).remove(0);
-        Destination::of(&world.api, &hook)
+        Destination::find(&world.api, &hook.client_config, hook.timeout_seconds)
     };
     assert_eq!(destination().unwrap_err(), "service \"hooks\" not found");
     let port = json!({"port": 443, "targetPort": "https"});

@@ -26,6 +26,11 @@ impl Rules for CustomResourceDefinition {
     fn default(&self, definition: &mut Value) {
         let spec = object::part(definition, "spec");
         default_to(spec, "conversion", json!({"strategy": "None"}));
+        let service =
+            spec.get_mut("conversion").and_then(|it| it.pointer_mut("/webhook/clientConfig/service"));
+        if let Some(Value::Object(service)) = service {
+            default_to(service, "port", 443);
+        }
         let names = object::fields(spec.entry("names").or_insert_with(|| json!({})));
         let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
         names.retain(|_, name| *name != "");
