@@ -26,6 +26,7 @@ async fn start(data_dir: Option<&std::path::Path>) -> RunningServer {
         pod_access: None,
         tokens,
         controllers: None,
+        by_name: None,
     };
     serve(api, env, config).await.unwrap()
 }

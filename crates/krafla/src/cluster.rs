@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use krafla_admission::Settings;
 use krafla_api::{Key, Kind, Quantity};
-use krafla_apiserver::admit::{Admission, ServiceAccounts, StorageProtection, Volcano};
+use krafla_apiserver::admit::{Admission, ServiceAccounts, StorageProtection, Volcano, WorkloadControllers};
 use krafla_apiserver::gc::Collector;
 use krafla_apiserver::http::{gather_noise, write_private};
 use krafla_apiserver::store::Store;
@@ -32,7 +32,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::pod_access::{NodeAccess, SimulatedAccess};
 use crate::run::BadInput;
-use crate::server_access::OwnServer;
+use crate::server_access::{Listening, OwnServer};
 
 /// How many plans are carried out at once.
 const WORKERS: usize = 8;
@@ -83,7 +83,7 @@ pub(crate) struct Cluster {
     node_task: JoinHandle<()>,
     stop_node: Option<oneshot::Sender<()>>,
     tokens: Arc<Tokens>,
-    address: watch::Sender<Option<SocketAddr>>,
+    address: watch::Sender<Option<Listening>>,
 }
 
 impl Cluster {
@@ -96,7 +96,8 @@ impl Cluster {
         }
         let store = if config.in_memory { Store::in_memory() } else { Store::open(&config.data_dir)? };
         let volcano = Volcano { settings: config.settings.clone() };
-        let mut admission = Admission::default().with(volcano).with(StorageProtection);
+        let mut admission =
+            Admission::default().with(volcano).with(StorageProtection).with(WorkloadControllers);
         // Where nothing runs, nothing talks to the server.
         let pods_can_talk = config.is_served && config.simulate.is_none();
         if pods_can_talk {
@@ -189,9 +190,17 @@ impl Cluster {
             pod_access: Some(pod_access),
             tokens: self.tokens.clone(),
             controllers: Some(self.metrics.clone()),
+            by_name: (!self.is_simulated).then(|| service_address(data_dir)),
         };
         let server = serve(self.api.clone(), Arc::new(SystemEnv), config).await?;
-        self.address.send_replace(Some(server.address()));
+        let by_name = server.by_name().ok().flatten();
+        self.address.send_replace(Some(Listening { address: server.address(), by_name }));
+        let mut advertised = server.address();
+        if advertised.ip().is_unspecified() {
+            advertised.set_ip(Ipv4Addr::LOCALHOST.into());
+        }
+        self.tasks.spawn(self.api.clone().run_own_service(advertised));
+        self.tasks.spawn(self.api.clone().run_endpoints());
         self.tasks.spawn(self.api.clone().run_service_accounts(server.ca_pem().to_owned()));
         Ok(server)
     }
@@ -236,6 +245,15 @@ impl Cluster {
         }
         left
     }
+}
+
+/// The loopback address of the API server's Service. Several kraflas on one machine begin at different places, away from
+/// those of their pods.
+fn service_address(data_dir: &Path) -> Ipv4Addr {
+    let hash = data_dir.as_os_str().as_encoded_bytes().iter();
+    let hash = hash.fold(0x811c_9dc5_u32, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte));
+    let [.., third, fourth] = hash.to_be_bytes();
+    Ipv4Addr::new(127, 63, third, fourth.clamp(1, 200))
 }
 
 /// The first names, and how many more there are.

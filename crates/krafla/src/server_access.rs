@@ -1,6 +1,6 @@
 //! The way from pods to the API server of their own cluster.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -16,7 +16,15 @@ use tokio::sync::watch;
 pub(crate) struct OwnServer {
     pub(crate) api: Api,
     pub(crate) tokens: Arc<Tokens>,
-    pub(crate) address: watch::Receiver<Option<SocketAddr>>,
+    pub(crate) address: watch::Receiver<Option<Listening>>,
+}
+
+/// Where the server listens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listening {
+    pub(crate) address: SocketAddr,
+    /// Where it listens on the port of HTTPS, if it does.
+    pub(crate) by_name: Option<SocketAddr>,
 }
 
 impl ServerAccess for OwnServer {
@@ -38,7 +46,7 @@ impl ServerAccess for OwnServer {
         async move {
             let known = address.wait_for(Option::is_some).await.ok().and_then(|address| *address);
             let mut known = match known {
-                Some(known) => known,
+                Some(known) => known.address,
                 // The server has ended before it began, and the node ends with it.
                 None => std::future::pending().await,
             };
@@ -48,5 +56,10 @@ impl ServerAccess for OwnServer {
             known
         }
         .boxed()
+    }
+
+    fn address_by_name(&self) -> Option<IpAddr> {
+        let listening = *self.address.borrow();
+        listening.and_then(|listening| listening.by_name).map(|address| address.ip())
     }
 }

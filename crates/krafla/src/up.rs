@@ -35,12 +35,21 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
     let mut cluster = Cluster::start(config).await?;
     let server = cluster.serve(args.listen, &args.data_dir).await?;
     let kubeconfig = args.kubeconfig.unwrap_or_else(|| args.data_dir.join("kubeconfig"));
+    let kubeconfig = cluster::absolute(&kubeconfig)?;
     cluster::write_kubeconfig(&server, &kubeconfig)?;
     let until_stopped = async {
         // Whoever is told that it is ready may ask at once what became of a pod.
         cluster.until_pods_can_run().await;
         say(&format!("ready: https://{}", server.address()));
         say(&format!("use it with: export KUBECONFIG={}", kubeconfig.display()));
+        if let Err(error) = server.by_name() {
+            let why = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+            let remedy = "run as root, or set the sysctl net.ipv4.ip_unprivileged_port_start to 443";
+            say(&format!(
+                "pods do not find this server as kubernetes.default.svc, only at $KUBERNETES_SERVICE_HOST: {error}: \
+                 {why}; fix: {remedy}"
+            ));
+        }
         std::future::pending::<()>().await;
     };
     tokio::select! {

@@ -1,6 +1,6 @@
 //! What pods need to talk to the API server of their cluster.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use futures_util::future::BoxFuture;
 
@@ -13,4 +13,7 @@ pub trait ServerAccess: Send + Sync {
 
     /// Where the server listens, as soon as it does.
     fn address(&self) -> BoxFuture<'_, SocketAddr>;
+
+    /// Where the server listens on the port of HTTPS, if it does: the name of its Service leads there.
+    fn address_by_name(&self) -> Option<IpAddr>;
 }

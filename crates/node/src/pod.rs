@@ -1,5 +1,6 @@
 //! A pod, as far as a node reads it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use krafla_api::meta::null_as_default;
@@ -62,7 +63,29 @@ impl Pod {
     /// Whether it asks for names that the machine does not have: then all its containers have a view of their own.
     pub fn has_names(&self) -> bool {
         let spec = &self.spec;
-        !spec.hostname.is_empty() || !spec.subdomain.is_empty() || !spec.host_aliases.is_empty()
+        self.asks_for_hostname() || !spec.subdomain.is_empty() || !spec.host_aliases.is_empty()
+    }
+
+    /// Whether it asks for a host name that is not its own name.
+    pub fn asks_for_hostname(&self) -> bool {
+        let spec = &self.spec;
+        !spec.hostname.is_empty()
+            || spec.hostname_override.is_some()
+            || spec.set_hostname_as_fqdn == Some(true)
+    }
+
+    /// The name that a pod's processes get from the kernel: `hostnameOverride`, the name with its domain where
+    /// `setHostnameAsFQDN` asks for it, or the host name by which others find the pod.
+    pub fn kernel_hostname(&self) -> Cow<'_, str> {
+        let (spec, hostname) = (&self.spec, self.hostname());
+        match &spec.hostname_override {
+            Some(name) => Cow::Borrowed(name),
+            None if spec.set_hostname_as_fqdn == Some(true) && !spec.subdomain.is_empty() => {
+                let namespace = &self.metadata.namespace;
+                Cow::Owned(format!("{hostname}.{}.{namespace}.svc.cluster.local", spec.subdomain))
+            }
+            None => Cow::Borrowed(hostname),
+        }
     }
 
     /// The pod's host name: its own, or what the pod asks for. A name that is too long for one is cut off, as by a kubelet.
@@ -111,6 +134,9 @@ pub struct PodSpec {
     pub termination_grace_period_seconds: Option<i64>,
     pub active_deadline_seconds: Option<i64>,
     pub hostname: String,
+    pub hostname_override: Option<String>,
+    #[serde(rename = "setHostnameAsFQDN")]
+    pub set_hostname_as_fqdn: Option<bool>,
     pub subdomain: String,
     pub host_network: bool,
     #[serde(deserialize_with = "null_as_default")]

@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,6 +26,10 @@ impl ServerAccess for Access {
 
     fn address(&self) -> BoxFuture<'_, SocketAddr> {
         Box::pin(async { SocketAddr::from(([127, 0, 0, 1], 6443)) })
+    }
+
+    fn address_by_name(&self) -> Option<IpAddr> {
+        None
     }
 }
 

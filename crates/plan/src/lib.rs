@@ -15,6 +15,7 @@
 
 pub mod cron;
 pub mod cronjob;
+pub mod endpoints;
 mod indexes;
 pub mod jobflow;
 pub mod jobtemplate;

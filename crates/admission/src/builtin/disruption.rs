@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::{findings, validate_not_negative, validate_word};
-use crate::json::At;
-use crate::{Finding, Reason, Verdict};
+use super::{amount, findings, validate_word};
+use crate::{Finding, Reason};
 
 /// Says what is wrong with a PodDisruptionBudget.
 pub fn validate_budget(budget: &Value) -> Vec<Finding> {
@@ -23,27 +22,13 @@ pub fn validate_budget(budget: &Value) -> Vec<Finding> {
             );
             verdict.refuse(spec.path(), Reason::Invalid, message);
         }
-        validate_amount(&min, verdict);
-        validate_amount(&max, verdict);
+        for amount in [&min, &max] {
+            amount::validate(amount, verdict);
+            amount::validate_at_most_all(amount, verdict);
+        }
         let policies = ["AlwaysAllow", "IfHealthyBudget"];
         validate_word(&spec.get("unhealthyPodEvictionPolicy"), &policies, verdict);
     })
-}
-
-/// A number of pods, or a share of them.
-fn validate_amount(amount: &At<'_>, verdict: &mut Verdict) {
-    validate_not_negative(amount, verdict);
-    let Some(text) = amount.value().as_str() else { return };
-    let digits = text.strip_suffix('%').filter(|digits| !digits.is_empty());
-    let is_percent = digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-    if !is_percent {
-        let why = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', \
-                   regex used for validation is '[0-9]+%')";
-        return verdict.invalid(amount.path(), text, why);
-    }
-    if digits.and_then(|digits| digits.parse::<u32>().ok()).is_none_or(|percent| percent > 100) {
-        verdict.invalid(amount.path(), text, "must not be greater than 100%");
-    }
 }
 
 #[cfg(test)]

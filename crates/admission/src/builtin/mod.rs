@@ -4,12 +4,13 @@
 //!   network.rs   NetworkPolicy, EndpointSlice, Endpoints      rbac.rs       roles and their bindings
 //!   storage.rs   PersistentVolume                             disruption.rs PodDisruptionBudget
 //!   budget.rs    what a PodDisruptionBudget allows
-//!   workload.rs  Deployment, ReplicaSet, StatefulSet, DaemonSet
+//!   workload.rs  Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController; amount.rs how many of their pods
 //!   limits.rs    LimitRange: what pods get and may ask for    quota.rs      ResourceQuota: what objects cost
 //! ```
 //!
 //! The words are kube-apiserver's. Each function says everything that is wrong at once.
 
+mod amount;
 pub mod budget;
 pub mod disruption;
 pub mod limits;

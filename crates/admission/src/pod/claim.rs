@@ -33,7 +33,8 @@ pub fn validate_claim(claim: &Value) -> Vec<Finding> {
     findings(claim, |claim, verdict| validate_spec(&claim.get("spec"), verdict))
 }
 
-fn validate_spec(spec: &At<'_>, verdict: &mut Verdict) {
+/// Checks the spec of a claim, wherever it stands.
+pub(crate) fn validate_spec(spec: &At<'_>, verdict: &mut Verdict) {
     validate_access_modes(&spec.get("accessModes"), verdict);
     check::label_selector(&spec.get("selector"), verdict);
     let resources = spec.get("resources");

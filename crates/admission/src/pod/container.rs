@@ -64,7 +64,7 @@ fn validate_common(container: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
 
 fn validate_hooks(container: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
     handler::validate_lifecycle(&container.get("lifecycle"), pod, verdict);
-    handler::validate_probes(container, pod.grace_period_seconds, verdict);
+    handler::validate_probes(container, pod, verdict);
 }
 
 /// A container that runs before the others; one that is always restarted runs beside them.

@@ -6,18 +6,13 @@ use crate::json::At;
 use crate::{Verdict, names};
 
 use super::check;
-use super::spec::Pod;
+use super::spec::{Dialect, Pod};
 
 /// Checks what is called when a container starts and stops.
 pub(super) fn validate_lifecycle(lifecycle: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
     for hook in ["postStart", "preStop"].map(|name| lifecycle.get(name)) {
         if hook.is_set() {
-            validate_handler(
-                &hook,
-                &["exec", "httpGet", "tcpSocket", "sleep"],
-                pod.grace_period_seconds,
-                verdict,
-            );
+            validate_handler(&hook, &["exec", "httpGet", "tcpSocket", "sleep"], pod, verdict);
         }
     }
     let signal = lifecycle.get("stopSignal");
@@ -27,13 +22,13 @@ pub(super) fn validate_lifecycle(lifecycle: &At<'_>, pod: &Pod<'_>, verdict: &mu
 }
 
 /// Checks the three probes of a container.
-pub(super) fn validate_probes(container: &At<'_>, grace_period_seconds: i64, verdict: &mut Verdict) {
+pub(super) fn validate_probes(container: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let probe = container.get(name);
         if !probe.is_set() {
             continue;
         }
-        validate_handler(&probe, &["exec", "httpGet", "tcpSocket", "grpc"], grace_period_seconds, verdict);
+        validate_handler(&probe, &["exec", "httpGet", "tcpSocket", "grpc"], pod, verdict);
         let numbers = [
             "initialDelaySeconds",
             "timeoutSeconds",
@@ -61,7 +56,7 @@ pub(super) fn validate_probes(container: &At<'_>, grace_period_seconds: i64, ver
 }
 
 /// Exactly one way to call must be given.
-fn validate_handler(at: &At<'_>, kinds: &[&str], grace_period_seconds: i64, verdict: &mut Verdict) {
+fn validate_handler(at: &At<'_>, kinds: &[&str], pod: &Pod<'_>, verdict: &mut Verdict) {
     let mut is_given = false;
     for kind in kinds {
         let handler = at.get(kind);
@@ -77,7 +72,7 @@ fn validate_handler(at: &At<'_>, kinds: &[&str], grace_period_seconds: i64, verd
             "exec" => check::list(&handler.get("command"), verdict),
             "httpGet" => validate_http_get(&handler, verdict),
             "tcpSocket" | "grpc" => validate_port(&handler.get("port"), verdict),
-            _ => validate_sleep(&handler, grace_period_seconds, verdict),
+            _ => validate_sleep(&handler, pod, verdict),
         }
     }
     if !is_given {
@@ -106,15 +101,19 @@ fn validate_port(port: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-fn validate_sleep(sleep: &At<'_>, grace_period_seconds: i64, verdict: &mut Verdict) {
-    let seconds = sleep.get("seconds").int().unwrap_or(0);
-    if seconds <= 0 || seconds > grace_period_seconds {
-        let rule = format!(
-            "must be greater than 0 and less than terminationGracePeriodSeconds ({grace_period_seconds}). Enable \
+fn validate_sleep(sleep: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
+    let (seconds, grace) = (sleep.get("seconds").int().unwrap_or(0), pod.grace_period_seconds);
+    let rule = match pod.dialect {
+        Dialect::Kubernetes if seconds < 0 || seconds > grace => {
+            format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})")
+        }
+        Dialect::Volcano if seconds <= 0 || seconds > grace => format!(
+            "must be greater than 0 and less than terminationGracePeriodSeconds ({grace}). Enable \
              AllowPodLifecycleSleepActionZeroValue feature gate for zero sleep."
-        );
-        verdict.invalid(sleep.path(), seconds, rule);
-    }
+        ),
+        Dialect::Kubernetes | Dialect::Volcano => return,
+    };
+    verdict.invalid(sleep.path(), seconds, rule);
 }
 
 #[rustfmt::skip]

@@ -34,6 +34,7 @@ mod volume;
 mod warnings;
 
 pub use claim::validate_claim;
+pub(crate) use claim::validate_spec as validate_claim_spec;
 pub use ephemeral::validate_ephemeral;
 pub use group::{GroupSelector, ResourceGroup};
 pub use object::{validate_new, validate_template};

@@ -13,6 +13,7 @@ mod runtime_class;
 mod storage;
 mod volcano;
 pub mod webhooks;
+mod workloads;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub use storage::StorageProtection;
 pub(crate) use storage::{CLAIM_PROTECTION, VOLUME_PROTECTION};
 pub use volcano::Volcano;
 pub use webhooks::Caller;
+pub use workloads::WorkloadControllers;
 
 use crate::ops::Api;
 use crate::registry::Resource;
@@ -83,6 +85,11 @@ pub trait Policy: Send + Sync {
     /// Refuses the object.
     fn validate(&self, _request: &Request<'_>, _object: &Value) -> Result<(), Status> {
         Ok(())
+    }
+
+    /// What the author of the object should know, though it is allowed.
+    fn warnings(&self, _request: &Request<'_>, _object: &Value) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -148,6 +155,12 @@ impl Admission {
     ) -> Result<(), Status> {
         let request = Request { api, resource, operation, old };
         self.policies.iter().try_for_each(|policy| policy.mutate(&request, object))
+    }
+
+    /// What the author of a new object should know.
+    pub(crate) fn warnings(&self, api: &Api, resource: &Resource, object: &Value) -> Vec<String> {
+        let request = Request { api, resource, operation: Operation::Create, old: None };
+        self.policies.iter().flat_map(|policy| policy.warnings(&request, object)).collect()
     }
 
     pub(crate) fn validate(

@@ -57,8 +57,14 @@ impl Identity {
         let issuer = Issuer::from_params(&ca, &ca_key);
 
         let key = KeyPair::generate().map_err(failed)?;
-        let names =
-            ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"].map(str::to_owned);
+        let names = [
+            "localhost",
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+            "kubernetes.default.svc.cluster.local",
+        ]
+        .map(str::to_owned);
         let mut server = CertificateParams::new(names).map_err(failed)?;
         server.distinguished_name.push(DnType::CommonName, "krafla");
         let mut addresses = vec![IpAddr::from([127, 0, 0, 1]), IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])];

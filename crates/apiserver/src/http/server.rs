@@ -1,7 +1,7 @@
 //! Listening, TLS, and ending in order.
 
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +23,10 @@ use super::{BODY_WITHIN, Context, IN_FLIGHT_MAX, PodAccess, stopped};
 use crate::ops::Api;
 use crate::tokens::Tokens;
 
+/// The port at which clients look for a server of which they know the name alone.
+const HTTPS: u16 = 443;
+/// How many addresses are tried for it.
+const BY_NAME_TRIES: u32 = 16;
 /// How many connections may be open at once.
 const CONNECTIONS_MAX: usize = 10_000;
 /// How long a client may take to agree on encryption.
@@ -45,6 +49,8 @@ pub struct ServerConfig {
     pub tokens: Arc<Tokens>,
     /// What the controllers in this process count, to be shown beside the server's own numbers.
     pub controllers: Option<Arc<krafla_runtime::metrics::Metrics>>,
+    /// Where to listen on the port of HTTPS too, for clients that find the server by a name alone.
+    pub by_name: Option<Ipv4Addr>,
 }
 
 /// Why the server could not start.
@@ -74,6 +80,7 @@ pub enum ServeError {
 /// A server that listens. Dropping it stops it without waiting.
 pub struct RunningServer {
     address: SocketAddr,
+    by_name: Result<Option<SocketAddr>, ServeError>,
     identity: Identity,
     stop: watch::Sender<bool>,
     listening: JoinHandle<()>,
@@ -90,6 +97,14 @@ pub async fn serve(
     let cannot_listen = |source| ServeError::Listen { address: config.listen, source };
     let listener = bind(config.listen, config.data_dir.as_deref()).await.map_err(cannot_listen)?;
     let address = listener.local_addr().map_err(cannot_listen)?;
+    let (by_name, at_name) = match config.by_name {
+        Some(wanted) if address.port() != HTTPS => match bind_by_name(wanted).await {
+            Ok((listener, address)) => (Ok(Some(address)), Some(listener)),
+            Err(error) => (Err(error), None),
+        },
+        Some(_) => (Ok(Some(address)), None),
+        None => (Ok(None), None),
+    };
     let (stop, stopping) = watch::channel(false);
     let context = Arc::new(Context {
         api,
@@ -103,14 +118,28 @@ pub async fn serve(
         controllers: config.controllers,
         stopping,
     });
-    let listening = tokio::spawn(listen(listener, acceptor, context));
-    Ok(RunningServer { address, identity, stop, listening })
+    let second = at_name.map(|listener| listen(listener, acceptor.clone(), context.clone()));
+    let first = listen(listener, acceptor, context);
+    let listening = tokio::spawn(async move {
+        futures_util::future::join(first, async {
+            if let Some(second) = second {
+                second.await;
+            }
+        })
+        .await;
+    });
+    Ok(RunningServer { address, by_name, identity, stop, listening })
 }
 
 impl RunningServer {
     /// Where the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where the server listens on the port of HTTPS, or why it does not; nothing if nobody asked for it.
+    pub fn by_name(&self) -> Result<Option<SocketAddr>, &ServeError> {
+        self.by_name.as_ref().map(|address| *address)
     }
 
     /// The certificate of the server's own authority.
@@ -147,7 +176,8 @@ impl RunningServer {
              - name: krafla\n  \
                context:\n    \
                  cluster: krafla\n    \
-                 user: krafla\n\
+                 user: krafla\n    \
+                 namespace: default\n\
              current-context: krafla\n"
         )
     }
@@ -199,6 +229,20 @@ async fn bind(listen: SocketAddr, data_dir: Option<&Path>) -> io::Result<TcpList
     let listener = TcpListener::bind(listen).await?;
     write_private(&file, &listener.local_addr()?.port().to_string())?;
     Ok(listener)
+}
+
+/// Listens on the port of HTTPS at an address of this machine, or at one of the next if somebody else listens there.
+async fn bind_by_name(wanted: Ipv4Addr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let mut address = SocketAddr::from((wanted, HTTPS));
+    for offset in 0..BY_NAME_TRIES {
+        address.set_ip(Ipv4Addr::from_bits(wanted.to_bits().saturating_add(offset)).into());
+        match TcpListener::bind(address).await {
+            Ok(listener) => return Ok((listener, address)),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            Err(source) => return Err(ServeError::Listen { address, source }),
+        }
+    }
+    Err(ServeError::Listen { address, source: io::ErrorKind::AddrInUse.into() })
 }
 
 async fn listen(listener: TcpListener, acceptor: TlsAcceptor, context: Arc<Context>) {

@@ -1,6 +1,7 @@
 //! Pod templates: the defaults of everything that has containers.
 
 use krafla_admission::builtin::workload;
+use krafla_admission::pod;
 use serde_json::{Map, Value, json};
 
 use super::{Rules, default_to};
@@ -40,7 +41,11 @@ impl Rules for Replicated {
                 default_to(spec, "revisionHistoryLimit", 10);
                 default_strategy(spec, "strategy", json!({"maxSurge": "25%", "maxUnavailable": "25%"}));
             }
-            Replicated::ReplicaSet | Replicated::ReplicationController => default_to(spec, "replicas", 1),
+            Replicated::ReplicaSet => default_to(spec, "replicas", 1),
+            Replicated::ReplicationController => {
+                default_to(spec, "replicas", 1);
+                default_plain_selector(object);
+            }
             Replicated::StatefulSet => {
                 default_to(spec, "replicas", 1);
                 default_to(spec, "podManagementPolicy", "OrderedReady");
@@ -48,39 +53,113 @@ impl Rules for Replicated {
                 let retained = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
                 default_to(spec, "persistentVolumeClaimRetentionPolicy", retained);
                 default_strategy(spec, "updateStrategy", json!({"partition": 0}));
+                drop_unserved(spec);
+                maps(spec.get_mut("volumeClaimTemplates")).for_each(default_claim);
             }
             Replicated::DaemonSet => {
                 default_to(spec, "revisionHistoryLimit", 10);
                 default_strategy(spec, "updateStrategy", json!({"maxSurge": 0, "maxUnavailable": 1}));
             }
         }
+        let spec = object::part(object, "spec");
         default_template(object::fields(spec.entry("template").or_insert(Value::Null)));
     }
 
     fn on_create(&self, object: &mut Value, _now: krafla_api::Time) {
         object::remove(object, "status");
+        if matches!(self, Replicated::DaemonSet) {
+            set_template_generation(object, 1);
+        }
+    }
+
+    fn on_update(&self, object: &mut Value, old: &Value) {
+        if matches!(self, Replicated::DaemonSet) {
+            let before = template_generation(old);
+            let is_changed = object.pointer("/spec/template") != old.pointer("/spec/template");
+            set_template_generation(object, before.saturating_add(i64::from(is_changed)));
+        }
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
-        self.set().map_or_else(Vec::new, |set| field::found(workload::validate(set, object)))
+        field::found(workload::validate(self.set(), object))
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        self.set().map_or_else(Vec::new, |set| field::found(workload::validate_update(set, object, old)))
+        field::found(workload::validate_update(self.set(), object, old))
+    }
+
+    fn validate_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        field::found(workload::validate_status(self.set(), object, old))
+    }
+
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        let of_template = pod::warnings(object.pointer("/spec/template").unwrap_or(&Value::Null)).into_iter();
+        let of_template = of_template.map(|warning| format!("spec.template.{warning}"));
+        of_template.chain(workload::warnings(self.set(), object)).collect()
+    }
+
+    fn warnings_of_change(&self, object: &Value, old: &Value) -> Vec<String> {
+        let generation = |object: &Value| object.pointer("/metadata/generation").cloned();
+        if generation(object) == generation(old) { Vec::new() } else { self.warnings(object) }
     }
 }
 
 impl Replicated {
     /// Whose rules it is checked by.
-    fn set(&self) -> Option<workload::Set> {
+    fn set(&self) -> workload::Set {
         match self {
-            Replicated::Deployment => Some(workload::Set::Deployment),
-            Replicated::ReplicaSet => Some(workload::Set::ReplicaSet),
-            Replicated::StatefulSet => Some(workload::Set::StatefulSet),
-            Replicated::DaemonSet => Some(workload::Set::DaemonSet),
-            Replicated::ReplicationController => None,
+            Replicated::Deployment => workload::Set::Deployment,
+            Replicated::ReplicaSet => workload::Set::ReplicaSet,
+            Replicated::StatefulSet => workload::Set::StatefulSet,
+            Replicated::DaemonSet => workload::Set::DaemonSet,
+            Replicated::ReplicationController => workload::Set::ReplicationController,
         }
     }
+}
+
+/// A ReplicationController that does not say which pods it has means those of its template.
+fn default_plain_selector(object: &mut Value) {
+    let labels = object.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
+    let Some(labels) = labels.filter(|labels| !labels.is_empty()).cloned() else { return };
+    let is_missing = |place: Option<&Value>| place.and_then(Value::as_object).is_none_or(Map::is_empty);
+    if is_missing(object.pointer("/spec/selector")) {
+        object::part(object, "spec").insert("selector".into(), labels.clone().into());
+    }
+    if is_missing(object.pointer("/metadata/labels")) {
+        object::part(object, "metadata").insert("labels".into(), labels.into());
+    }
+}
+
+/// Drops what Kubernetes 1.36 knows and does not serve unless it is told to.
+fn drop_unserved(spec: &mut Map<String, Value>) {
+    let rolling = spec.get_mut("updateStrategy").and_then(|strategy| strategy.get_mut("rollingUpdate"));
+    if let Some(rolling) = rolling.and_then(Value::as_object_mut) {
+        rolling.remove("maxUnavailable");
+    }
+}
+
+/// Fills in a claim that a StatefulSet makes for each of its pods.
+fn default_claim(claim: &mut Map<String, Value>) {
+    default_to(claim, "apiVersion", "v1");
+    default_to(claim, "kind", "PersistentVolumeClaim");
+    let part = |claim: &mut Map<String, Value>, name: &str, field: &str, value: &str| {
+        default_to(object::fields(claim.entry(name).or_insert(Value::Null)), field, value);
+    };
+    part(claim, "spec", "volumeMode", "Filesystem");
+    part(claim, "status", "phase", "Pending");
+}
+
+/// Where a DaemonSet keeps how often its template has changed.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+fn template_generation(object: &Value) -> i64 {
+    let text = object.pointer("/metadata/annotations").and_then(|all| all.get(TEMPLATE_GENERATION));
+    text.and_then(Value::as_str).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+fn set_template_generation(object: &mut Value, generation: i64) {
+    let annotations = object::part(object, "metadata").entry("annotations").or_insert(Value::Null);
+    object::fields(annotations).insert(TEMPLATE_GENERATION.to_owned(), generation.to_string().into());
 }
 
 fn default_strategy(spec: &mut Map<String, Value>, field: &str, rolling: Value) {
@@ -261,5 +340,42 @@ mod tests {
         {
             assert_eq!(is_latest(image), latest, "{image}");
         }
+    }
+
+    #[test]
+    fn a_replication_controller_means_the_pods_of_its_template() {
+        let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {}});
+        let mut controller = json!({"metadata": {}, "spec": {"template": template}});
+        Replicated::ReplicationController.default(&mut controller);
+        assert_eq!(controller["spec"]["selector"], json!({"a": "b"}));
+        assert_eq!(controller["metadata"]["labels"], json!({"a": "b"}));
+    }
+
+    #[test]
+    fn a_claim_of_a_stateful_set_is_filled_in() {
+        let claim = json!({"metadata": {"name": "data"}, "spec": {}});
+        let rolling = json!({"rollingUpdate": {"maxUnavailable": 2}});
+        let mut set = json!({"spec": {"volumeClaimTemplates": [claim], "updateStrategy": rolling}});
+        Replicated::StatefulSet.default(&mut set);
+        assert_eq!(
+            set["spec"]["volumeClaimTemplates"][0],
+            json!({
+                "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+                "spec": {"volumeMode": "Filesystem"}, "status": {"phase": "Pending"},
+            })
+        );
+        assert_eq!(set["spec"]["updateStrategy"]["rollingUpdate"], json!({"partition": 0}));
+    }
+
+    #[test]
+    fn a_daemon_set_counts_the_changes_of_its_template() {
+        let set = |image: &str| json!({"metadata": {}, "spec": {"template": {"image": image}}});
+        let mut created = set("a");
+        Replicated::DaemonSet.on_create(&mut created, krafla_api::Time::from_seconds(0));
+        assert_eq!(template_generation(&created), 1);
+        let (mut same, mut other) = (set("a"), set("b"));
+        Replicated::DaemonSet.on_update(&mut same, &created);
+        Replicated::DaemonSet.on_update(&mut other, &created);
+        assert_eq!((template_generation(&same), template_generation(&other)), (1, 2));
     }
 }

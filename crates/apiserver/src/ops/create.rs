@@ -66,7 +66,8 @@ impl Api {
         self.check_definition_open(resource)?;
         let Prepared { held: _held, managers } =
             self.prepare_new(resource, &mut object, ownership, options).await?;
-        let warnings = resource.rules.warnings(&object);
+        let mut warnings = resource.rules.warnings(&object);
+        warnings.extend(self.admission().warnings(self, resource, &object));
         if is_versioned {
             return Err(Status::plain("resourceVersion should not be set on objects to be created"));
         }
@@ -127,7 +128,9 @@ impl Api {
         }
         codec::complete(resource, object);
         errors.splice(..0, meta::check_new(resource, object));
-        errors.extend(resource.rules.validate(object));
+        if !options.is_servers_own {
+            errors.extend(resource.rules.validate(object));
+        }
         self.refuse_invalid(resource, object, &errors)?;
         // What the server said about the object has defaults of its own: a Job's labels are those of its pods.
         resource.rules.default(object);

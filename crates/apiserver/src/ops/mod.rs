@@ -19,9 +19,11 @@ mod budgets;
 mod create;
 mod definitions;
 mod delete;
+mod endpoints;
 mod meta;
 mod namespace_report;
 mod namespaces;
+mod own_service;
 mod ownership;
 mod patch;
 mod pods;
@@ -94,6 +96,9 @@ pub struct WriteOptions {
     pub warnings: Warnings,
     /// What is to be done about fields that nobody knows.
     pub field_validation: FieldValidation,
+    /// Whether the server itself writes what it knows to be right, though a client could not: endpoints of pods whose
+    /// addresses are those of this machine.
+    pub is_servers_own: bool,
 }
 
 /// An object after a write, or as it would be.

@@ -51,7 +51,8 @@ async fn start(admission: Admission) -> RunningServer {
     tokio::spawn(Collector::new(api.clone()).run());
     let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
     let tokens = Arc::new(Tokens::for_now());
-    let config = ServerConfig { listen, data_dir: None, pod_access: None, tokens, controllers: None };
+    let config =
+        ServerConfig { listen, data_dir: None, pod_access: None, tokens, controllers: None, by_name: None };
     let server = serve(api.clone(), env, config).await.expect("it listens");
     tokio::spawn(api.run_service_accounts(server.ca_pem().to_owned()));
     server

@@ -44,6 +44,7 @@ impl Server {
             pod_access: None,
             tokens,
             controllers: None,
+            by_name: None,
         };
         let running = serve(api.clone(), env, config).await.unwrap();
         Server { local: Arc::new(LocalClient::new(api)), running, store }

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -26,9 +26,6 @@ use super::pods::Pods;
 use super::services::Service;
 use crate::container::is_file_name;
 use crate::pod::Pod;
-
-/// The only port under which programs look for the API server by its name.
-const HTTPS: u16 = 443;
 
 /// How long the files rest after they were brought up to date: so many times as long as that took, and at least so long.
 const REST_FACTOR: u32 = 10;
@@ -128,9 +125,8 @@ impl Hosts {
         self.news.notify_one();
     }
 
-    /// Where the API server is. Programs that look for it by its name do so at one port.
-    pub(crate) fn set_server(&self, address: SocketAddr) {
-        let server = (address.port() == HTTPS).then_some(address.ip());
+    /// Where the API server is. Programs that look for it by its name do so at the port of HTTPS.
+    pub(crate) fn set_server(&self, server: Option<IpAddr>) {
         if self.server.set(server).is_ok() {
             self.tell();
         }
@@ -228,7 +224,7 @@ pub(super) fn has_view(pod: &Pod) -> bool {
 /// Whether only this pod may find itself under its host name, or only it knows some names.
 fn has_own_file(pod: &Pod) -> bool {
     let is_for_all = pod.hostname() == pod.metadata.name || is_named_by_index(pod);
-    !is_for_all || !pod.spec.host_aliases.is_empty()
+    !is_for_all || pod.kernel_hostname() != pod.hostname() || !pod.spec.host_aliases.is_empty()
 }
 
 /// Whether a pod of a subdomain has the host name of its index of a Job: no other pod has that, and there may be thousands.
@@ -306,7 +302,7 @@ impl Names<'_> {
         let mut text = String::new();
         let own = self.pods.iter().find(|(known, _)| known.metadata.uid == pod.metadata.uid);
         if let Some((_, address)) = own {
-            let _ = writeln!(text, "# This pod\n{address}\t{}", pod.hostname());
+            let _ = writeln!(text, "# This pod\n{address}\t{}", own_names(pod));
         }
         if !pod.spec.host_aliases.is_empty() {
             let _ = writeln!(text, "# Entries added by HostAliases.");
@@ -341,6 +337,13 @@ impl Names<'_> {
             let _ = writeln!(text, "{address}\t{names}");
         }
     }
+}
+
+/// What a pod calls itself. One that has its name with its domain has it without, too.
+fn own_names(pod: &Pod) -> String {
+    let (known, short) = (pod.kernel_hostname(), pod.hostname());
+    let has_both = pod.spec.hostname_override.is_none() && known != short;
+    if has_both { format!("{known}\t{short}") } else { known.into_owned() }
 }
 
 fn stays(pod: &Pod) -> bool {
@@ -509,6 +512,28 @@ mod tests {
     }
 
     #[test]
+    fn the_name_that_the_kernel_says_leads_to_the_pod_itself() {
+        let own = |spec: Value| {
+            let pod = pod("default", "a", spec);
+            let pods = [(pod.clone(), Ipv4Addr::new(127, 64, 0, 1))];
+            let names = Names { machine: "", server: None, services: &BTreeMap::new(), pods: &pods };
+            let text = names.of_pod(&pod, "");
+            (pod.kernel_hostname().into_owned(), text.lines().nth(1).unwrap_or_default().to_owned())
+        };
+        let line = |name: &str, line: &str| (name.to_owned(), line.to_owned());
+        assert_eq!(
+            own(json!({"hostnameOverride": "my.machine", "hostname": "h", "subdomain": "s"})),
+            line("my.machine", "127.64.0.1\tmy.machine")
+        );
+        let full = "h.s.default.svc.cluster.local";
+        assert_eq!(
+            own(json!({"setHostnameAsFQDN": true, "hostname": "h", "subdomain": "s"})),
+            line(full, &format!("127.64.0.1\t{full}\th"))
+        );
+        assert_eq!(own(json!({"setHostnameAsFQDN": true, "hostname": "h"})), line("h", "127.64.0.1\th"));
+    }
+
+    #[test]
     fn pods_of_an_indexed_job_share_one_file_in_which_each_finds_itself() {
         let of_index = |name: &str, is_deleted: bool| {
             let mut pod = Pod::clone(&pod("default", name, json!({"hostname": "job-0", "subdomain": "job"})));
@@ -535,17 +560,6 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_found_by_its_name_where_its_port_is_the_one_that_is_asked() {
-        let hosts = |port| {
-            let hosts = Hosts::new(PathBuf::new());
-            hosts.set_server(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-            hosts.server.get().copied().flatten()
-        };
-        assert_eq!(hosts(443), Some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
-        assert_eq!(hosts(6443), None);
-    }
-
-    #[test]
     fn a_pod_that_starts_finds_the_server_though_its_file_was_written_before_that_was_known() {
         let directory = tempfile::tempdir().unwrap();
         let hosts = Hosts::new(directory.path().to_owned());
@@ -555,7 +569,7 @@ mod tests {
         hosts.file_of(&here, &pods).unwrap();
         let told = || hosts.news.notified().now_or_never().is_some();
         assert!(told() && !told());
-        hosts.set_server(SocketAddr::from((Ipv4Addr::LOCALHOST, 443)));
+        hosts.set_server(Some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
         assert!(told(), "those that run already find it too");
         let file = fs::read_to_string(hosts.file_of(&here, &pods).unwrap()).unwrap();
         assert!(file.contains("127.0.0.1\tkubernetes.default.svc.cluster.local"), "{file}");

@@ -181,7 +181,7 @@ impl Context {
     async fn way_to_server(&self) -> BTreeMap<String, String> {
         let Some(access) = &self.shared.access else { return BTreeMap::new() };
         let address = access.address().await;
-        self.shared.hosts.set_server(address);
+        self.shared.hosts.set_server(access.address_by_name());
         let port = address.port().to_string();
         let variables = [
             ("KUBERNETES_SERVICE_HOST", address.ip().to_string()),
@@ -195,7 +195,7 @@ impl Context {
     /// after it.
     fn environment(&self, container: &Container, message: &Path) -> BTreeMap<String, String> {
         let mut environment: BTreeMap<_, _> = self.shared.config.env.iter().cloned().collect();
-        environment.insert("HOSTNAME".to_owned(), self.pod.hostname().to_owned());
+        environment.insert("HOSTNAME".to_owned(), self.pod.kernel_hostname().into_owned());
         environment.insert("KRAFLA_TERMINATION_MESSAGE".to_owned(), message.display().to_string());
         for mount in &container.volume_mounts {
             if let Some(path) = self.source_of(mount) {

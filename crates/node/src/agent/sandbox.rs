@@ -54,7 +54,7 @@ impl Context {
         Ok(Some(Sandbox {
             mounts,
             message_at: Some(message_at).filter(|path| path.is_absolute() && !is_taken),
-            hostname: self.pod.hostname().to_owned(),
+            hostname: self.pod.kernel_hostname().into_owned(),
             working_dir: working_dir.to_owned(),
             workdir: self.shared.config.workdir.clone(),
             scratch,
@@ -84,7 +84,7 @@ impl Context {
         let spec = &self.pod.spec;
         let names = [
             (!spec.subdomain.is_empty(), "the host names of its peers are unknown"),
-            (!spec.hostname.is_empty(), "its host name is the machine's"),
+            (self.pod.asks_for_hostname(), "its host name is the machine's"),
             (!spec.host_aliases.is_empty(), "its hostAliases are unknown"),
         ];
         let names =
