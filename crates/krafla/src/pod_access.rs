@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use krafla_api::Key;
-use krafla_apiserver::http::{ExecOptions, LogOptions, Output, Session};
+use krafla_apiserver::http::{Amount, ExecOptions, LogOptions, Output, Session, Usage};
 use krafla_apiserver::{PodAccess, Status};
 use krafla_node::{LogError, Node};
 
@@ -106,6 +106,22 @@ impl PodAccess for NodeAccess {
                 resize: session.resize,
                 end: session.end,
             })
+        })
+    }
+
+    fn usage(&self) -> BoxFuture<'_, Result<Usage, Status>> {
+        Box::pin(async move {
+            let amount = |used: krafla_node::Amount| Amount {
+                cpu_nanos: used.cpu_nanos,
+                memory_bytes: used.memory_bytes,
+            };
+            let used = self.0.usage().await;
+            let pods = used.pods.into_iter().map(|(pod, containers)| {
+                let containers = containers.into_iter().map(|(name, used)| (name, amount(used)));
+                (pod, containers.collect())
+            });
+            let nodes = vec![(self.0.name().to_owned(), amount(used.machine))];
+            Ok(Usage { window: used.window, nodes, pods: pods.collect() })
         })
     }
 }

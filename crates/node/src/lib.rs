@@ -15,6 +15,7 @@
 //!   container    one attempt at a container, and its record
 //!   mark         by which the processes of a container are known
 //!   tree         removes what containers leave in their directories
+//!   usage        how much of the machine pods use
 //! ```
 
 mod access;
@@ -32,6 +33,7 @@ pub mod simulated;
 pub mod status;
 pub mod supervisor;
 mod tree;
+mod usage;
 
 pub use access::ServerAccess;
 pub use agent::{NO_MOUNTS, Node, NodeConfig, capacity, forget};
@@ -40,3 +42,4 @@ pub use logs::{LogError, LogOptions, LogStream};
 pub use supervisor::Mode;
 pub use supervisor::log_file::Stream;
 pub use tree::remove_tree;
+pub use usage::{Amount, Usage};

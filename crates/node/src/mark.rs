@@ -67,8 +67,7 @@ impl Marks {
     }
 
     fn read(self, limits: &str) -> Option<Marked> {
-        let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
-        let mark: u64 = line.split_whitespace().next()?.parse().ok()?;
+        let mark = raw(limits)?;
         let number = u32::try_from(mark & ((1 << NUMBER_BITS) - 1)).ok()?;
         let (root, beside) = (mark >> (NUMBER_BITS + BESIDE_BIT), mark >> NUMBER_BITS & 1);
         (root == self.root).then_some(if beside == 1 {
@@ -77,6 +76,16 @@ impl Marks {
             Marked::Container(number)
         })
     }
+}
+
+/// The number that all processes of a container have in common, if they are marked.
+pub(crate) fn raw_of_process(pid: Pid) -> Option<u64> {
+    raw(&limits_of(pid)?)
+}
+
+fn raw(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Held while this process has a mark that is meant for another.

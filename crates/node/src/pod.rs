@@ -139,6 +139,7 @@ pub struct PodSpec {
     pub set_hostname_as_fqdn: Option<bool>,
     pub subdomain: String,
     pub host_network: bool,
+    pub enable_service_links: Option<bool>,
     #[serde(deserialize_with = "null_as_default")]
     pub host_aliases: Vec<HostAlias>,
     pub service_account_name: String,

@@ -204,8 +204,9 @@ fn validate_selector(set: Set, spec: &At<'_>, verdict: &mut Verdict) -> bool {
     }
     if set != Set::DaemonSet {
         if !is_usable {
-            let why = if set == Set::StatefulSet { "" } else { "invalid label selector" };
-            verdict.invalid(selector.path(), selector.value(), why);
+            let why = if set == Set::StatefulSet { "" } else { ": invalid label selector" };
+            let message = format!("Invalid value: {}{why}", selector.value());
+            verdict.refuse(selector.path(), Reason::Invalid, message);
         }
         mismatch(verdict);
     }
@@ -286,14 +287,11 @@ fn refuse_strategy(strategy: &At<'_>, known: &[&str], verdict: &mut Verdict) {
 
 fn shown_strategy(strategy: &At<'_>) -> String {
     let rolling = strategy.get("rollingUpdate");
-    let fields = rolling.entries().into_iter().map(|(name, value)| {
-        let mut letters = name.chars();
-        let capital: String =
-            letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
-        format!("{capital:?}:{}", value.value())
-    });
+    let amount = |name: &str| rolling.get(name).value().clone();
+    let or_zero = |amount: Value| if amount.is_null() { Value::from(0) } else { amount };
+    let [missing, more] = ["maxUnavailable", "maxSurge"].map(|name| or_zero(amount(name)));
     let rolling = if rolling.is_set() {
-        format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+        format!("{{\"MaxUnavailable\":{missing},\"MaxSurge\":{more}}}")
     } else {
         "null".to_owned()
     };
@@ -311,8 +309,9 @@ fn validate_stateful_strategy(strategy: &At<'_>, verdict: &mut Verdict) {
         }
         "OnDelete" => {}
         "RollingUpdate" => validate_not_negative(&rolling.get("partition"), verdict),
-        _ => {
-            let shown = shown_strategy(strategy);
+        other => {
+            let rolling = if rolling.is_set() { shown_partition(&rolling) } else { "null".to_owned() };
+            let shown = format!("{{\"Type\":{other:?},\"RollingUpdate\":{rolling}}}");
             let message = format!("Invalid value: {shown}: must be 'RollingUpdate' or 'OnDelete'");
             verdict.refuse(strategy.path(), Reason::Invalid, message);
         }
@@ -492,6 +491,9 @@ mod tests {
             .assert_eq(&of(Set::Deployment, &rolling(json!("101%"), json!(1))));
         expect![[r#"spec.strategy: Unsupported value: {"Type":"Odd","RollingUpdate":null}: supported values: "Recreate", "RollingUpdate""#]]
             .assert_eq(&of(Set::Deployment, &with(json!({"type": "Odd"}))));
+        let odd = json!({"type": "Odd", "rollingUpdate": {"maxSurge": 1}});
+        expect![[r#"spec.strategy: Unsupported value: {"Type":"Odd","RollingUpdate":{"MaxUnavailable":0,"MaxSurge":1}}: supported values: "Recreate", "RollingUpdate""#]]
+            .assert_eq(&of(Set::Deployment, &with(odd)));
         expect![
             "spec.updateStrategy.rollingUpdate.maxUnavailable: Required value: cannot be 0 when maxSurge is 0"
         ]

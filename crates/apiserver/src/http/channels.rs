@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use hyper::upgrade::Upgraded;
@@ -25,9 +27,9 @@ use crate::status::Status;
 /// The longest message that is taken. Clients send at most 32 KiB at once.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// How long output is waited for after a command has ended: something that it started may never close it.
-const DRAIN: Duration = Duration::from_secs(1);
+pub(super) const DRAIN: Duration = Duration::from_secs(1);
 /// How long a client has to say goodbye, which it does at once.
-const FAREWELL: Duration = Duration::from_secs(5);
+pub(super) const FAREWELL: Duration = Duration::from_secs(5);
 
 const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
@@ -39,23 +41,94 @@ const CLOSE: u8 = 255;
 /// A version of this protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
+    /// What a client speaks that offers nothing: as `V1`.
+    Unnamed,
+    /// As `V4`; how a command ended is a text, and there is none if it ended well.
+    V1,
+    /// As `V1`, in messages of text: the number of the stream as a digit, then the data in base64.
+    V1Base64,
     /// As described above, without the end of a stream.
     V4,
+    /// As `V4`, in messages of text.
+    V4Base64,
     /// As described above.
     V5,
 }
 
 impl Protocol {
+    const NAMED: [Protocol; 5] =
+        [Protocol::V5, Protocol::V4, Protocol::V4Base64, Protocol::V1, Protocol::V1Base64];
+
     pub(super) fn of_name(name: &str) -> Option<Protocol> {
-        [Protocol::V4, Protocol::V5].into_iter().find(|protocol| protocol.name() == name)
+        Protocol::NAMED.into_iter().find(|protocol| protocol.name() == name)
+    }
+
+    /// All names, for messages.
+    pub(super) fn names() -> String {
+        Protocol::NAMED.map(Protocol::name).join(", ")
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
+            Protocol::Unnamed => "",
+            Protocol::V1 => "channel.k8s.io",
+            Protocol::V1Base64 => "base64.channel.k8s.io",
             Protocol::V4 => "v4.channel.k8s.io",
+            Protocol::V4Base64 => "v4.base64.channel.k8s.io",
             Protocol::V5 => "v5.channel.k8s.io",
         }
     }
+
+    fn is_text(self) -> bool {
+        matches!(self, Protocol::V1Base64 | Protocol::V4Base64)
+    }
+
+    /// A message to a client.
+    pub(super) fn message(self, channel: u8, data: &[u8]) -> Message {
+        if self.is_text() {
+            let digit = char::from(b'0'.saturating_add(channel));
+            return Message::text(format!("{digit}{}", STANDARD.encode(data)));
+        }
+        let mut message = BytesMut::with_capacity(data.len().saturating_add(1));
+        message.put_u8(channel);
+        message.extend_from_slice(data);
+        Message::Binary(message.freeze())
+    }
+
+    /// The channel and the data of a client's message; none if it has neither.
+    pub(super) fn read(self, message: Message) -> Option<(u8, Bytes)> {
+        let mut data = match message {
+            Message::Binary(data) => data,
+            Message::Text(text) => text.into(),
+            _ => return None,
+        };
+        let channel = bytes::Buf::try_get_u8(&mut data).ok()?;
+        if self.is_text() {
+            return Some((channel.checked_sub(b'0')?, STANDARD.decode(&data).ok()?.into()));
+        }
+        Some((channel, data))
+    }
+
+    /// How a command ended, as this protocol says it.
+    fn end(self, status: &Value) -> String {
+        match self {
+            Protocol::V4 | Protocol::V4Base64 | Protocol::V5 => status.to_string(),
+            Protocol::Unnamed | Protocol::V1 | Protocol::V1Base64 if status["status"] == "Success" => {
+                String::new()
+            }
+            Protocol::Unnamed | Protocol::V1 | Protocol::V1Base64 => {
+                status["message"].as_str().unwrap_or_default().to_owned()
+            }
+        }
+    }
+}
+
+/// The socket of a client that has agreed on a WebSocket.
+pub(super) async fn accept(socket: Upgraded) -> WebSocketStream<TokioIo<Upgraded>> {
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MESSAGE_BYTES_MAX))
+        .max_frame_size(Some(MESSAGE_BYTES_MAX));
+    WebSocketStream::from_raw_socket(TokioIo::new(socket), Role::Server, Some(config)).await
 }
 
 /// Connects a client with a command until either ends.
@@ -65,17 +138,13 @@ pub(super) async fn serve(
     options: &ExecOptions,
     session: impl Future<Output = Result<Session, Status>>,
 ) {
-    let config = WebSocketConfig::default()
-        .max_message_size(Some(MESSAGE_BYTES_MAX))
-        .max_frame_size(Some(MESSAGE_BYTES_MAX));
-    let socket = WebSocketStream::from_raw_socket(TokioIo::new(socket), Role::Server, Some(config)).await;
-    let (mut sink, mut source) = socket.split();
+    let (mut sink, mut source) = accept(socket).await.split();
     let outcome = match session.await {
         Ok(session) => {
             let Session { stdin, output, resize, end } = session;
             let mut input = Input { protocol, stdin: stdin.filter(|_| options.stdin), resize };
             tokio::select! {
-                outcome = pass_on(&mut sink, output, end, options) => outcome,
+                outcome = pass_on(&mut sink, output, end, (protocol, options)) => outcome,
                 () = input.take_in(&mut source) => return,
             }
         }
@@ -83,7 +152,10 @@ pub(super) async fn serve(
     };
     let Ok(status) = outcome else { return };
     let farewell = async {
-        sink.send(message(ERROR, status.to_string().as_bytes())).await?;
+        let end = protocol.end(&status);
+        if !end.is_empty() {
+            sink.send(protocol.message(ERROR, end.as_bytes())).await?;
+        }
         // Clients take any other code for a failure, whatever the Status says.
         let normal = CloseFrame { code: CloseCode::Normal, reason: Default::default() };
         sink.send(Message::Close(Some(normal))).await?;
@@ -95,27 +167,21 @@ pub(super) async fn serve(
     let _ = tokio::time::timeout(FAREWELL, farewell).await;
 }
 
-fn message(channel: u8, data: &[u8]) -> Message {
-    let mut message = BytesMut::with_capacity(data.len().saturating_add(1));
-    message.put_u8(channel);
-    message.extend_from_slice(data);
-    Message::Binary(message.freeze())
-}
-
 /// Sends what the command writes until it has ended, and returns how; an error if the client is gone.
 async fn pass_on(
     sink: &mut (impl Sink<Message, Error = Error> + Unpin),
     mut output: impl Stream<Item = Output> + Unpin,
     mut end: impl Future<Output = Result<i32, String>> + Unpin,
-    options: &ExecOptions,
+    way: (Protocol, &ExecOptions),
 ) -> Result<Value, Error> {
+    let (protocol, options) = way;
     // The first message tells the client that it is connected.
-    sink.send(message(if options.stdout { STDOUT } else { ERROR }, b"")).await?;
+    sink.send(protocol.message(if options.stdout { STDOUT } else { ERROR }, b"")).await?;
     let mut is_open = true;
     let end = loop {
         tokio::select! {
             chunk = output.next(), if is_open => match chunk {
-                Some(chunk) => send(sink, chunk, options).await?,
+                Some(chunk) => send(sink, chunk, way).await?,
                 None => is_open = false,
             },
             end = &mut end => break end,
@@ -123,7 +189,7 @@ async fn pass_on(
     };
     let drain = async {
         while let Some(chunk) = output.next().await {
-            send(sink, chunk, options).await?;
+            send(sink, chunk, way).await?;
         }
         Ok::<(), Error>(())
     };
@@ -134,17 +200,17 @@ async fn pass_on(
 async fn send(
     sink: &mut (impl Sink<Message, Error = Error> + Unpin),
     output: Output,
-    options: &ExecOptions,
+    (protocol, options): (Protocol, &ExecOptions),
 ) -> Result<(), Error> {
     match output {
-        Output::Stdout(data) if options.stdout => sink.send(message(STDOUT, &data)).await,
-        Output::Stderr(data) if options.stderr => sink.send(message(STDERR, &data)).await,
+        Output::Stdout(data) if options.stdout => sink.send(protocol.message(STDOUT, &data)).await,
+        Output::Stderr(data) if options.stderr => sink.send(protocol.message(STDERR, &data)).await,
         Output::Stdout(_) | Output::Stderr(_) => Ok(()),
     }
 }
 
 /// How a command ended, in the words of a kubelet.
-fn status_of(end: Result<i32, String>) -> Value {
+pub(super) fn status_of(end: Result<i32, String>) -> Value {
     match end {
         Ok(0) => json!({"metadata": {}, "status": "Success"}),
         Ok(code) => json!({
@@ -178,16 +244,18 @@ impl Input {
     async fn take_in(&mut self, source: &mut (impl Stream<Item = Result<Message, Error>> + Unpin)) {
         while let Some(Ok(message)) = source.next().await {
             match message {
-                Message::Binary(data) => self.take_message(data).await,
                 Message::Close(_) => return,
-                // The library answers pings; this protocol has no texts.
-                Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
+                // The library answers pings.
+                message => {
+                    if let Some((channel, data)) = self.protocol.read(message) {
+                        self.take_data(channel, data).await;
+                    }
+                }
             }
         }
     }
 
-    async fn take_message(&mut self, mut data: Bytes) {
-        let Ok(channel) = bytes::Buf::try_get_u8(&mut data) else { return };
+    async fn take_data(&mut self, channel: u8, data: Bytes) {
         match (channel, &mut self.stdin) {
             (STDIN, Some(stdin)) => {
                 let written = async {
@@ -224,6 +292,25 @@ mod tests {
         assert_eq!(status["details"]["causes"][0], json!({"reason": "ExitCode", "message": "3"}));
         let status = status_of(Err("container \"main\" has ended".to_owned()));
         assert_eq!(status["message"], "Internal error occurred: container \"main\" has ended");
+    }
+
+    #[test]
+    fn each_protocol_reads_what_it_writes() {
+        for protocol in Protocol::NAMED {
+            let read = protocol.read(protocol.message(STDERR, b"a\0b"));
+            assert_eq!(read, Some((STDERR, Bytes::from_static(b"a\0b"))), "{}", protocol.name());
+        }
+        assert_eq!(Protocol::V4Base64.message(STDOUT, b"hi"), Message::text("1aGk="));
+        assert_eq!(Protocol::V1.read(Message::text("")), None);
+        assert_eq!(Protocol::V1Base64.read(Message::text("0?")), None);
+    }
+
+    #[test]
+    fn older_protocols_say_in_a_text_how_a_command_ended() {
+        let end = |protocol: Protocol, code: i32| protocol.end(&status_of(Ok(code)));
+        assert_eq!(end(Protocol::V1, 0), "");
+        assert_eq!(end(Protocol::V1Base64, 3), "command terminated with non-zero exit code: 3");
+        assert!(end(Protocol::V4Base64, 0).contains("Success"));
     }
 
     #[tokio::test]

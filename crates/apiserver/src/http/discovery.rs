@@ -8,6 +8,7 @@ use http::header::{ETAG, HeaderValue};
 use serde_json::{Value, json};
 
 use super::body::{self, Reply};
+use super::usage;
 use crate::object::set;
 use crate::registry::{Resource, Subresource, Table, Version};
 
@@ -24,9 +25,10 @@ pub(super) fn is_aggregated(accept: Option<&str>) -> bool {
 }
 
 /// `/api` and `/apis` in the new form.
-pub(super) fn groups_in_full(table: &Table, is_core: bool) -> Reply {
+pub(super) fn groups_in_full(table: &Table, is_core: bool, has_usage: bool) -> Reply {
     let groups = table.groups().filter(|(name, _)| name.is_empty() == is_core);
-    let items: Vec<Value> = groups.map(|(name, versions)| group_in_full(name, versions)).collect();
+    let mut items: Vec<Value> = groups.map(|(name, versions)| group_in_full(name, versions)).collect();
+    items.extend(has_usage.then(usage::group_in_full));
     let list = json!({
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
         "metadata": {}, "items": items,
@@ -105,9 +107,10 @@ pub(super) fn core_versions(table: &Table, address: &str) -> Value {
 }
 
 /// `/apis` in the old form.
-pub(super) fn groups(table: &Table) -> Value {
+pub(super) fn groups(table: &Table, has_usage: bool) -> Value {
     let groups = table.groups().filter(|(name, _)| !name.is_empty());
-    let groups: Vec<Value> = groups.map(|(name, versions)| group(name, versions)).collect();
+    let mut groups: Vec<Value> = groups.map(|(name, versions)| group(name, versions)).collect();
+    groups.extend(has_usage.then(usage::group));
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 

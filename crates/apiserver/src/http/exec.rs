@@ -1,7 +1,6 @@
 //! `kubectl exec` and `kubectl attach`: a connection becomes the streams of a command.
 //!
-//! Clients since Kubernetes 1.31 speak WebSocket first. Older ones speak SPDY, which is answered with a refusal
-//! that says so.
+//! Clients since Kubernetes 1.31 speak WebSocket first, older ones SPDY.
 
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use http::header::{
     UPGRADE,
 };
 use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use krafla_api::Key;
 use serde_json::Value;
 use tokio::io::AsyncWrite;
@@ -25,6 +25,7 @@ use super::channels::{self, Protocol};
 use super::pods::{PodAccess, container};
 use super::query::Query;
 use super::stopped;
+use super::streams::{self, Version};
 use crate::object;
 use crate::status::Status;
 
@@ -96,7 +97,7 @@ impl Connect<'_> {
                 "this server has no node: nothing runs that could be connected to",
             ));
         };
-        let (protocol, reply) = agree(self.headers)?;
+        let (transport, reply) = agree(self.headers)?;
         let Some(upgrade) = self.upgrade else {
             return Err(Status::bad_request("this connection can not be upgraded: use HTTP/1.1"));
         };
@@ -106,7 +107,14 @@ impl Connect<'_> {
                 match upgrade.await {
                     Ok(socket) => {
                         let session = access.exec(&pod, &container, options.clone());
-                        channels::serve(socket, protocol, &options, session).await;
+                        match transport {
+                            Transport::WebSocket(protocol) => {
+                                channels::serve(socket, protocol, &options, session).await;
+                            }
+                            Transport::Spdy(version) => {
+                                streams::serve(TokioIo::new(socket), version, &options, session).await;
+                            }
+                        }
                     }
                     Err(error) => tracing::debug!(%error, "a client left before it was connected"),
                 }
@@ -137,19 +145,96 @@ impl Connect<'_> {
     }
 }
 
-/// Agrees on WebSocket and one of its protocols.
-fn agree(headers: &HeaderMap) -> Result<(Protocol, Reply), Status> {
-    let text = |name| super::header(headers, name).unwrap_or_default();
-    if !text(UPGRADE.as_str()).eq_ignore_ascii_case("websocket") {
-        return Err(Status::bad_request(
-            "exec and attach want a WebSocket (v5.channel.k8s.io or v4.channel.k8s.io): use kubectl 1.31 or newer",
-        ));
+/// How the streams of a command come over a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transport {
+    WebSocket(Protocol),
+    Spdy(Version),
+}
+
+/// Agrees on WebSocket or SPDY, and on one of the protocols above it.
+fn agree(headers: &HeaderMap) -> Result<(Transport, Reply), Status> {
+    match Upgrading::read(headers)? {
+        Upgrading::WebSocket => {
+            let protocol = match offered(headers, SEC_WEBSOCKET_PROTOCOL.as_str()).as_slice() {
+                [] => Protocol::Unnamed,
+                names => names.iter().find_map(|name| Protocol::of_name(name)).ok_or_else(|| {
+                    let (names, known) = (names.join(", "), Protocol::names());
+                    Status::bad_request(format!(
+                        "none of the protocols {names:?} is known: offer one of {known}"
+                    ))
+                })?,
+            };
+            Ok((Transport::WebSocket(protocol), websocket_reply(headers, protocol.name())?))
+        }
+        Upgrading::Spdy => {
+            let offered = offered(headers, STREAM_PROTOCOL);
+            let chosen = Version::choose(offered.iter().map(String::as_str));
+            let (version, name) = chosen.ok_or_else(|| no_stream_protocol(&offered, "v4.channel.k8s.io"))?;
+            Ok((Transport::Spdy(version), spdy_reply(name)))
+        }
     }
-    let offered = text(SEC_WEBSOCKET_PROTOCOL.as_str());
-    let protocol = offered.split(',').find_map(|name| Protocol::of_name(name.trim())).ok_or_else(|| {
-        Status::bad_request(format!("none of the protocols {offered:?} is known: offer v5.channel.k8s.io"))
-    })?;
-    let key = text(SEC_WEBSOCKET_KEY.as_str());
+}
+
+/// The header in which clients of SPDY offer protocols, one after the other.
+const STREAM_PROTOCOL: &str = "x-stream-protocol-version";
+const SPDY: &str = "SPDY/3.1";
+
+/// What a connection is to become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Upgrading {
+    WebSocket,
+    Spdy,
+}
+
+impl Upgrading {
+    pub(super) fn read(headers: &HeaderMap) -> Result<Upgrading, Status> {
+        let wanted = super::header(headers, UPGRADE.as_str()).unwrap_or_default();
+        if wanted.eq_ignore_ascii_case("websocket") {
+            Ok(Upgrading::WebSocket)
+        } else if wanted.eq_ignore_ascii_case(SPDY) {
+            Ok(Upgrading::Spdy)
+        } else {
+            Err(Status::bad_request("Upgrade request required"))
+        }
+    }
+}
+
+/// What a client offers in a header, in its order.
+pub(super) fn offered(headers: &HeaderMap, name: &str) -> Vec<String> {
+    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    let names = values.flat_map(|value| value.split(',')).map(|name| name.trim().to_owned());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// The protocols that a client of SPDY offers.
+pub(super) fn offered_streams(headers: &HeaderMap) -> Vec<String> {
+    offered(headers, STREAM_PROTOCOL)
+}
+
+/// Refuses a client of SPDY that offers nothing that is known.
+pub(super) fn no_stream_protocol(offered: &[String], known: &str) -> Status {
+    let offered = offered.join(" ");
+    let why = format!(
+        "unable to upgrade: unable to negotiate protocol: client supports [{offered}], server accepts [{known}]"
+    );
+    Status::bad_request(why)
+}
+
+/// Agrees on SPDY with a protocol above it.
+pub(super) fn spdy_reply(protocol: &'static str) -> Reply {
+    let mut reply = body::text(101, "");
+    let headers = reply.headers_mut();
+    headers.clear();
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static(SPDY));
+    headers.insert(STREAM_PROTOCOL, HeaderValue::from_static(protocol));
+    reply
+}
+
+/// Agrees on a WebSocket with a protocol above it, which may have no name.
+pub(super) fn websocket_reply(headers: &HeaderMap, protocol: &'static str) -> Result<Reply, Status> {
+    let key = super::header(headers, SEC_WEBSOCKET_KEY.as_str()).unwrap_or_default();
     let (true, Ok(accept)) = (!key.is_empty(), HeaderValue::from_str(&accept_key(&key))) else {
         return Err(Status::bad_request("a WebSocket needs a Sec-WebSocket-Key"));
     };
@@ -159,12 +244,14 @@ fn agree(headers: &HeaderMap) -> Result<(Protocol, Reply), Status> {
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
-    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol.name()));
-    Ok((protocol, reply))
+    if !protocol.is_empty() {
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
+    }
+    Ok(reply)
 }
 
 /// Shows the client that the server has understood.
-fn accept_key(key: &str) -> String {
+pub(super) fn accept_key(key: &str) -> String {
     let text = format!("{key}{ACCEPT_SUFFIX}");
     let algorithm = &aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY;
     STANDARD.encode(aws_lc_rs::digest::digest(algorithm, text.as_bytes()))
@@ -182,10 +269,10 @@ mod tests {
             .iter()
             .map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_static(value)));
         let answer = match agree(&headers.collect()) {
-            Ok((protocol, reply)) => {
+            Ok((transport, reply)) => {
                 let accept =
                     reply.headers().get(SEC_WEBSOCKET_ACCEPT).map(|value| value.to_str().unwrap_or("?"));
-                format!("{} {} {}\n", reply.status().as_u16(), protocol.name(), accept.unwrap_or("-"))
+                format!("{} {transport:?} {}\n", reply.status().as_u16(), accept.unwrap_or("-"))
             }
             Err(status) => format!("{} {}\n", status.code, status.message),
         };
@@ -203,7 +290,7 @@ mod tests {
                 ("sec-websocket-protocol", "v9.channel.k8s.io, v5.channel.k8s.io"),
             ],
             expect![[r#"
-                101 v5.channel.k8s.io s3pPLMBiTxaQ9kYGzzhZRbK+xOo=
+                101 WebSocket(V5) s3pPLMBiTxaQ9kYGzzhZRbK+xOo=
             "#]],
         );
         check(
@@ -213,7 +300,30 @@ mod tests {
                 ("sec-websocket-protocol", "v4.channel.k8s.io,v5.channel.k8s.io"),
             ],
             expect![[r#"
-                101 v4.channel.k8s.io s3pPLMBiTxaQ9kYGzzhZRbK+xOo=
+                101 WebSocket(V4) s3pPLMBiTxaQ9kYGzzhZRbK+xOo=
+            "#]],
+        );
+    }
+
+    #[test]
+    fn older_protocols_are_known_too() {
+        let key = ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+        check(
+            &[("upgrade", "websocket"), key, ("sec-websocket-protocol", "base64.channel.k8s.io")],
+            expect![[r#"
+                101 WebSocket(V1Base64) s3pPLMBiTxaQ9kYGzzhZRbK+xOo=
+            "#]],
+        );
+        check(
+            &[("upgrade", "websocket"), key],
+            expect![[r#"
+                101 WebSocket(Unnamed) s3pPLMBiTxaQ9kYGzzhZRbK+xOo=
+            "#]],
+        );
+        check(
+            &[("upgrade", "SPDY/3.1"), ("x-stream-protocol-version", "v4.channel.k8s.io, v3.channel.k8s.io")],
+            expect![[r#"
+                101 Spdy(V4) -
             "#]],
         );
     }
@@ -221,15 +331,21 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_refused_with_the_remedy() {
         check(
-            &[("upgrade", "SPDY/3.1")],
+            &[],
             expect![[r#"
-                400 exec and attach want a WebSocket (v5.channel.k8s.io or v4.channel.k8s.io): use kubectl 1.31 or newer
+                400 Upgrade request required
             "#]],
         );
         check(
-            &[("upgrade", "websocket"), ("sec-websocket-protocol", "channel.k8s.io")],
+            &[("upgrade", "SPDY/3.1"), ("x-stream-protocol-version", "v9.channel.k8s.io")],
             expect![[r#"
-                400 none of the protocols "channel.k8s.io" is known: offer v5.channel.k8s.io
+                400 unable to upgrade: unable to negotiate protocol: client supports [v9.channel.k8s.io], server accepts [v4.channel.k8s.io]
+            "#]],
+        );
+        check(
+            &[("upgrade", "websocket"), ("sec-websocket-protocol", "v9.channel.k8s.io")],
+            expect![[r#"
+                400 none of the protocols "v9.channel.k8s.io" is known: offer one of v5.channel.k8s.io, v4.channel.k8s.io, v4.base64.channel.k8s.io, channel.k8s.io, base64.channel.k8s.io
             "#]],
         );
         check(

@@ -8,7 +8,9 @@
 //!      +-- discovery.rs openapi.rs plain.rs       what there is
 //!      +-- objects.rs lists.rs watches.rs         resources
 //!      +-- pods.rs reviews.rs                     what only some resources have
-//!      +-- exec.rs channels.rs                    commands in pods, over WebSocket
+//!      +-- exec.rs channels.rs streams.rs         commands in pods, over WebSocket or SPDY
+//!      +-- forward.rs proxy.rs                    ports of pods
+//!      +-- usage.rs                               what pods use
 //! ```
 
 mod accept;
@@ -19,6 +21,7 @@ mod channels;
 mod delete_options;
 mod discovery;
 mod exec;
+mod forward;
 mod list_options;
 mod lists;
 mod metrics;
@@ -27,11 +30,15 @@ mod openapi;
 mod path;
 mod plain;
 mod pods;
+mod proxy;
 mod query;
 mod reviews;
 mod scale;
 mod server;
 mod show;
+mod spdy;
+mod streams;
+mod usage;
 mod watches;
 mod write_options;
 
@@ -52,6 +59,7 @@ pub use exec::{ExecOptions, Output, Session};
 pub use plain::{SIMULATED_SUFFIX, VERSION_SUFFIX};
 pub use pods::{LogOptions, PodAccess};
 pub use server::{RunningServer, ServeError, ServerConfig, serve, write_private};
+pub use usage::{Amount, Usage};
 
 use crate::codec;
 use crate::env::Env;
@@ -62,6 +70,7 @@ use accept::Accept;
 use auth::{Credentials, User};
 use body::Reply;
 use exec::Connect;
+use forward::Forward;
 use metrics::{Counted, Metrics};
 use objects::ObjectRequest;
 use path::{ResourcePath, Route};
@@ -118,7 +127,20 @@ impl Context {
             Route::Unknown => Err(Status::unknown_resource()),
             Route::Resource(path) => {
                 let upgrade = head.extensions.remove();
-                let asked = Asked { method: head.method, headers: head.headers, path, query, user, upgrade };
+                if path.group == usage::GROUP && self.has_usage() {
+                    let used = usage::answer(self, &head.method, &path, &query).await;
+                    let reply = used.map(|used| body::json(200, used.to_string().into()));
+                    return reply.unwrap_or_else(|status| body::refusal(&status));
+                }
+                let asked = Asked {
+                    uri: head.uri,
+                    method: head.method,
+                    headers: head.headers,
+                    path,
+                    query,
+                    user,
+                    upgrade,
+                };
                 self.resource(asked, incoming).await
             }
             route => self.discovery(&head.method, route, accept.as_deref()),
@@ -145,10 +167,14 @@ impl Context {
         let table = self.api.registry().table();
         let is_aggregated = discovery::is_aggregated(accept);
         let document = match (&route, is_aggregated) {
-            (Route::CoreVersions, true) => return Ok(discovery::groups_in_full(&table, true)),
-            (Route::Groups, true) => return Ok(discovery::groups_in_full(&table, false)),
+            (Route::CoreVersions, true) => return Ok(discovery::groups_in_full(&table, true, false)),
+            (Route::Groups, true) => return Ok(discovery::groups_in_full(&table, false, self.has_usage())),
             (Route::CoreVersions, false) => Some(discovery::core_versions(&table, &self.address)),
-            (Route::Groups, false) => Some(discovery::groups(&table)),
+            (Route::Groups, false) => Some(discovery::groups(&table, self.has_usage())),
+            (Route::Group(name), _) if name == usage::GROUP && self.has_usage() => Some(usage::one_group()),
+            (Route::Resources(group, version), _) if group == usage::GROUP && self.has_usage() => {
+                usage::resources(version)
+            }
             (Route::Group(name), _) => discovery::one_group(&table, name),
             (Route::Resources(group, version), _) => discovery::resources(&table, group, version),
             _ => None,
@@ -195,8 +221,15 @@ impl Context {
         if action == Action::List {
             return lists::list_or_watch(self, &resource, path, &accept, &asked.query).await;
         }
-        if action == Action::Exec {
-            return self.exec(&resource, asked);
+        match action {
+            Action::Exec => return self.exec(&resource, asked),
+            Action::Forward => return self.forward(&resource, asked),
+            Action::Proxy => {
+                let Asked { method, uri, headers, path, upgrade, .. } = asked;
+                let request = proxy::Proxied { method, uri, headers, upgrade, body: incoming };
+                return proxy::answer(self, &resource, &path, request).await;
+            }
+            _ => {}
         }
         let body = if asked.method == Method::GET {
             Bytes::new()
@@ -231,31 +264,34 @@ impl Context {
             Action::Evict => request.evict().await,
             Action::Token => request.token(),
             Action::Log => self.log(&request).await,
-            Action::Connect => self.connect(&request),
-            Action::List | Action::DeleteCollection | Action::Review | Action::Exec => {
-                Err(Status::method_not_allowed())
-            }
+            Action::List
+            | Action::DeleteCollection
+            | Action::Review
+            | Action::Exec
+            | Action::Forward
+            | Action::Proxy => Err(Status::method_not_allowed()),
         }
-    }
-
-    /// Connections into pods that nobody opens here.
-    fn connect(&self, request: &ObjectRequest<'_>) -> Result<Reply, Status> {
-        let key = Key::new(&request.path.namespace, &request.path.name);
-        let entry = self.api.get(&request.resource, &key)?;
-        if &*request.resource.names.plural == "pods"
-            && entry.meta.fields.get("spec.nodeName").is_none_or(str::is_empty)
-        {
-            return Err(Status::bad_request(format!("pod {} does not have a host assigned", key.name)));
-        }
-        Err(Status::not_implemented(&format!(
-            "{} is not served here; a pod can be reached at its own address, which `kubectl get pod -o wide` shows",
-            request.path.subresource
-        )))
     }
 
     async fn log(&self, request: &ObjectRequest<'_>) -> Result<Reply, Status> {
         let (key, pod) = self.pod(&request.resource, &request.path)?;
         pods::log(self.pod_access.as_ref(), &key, &pod, &request.query).await
+    }
+
+    /// Whether there is somebody who can say what pods use.
+    fn has_usage(&self) -> bool {
+        self.pod_access.as_ref().is_some_and(|access| !access.is_simulated())
+    }
+
+    /// Makes the connection one to ports of a pod.
+    fn forward(&self, resource: &Resource, asked: Asked) -> Result<Reply, Status> {
+        let Asked { headers, path, query, upgrade, .. } = asked;
+        let (key, pod) = self.pod(resource, &path)?;
+        if self.pod_access.as_ref().is_none_or(|access| access.is_simulated()) {
+            return Err(Status::unavailable("nothing runs here that could be connected to"));
+        }
+        let forward = Forward { pod: &key, object: &pod, query: &query, headers: &headers, upgrade };
+        forward.answer(self.stopping.clone())
     }
 
     /// Makes the connection one to a command in a pod.
@@ -278,6 +314,7 @@ impl Context {
 
 /// A request for resources, without its body.
 struct Asked {
+    uri: http::Uri,
     method: Method,
     headers: HeaderMap,
     path: ResourcePath,
@@ -302,7 +339,8 @@ enum Action {
     Token,
     Log,
     Exec,
-    Connect,
+    Forward,
+    Proxy,
     Review,
 }
 
@@ -329,8 +367,9 @@ fn action(resource: &Resource, asked: &Asked) -> Result<Action, Status> {
         (&Method::GET, "log", _) => ("get", Action::Log),
         (&Method::GET, "exec" | "attach", _) => ("get", Action::Exec),
         (&Method::POST, "exec" | "attach", _) => ("create", Action::Exec),
-        (&Method::GET, "portforward" | "proxy", _) => ("get", Action::Connect),
-        (&Method::POST, "portforward" | "proxy", _) => ("create", Action::Connect),
+        (&Method::GET, "portforward", _) => ("get", Action::Forward),
+        (&Method::POST, "portforward", _) => ("create", Action::Forward),
+        (_, "proxy", _) => ("get", Action::Proxy),
         (&Method::POST, "binding", _) => ("create", Action::Bind),
         (&Method::POST, "eviction", _) => ("create", Action::Evict),
         (&Method::POST, "token", _) => ("create", Action::Token),

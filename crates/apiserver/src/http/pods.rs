@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::body::{self, Reply};
 use super::exec::{ExecOptions, Session};
 use super::query::Query;
+use super::usage::Usage;
 use crate::field::FieldError;
 use crate::object;
 use crate::status::{Qualified, Status};
@@ -32,6 +33,12 @@ pub trait PodAccess: Send + Sync {
         container: &'a str,
         options: ExecOptions,
     ) -> BoxFuture<'a, Result<Session, Status>>;
+
+    /// What nodes and pods use now.
+    fn usage(&self) -> BoxFuture<'_, Result<Usage, Status>> {
+        let nobody = Status::unavailable("this server has no node: nothing can be measured");
+        Box::pin(std::future::ready(Err(nobody)))
+    }
 
     /// Whether pods only seem to run. The server's version says so, too.
     fn is_simulated(&self) -> bool {

@@ -50,8 +50,10 @@ impl Rules for Replicated {
                 default_to(spec, "replicas", 1);
                 default_to(spec, "podManagementPolicy", "OrderedReady");
                 default_to(spec, "revisionHistoryLimit", 10);
-                let retained = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
-                default_to(spec, "persistentVolumeClaimRetentionPolicy", retained);
+                let retention = spec.entry("persistentVolumeClaimRetentionPolicy").or_insert(Value::Null);
+                for when in ["whenDeleted", "whenScaled"] {
+                    default_to(object::fields(retention), when, "Retain");
+                }
                 default_strategy(spec, "updateStrategy", json!({"partition": 0}));
                 drop_unserved(spec);
                 maps(spec.get_mut("volumeClaimTemplates")).for_each(default_claim);
@@ -62,7 +64,10 @@ impl Rules for Replicated {
             }
         }
         let spec = object::part(object, "spec");
-        default_template(object::fields(spec.entry("template").or_insert(Value::Null)));
+        // A ReplicationController without a template is told so.
+        if spec.contains_key("template") || !matches!(self, Replicated::ReplicationController) {
+            default_template(object::fields(spec.entry("template").or_insert(Value::Null)));
+        }
     }
 
     fn on_create(&self, object: &mut Value, _now: krafla_api::Time) {

@@ -53,6 +53,7 @@ fn core() -> Vec<Row> {
             .singular("endpoints")
             .short("ep")
             .create_on_update()
+            .columns(table::ENDPOINTS)
             .deprecated("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
             .rules(kinds::network::Endpoints),
         v1("Event", "events")
@@ -119,6 +120,7 @@ fn core() -> Vec<Row> {
             .status()
             .scale()
             .selectable(&["status.replicas"])
+            .columns(table::REPLICATION_CONTROLLER)
             .rules(Replicated::ReplicationController),
         v1("ResourceQuota", "resourcequotas")
             .returns_deleted()
@@ -177,7 +179,13 @@ fn workloads() -> Vec<Row> {
     let apps = |kind, plural| Row::new("apps", "v1", kind, plural);
     vec![
         apps("ControllerRevision", "controllerrevisions"),
-        apps("DaemonSet", "daemonsets").short("ds").in_all().counted().status().rules(Replicated::DaemonSet),
+        apps("DaemonSet", "daemonsets")
+            .short("ds")
+            .in_all()
+            .counted()
+            .status()
+            .columns(table::DAEMON_SET)
+            .rules(Replicated::DaemonSet),
         apps("Deployment", "deployments")
             .short("deploy")
             .in_all()
@@ -201,6 +209,7 @@ fn workloads() -> Vec<Row> {
             .counted()
             .status()
             .scale()
+            .columns(table::STATEFUL_SET)
             .rules(Replicated::StatefulSet),
         Row::new("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
             .short("hpa")

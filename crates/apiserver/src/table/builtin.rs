@@ -416,7 +416,8 @@ pub(super) fn selector(selector: Option<&Value>) -> String {
     labels(selector.and_then(|selector| selector.get("matchLabels")))
 }
 
-fn labels(labels: Option<&Value>) -> String {
+/// Labels in `kubectl`'s notation.
+pub(super) fn labels(labels: Option<&Value>) -> String {
     let pairs = labels.and_then(Value::as_object).into_iter().flatten();
     let pairs: Vec<String> =
         pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or(""))).collect();

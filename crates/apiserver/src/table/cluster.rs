@@ -4,7 +4,7 @@ use krafla_api::Time;
 use serde_json::{Map, Value};
 
 use super::Builtin;
-use super::builtin::{AGE, NAME, access_modes, created, name, selector, template};
+use super::builtin::{AGE, NAME, access_modes, created, labels, name, selector, template};
 use crate::object::{self, text_at};
 
 /// How many of a list are shown.
@@ -52,6 +52,95 @@ pub const REPLICA_SET: Builtin = Builtin {
     cells: |set, now| {
         let counts = ["/spec/replicas", "/status/replicas", "/status/readyReplicas"];
         replicated(set, now, counts.map(|at| number(set, at).into()))
+    },
+};
+
+/// StatefulSets.
+pub const STATEFUL_SET: Builtin = Builtin {
+    columns: &[
+        NAME,
+        ("Ready", "string", 0, "Pods that are ready, of those wanted"),
+        AGE,
+        ("Containers", "string", 1, "Containers of the template"),
+        ("Images", "string", 1, "Images of the template"),
+    ],
+    cells: |set, now| {
+        let ready = format!("{}/{}", number(set, "/status/readyReplicas"), number(set, "/spec/replicas"));
+        let [containers, images] = template(set.pointer("/spec/template/spec/containers"));
+        vec![name(set), ready.into(), created(set, now), containers.into(), images.into()]
+    },
+};
+
+/// DaemonSets.
+pub const DAEMON_SET: Builtin = Builtin {
+    columns: &[
+        NAME,
+        ("Desired", "integer", 0, "Nodes that should have a pod"),
+        ("Current", "integer", 0, "Nodes that have a pod"),
+        ("Ready", "integer", 0, "Pods that are ready"),
+        ("Up-to-date", "integer", 0, "Pods of the present template"),
+        ("Available", "integer", 0, "Pods that have been ready for long enough"),
+        ("Node Selector", "string", 0, "Labels of the nodes"),
+        AGE,
+        ("Containers", "string", 1, "Containers of the template"),
+        ("Images", "string", 1, "Images of the template"),
+        ("Selector", "string", 1, "Labels of the pods"),
+    ],
+    cells: |set, now| {
+        let counts = [
+            "desiredNumberScheduled",
+            "currentNumberScheduled",
+            "numberReady",
+            "updatedNumberScheduled",
+            "numberAvailable",
+        ];
+        let counts = counts.map(|count| number(set, &format!("/status/{count}")).into());
+        let nodes = labels(set.pointer("/spec/template/spec/nodeSelector"));
+        replicated(set, now, counts.into_iter().chain([nodes.into()]))
+    },
+};
+
+/// ReplicationControllers.
+pub const REPLICATION_CONTROLLER: Builtin = Builtin {
+    columns: REPLICA_SET.columns,
+    cells: |controller, now| {
+        let counts = ["/spec/replicas", "/status/replicas", "/status/readyReplicas"];
+        let mut cells = replicated(controller, now, counts.map(|at| number(controller, at).into()));
+        // It selects by labels alone.
+        if let Some(last) = cells.last_mut() {
+            *last = labels(controller.pointer("/spec/selector")).into();
+        }
+        cells
+    },
+};
+
+/// Endpoints.
+pub const ENDPOINTS: Builtin = Builtin {
+    columns: &[NAME, ("Endpoints", "string", 0, "Addresses and ports"), AGE],
+    cells: |endpoints, now| {
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let mut all = Vec::new();
+        for subset in list(&endpoints["subsets"]) {
+            let (ports, addresses) = (list(&subset["ports"]), list(&subset["addresses"]));
+            let ips: Vec<&str> = addresses.iter().filter_map(|address| address["ip"].as_str()).collect();
+            if ports.is_empty() {
+                all.extend(ips.iter().map(|ip| (*ip).to_owned()));
+            }
+            for port in &ports {
+                let port = port["port"].as_i64().unwrap_or(0);
+                all.extend(ips.iter().map(|ip| {
+                    if ip.contains(':') { format!("[{ip}]:{port}") } else { format!("{ip}:{port}") }
+                }));
+            }
+        }
+        let shown = if all.is_empty() && endpoints["subsets"].as_array().is_none_or(Vec::is_empty) {
+            "<none>".to_owned()
+        } else if all.is_empty() {
+            String::new()
+        } else {
+            some_of(all)
+        };
+        vec![name(endpoints), shown.into(), created(endpoints, now)]
     },
 };
 
@@ -169,5 +258,45 @@ fn some_of(all: Vec<String>) -> String {
         (true, _) => "<unset>".to_owned(),
         (false, 0) => shown,
         (false, more) => format!("{shown} + {more} more..."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cells(builtin: &Builtin, object: Value) -> Vec<Value> {
+        let cells = (builtin.cells)(&object, Time::from_seconds(0));
+        assert_eq!(cells.len(), builtin.columns.len());
+        cells
+    }
+
+    #[test]
+    fn sets_show_how_many_of_their_pods_are_ready() {
+        let template =
+            json!({"spec": {"containers": [{"name": "c", "image": "i"}], "nodeSelector": {"a": "b"}}});
+        let spec = json!({"replicas": 3, "selector": {"of": "it"}, "template": template});
+        let status = json!({"readyReplicas": 2, "replicas": 3, "desiredNumberScheduled": 5});
+        let set = json!({"metadata": {"name": "s"}, "spec": spec, "status": status});
+        assert_eq!(cells(&STATEFUL_SET, set.clone())[1], "2/3");
+        let daemon = cells(&DAEMON_SET, set.clone());
+        assert_eq!((&daemon[1], &daemon[6]), (&json!(5), &json!("a=b")));
+        assert_eq!(cells(&REPLICATION_CONTROLLER, set)[7], "of=it");
+    }
+
+    #[test]
+    fn endpoints_show_their_first_addresses() {
+        let shown = |subsets: Value| {
+            cells(&ENDPOINTS, json!({"metadata": {"name": "e"}, "subsets": subsets}))[1].clone()
+        };
+        let addresses: Vec<Value> = (1..=5).map(|last| json!({"ip": format!("10.0.0.{last}")})).collect();
+        assert_eq!(
+            shown(json!([{"addresses": addresses, "ports": [{"port": 80}]}])),
+            "10.0.0.1:80,10.0.0.2:80,10.0.0.3:80 + 2 more..."
+        );
+        assert_eq!(shown(json!([{"addresses": [{"ip": "10.0.0.1"}]}])), "10.0.0.1");
+        assert_eq!(shown(json!([])), "<none>");
     }
 }

@@ -177,9 +177,13 @@ impl Context {
         }
     }
 
-    /// What programs in pods look for to find the API server.
+    /// What programs in pods look for to find Services and the API server.
     async fn way_to_server(&self) -> BTreeMap<String, String> {
-        let Some(access) = &self.shared.access else { return BTreeMap::new() };
+        let is_linked = self.pod.spec.enable_service_links != Some(false);
+        let links = &self.shared.links;
+        let mut found =
+            if is_linked { links.variables(&self.pod.metadata.namespace) } else { BTreeMap::new() };
+        let Some(access) = &self.shared.access else { return found };
         let address = access.address().await;
         self.shared.hosts.set_server(access.address_by_name());
         let port = address.port().to_string();
@@ -188,7 +192,8 @@ impl Context {
             ("KUBERNETES_SERVICE_PORT", port.clone()),
             ("KUBERNETES_SERVICE_PORT_HTTPS", port),
         ];
-        variables.map(|(name, value)| (name.to_owned(), value)).into()
+        found.extend(variables.map(|(name, value)| (name.to_owned(), value)));
+        found
     }
 
     /// What the process inherits from krafla, and then what it is told of its pod. What the manifest says comes

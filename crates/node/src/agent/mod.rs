@@ -14,7 +14,9 @@ mod feed;
 mod hosts;
 mod isolation;
 mod launch;
+mod lease;
 mod link;
+mod links;
 mod pods;
 mod refuse;
 mod register;
@@ -50,6 +52,7 @@ use hosts::Hosts;
 use isolation::Isolation;
 pub(crate) use launch::Context;
 pub(crate) use link::Link;
+use links::Links;
 pub(crate) use pods::View;
 use pods::{Pods, Taken};
 use refuse::Glance;
@@ -144,6 +147,7 @@ pub(crate) struct Shared {
     pub(crate) pods: Pods,
     pub(crate) link: Link,
     hosts: Hosts,
+    links: Links,
     claims: Claims,
     isolation: Isolation,
     pub(crate) beside: Arc<Beside>,
@@ -170,11 +174,24 @@ impl Node {
         let (link, requests) = Link::new();
         let hosts = Hosts::new(config.root.join("hosts"));
         let claims = Claims::new(config.root.join("claims"));
+        let links = Links::default();
         let isolation = Isolation::default();
         let clock = Arc::new(SystemClock);
         let beside = Arc::new(Beside::of(&config.root));
-        let shared =
-            Shared { config, client, clock, pods, link, hosts, claims, isolation, beside, capacity, access };
+        let shared = Shared {
+            config,
+            client,
+            clock,
+            pods,
+            link,
+            hosts,
+            links,
+            claims,
+            isolation,
+            beside,
+            capacity,
+            access,
+        };
         Node {
             shared: Arc::new(shared),
             requests: Mutex::new(Some(requests)),
@@ -203,6 +220,8 @@ impl Node {
             () = feed::follow(client, Kind::Secret, &of_secrets) => {}
             () = claims::look_after(client, Some(&shared.claims)) => {}
             () = feed::follow(client, Kind::Service, &shared.hosts) => {}
+            () = feed::follow(client, Kind::Service, &shared.links) => {}
+            () = self.keep_lease() => {}
             () = shutdown => {}
         }
         // The connection is closed by now, which is what the supervisor ends the containers on.
@@ -212,6 +231,21 @@ impl Node {
         {
             self.end_what_is_lost().await;
         }
+    }
+
+    /// Renews the node's Lease, where somebody may look for it.
+    async fn keep_lease(&self) {
+        let Shared { client, clock, config, .. } = &*self.shared;
+        if !config.tells {
+            return std::future::pending().await;
+        }
+        self.up().await;
+        lease::keep(client.as_ref(), clock.as_ref(), &config.name).await;
+    }
+
+    /// The name of its Node object.
+    pub fn name(&self) -> &str {
+        &self.shared.config.name
     }
 
     /// Returns when the node takes pods and knows those that it has. Until then the scheduler has nowhere to put them.
