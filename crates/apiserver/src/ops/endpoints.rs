@@ -22,6 +22,7 @@ const PODS: &str = "pods";
 /// How long changes are gathered at least, and how many times as long as the last look took: it reads all Services.
 const GATHERING: Duration = Duration::from_millis(50);
 const REST_FACTOR: u32 = 10;
+const REST_MAX: Duration = Duration::from_secs(5);
 
 impl Api {
     /// Keeps the endpoints of all Services, for as long as it is polled.
@@ -29,7 +30,9 @@ impl Api {
         loop {
             let since = self.store().revision();
             let begun_at = Instant::now();
-            match self.keep_endpoints().await {
+            let kept = self.keep_endpoints().await;
+            let rest = begun_at.elapsed().saturating_mul(REST_FACTOR).clamp(GATHERING, REST_MAX);
+            match kept {
                 // Without a Service that selects pods, they come and go without anybody looking.
                 Ok(has_managed) => {
                     let watched = [SERVICES, PODS].into_iter().take(if has_managed { 2 } else { 1 });
@@ -39,10 +42,7 @@ impl Api {
                     tracing::warn!(%error, "the endpoints of a Service cannot be written; retrying");
                 }
             }
-            tokio::time::sleep(
-                begun_at.elapsed().saturating_mul(REST_FACTOR).clamp(GATHERING, Duration::from_secs(5)),
-            )
-            .await;
+            tokio::time::sleep(rest).await;
         }
     }
 

@@ -21,10 +21,10 @@ spec:
   containers:
     - name: main
       image: any
-      ports: [{name: http, containerPort: 8080}]
+      ports: [{name: http, containerPort: 28765}]
       env: [{name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]
-      command: [sh, -c, "mkdir -p $KRAFLA_VOLUME_WWW/a && cd $KRAFLA_VOLUME_WWW && echo hello > a/file && exec python3 -m http.server --bind $IP 8080"]
-      readinessProbe: {httpGet: {port: 8080, path: /a/file}, periodSeconds: 1}
+      command: [sh, -c, "mkdir -p $KRAFLA_VOLUME_WWW/a && cd $KRAFLA_VOLUME_WWW && echo hello > a/file && exec python3 -m http.server --bind $IP 28765"]
+      readinessProbe: {httpGet: {port: 28765, path: /a/file}, periodSeconds: 1}
       volumeMounts: [{name: www, mountPath: /krafla-www}]
   volumes: [{name: www, emptyDir: {}}]
 "#;
@@ -41,15 +41,15 @@ fn a_service_has_the_addresses_of_its_ready_pods() {
     let up = up_with_web();
     let address = up.field("pod/web", "{.status.podIP}");
     up.wait_for("endpoints/web", "{.subsets[0].addresses[0].ip}", &address);
-    up.wait_for("endpointslice/web-0", "{.ports[0].port}", "8080");
+    up.wait_for("endpointslice/web-0", "{.ports[0].port}", "28765");
     assert_eq!(up.field("service/kubernetes", "{.spec.ports[0].port}"), "443");
 }
 
 #[test]
 fn the_api_leads_to_servers_in_pods() {
     let up = up_with_web();
-    up.wait_for("endpoints/web", "{.subsets[0].ports[0].port}", "8080");
-    for to in ["pods/web:8080", "pods/web", "services/web:http", "services/web:80"] {
+    up.wait_for("endpoints/web", "{.subsets[0].ports[0].port}", "28765");
+    for to in ["pods/web:28765", "pods/web", "services/web:http", "services/web:80"] {
         let path = format!("/api/v1/namespaces/default/{to}/proxy/a/file");
         assert_eq!(up.kubectl_ok(&["get", "--raw", &path]), "hello\n", "{to}");
     }
@@ -72,7 +72,7 @@ fn a_port_is_forwarded_again_and_again() {
     let up = up_with_web();
     // Since 1.31 kubectl speaks SPDY inside of a WebSocket; before that, and with this variable, SPDY alone.
     for websockets in ["true", "false"] {
-        let mut command = up.kubectl_command(&["port-forward", "pod/web", ":8080"]);
+        let mut command = up.kubectl_command(&["port-forward", "pod/web", ":28765"]);
         command.env("KUBECTL_PORT_FORWARD_WEBSOCKETS", websockets);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
