@@ -20,7 +20,8 @@ pub(crate) async fn embedded() -> Result<RunningServer> {
     api.bootstrap().await.map_err(|error| anyhow::anyhow!("{error:?}"))?;
     let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
     let tokens = Arc::new(Tokens::for_now());
-    let config = ServerConfig { listen, data_dir: None, pod_access: None, tokens, controllers: None };
+    let config =
+        ServerConfig { listen, data_dir: None, pod_access: None, tokens, controllers: None, by_name: None };
     serve(api, env, config).await.context("the embedded server does not start")
 }
 
