@@ -2,7 +2,6 @@
 //! controller make its pods. Volcano: the enqueue action and the overcommit plugin.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use krafla_api::Time;
 use krafla_api::volcano::PodGroupPhase;
@@ -10,16 +9,13 @@ use krafla_plan::Object;
 
 use crate::allocate::waits_behind;
 use crate::cluster::Cluster;
-use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, QUEUE_NOT_FOUND, WhyNot};
+use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, PATIENCE, QUEUE_NOT_FOUND, WhyNot};
 use crate::queue::QueueId;
 use crate::resources::Amounts;
 
 /// Gangs are let in up to this part of the cluster's resources, in percent: a few more than fit, so that pods wait for
 /// nodes and not the other way round. Volcano's default.
 const OVERCOMMIT_PERCENT: i64 = 120;
-
-/// How long after its last pod, or after its own making, a gang's next pod may take before that is worth a word.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The word for a gang whose queue does not take it.
 const QUEUE_CLOSED: &str = "QueueClosed";
@@ -43,13 +39,13 @@ pub(crate) fn admit(cluster: &mut Cluster<'_>) {
         if let Some(queue) = gang.queue.filter(|queue| finds_no_room && is_fifo(cluster, *queue)) {
             held.entry(queue).or_insert(index);
         }
-        let promised = gang.promised();
+        let reserved = gang.reserved();
         let Cluster { queues, gangs, .. } = cluster;
         let Some(gang) = gangs.get_mut(index) else { continue };
         match answer {
             Ok(queue) => {
-                queues.promise(queue, &promised);
-                left.sub(&promised);
+                queues.promise(queue, &reserved);
+                left.sub(&reserved);
                 gang.phase = PodGroupPhase::Inqueue;
             }
             Err(why_not) => gang.why_not = Some(why_not),
@@ -121,7 +117,12 @@ pub(crate) fn await_pods(cluster: &mut Cluster<'_>, now: Time) -> Option<Time> {
     let mut look_again_at: Option<Time> = None;
     for gang in cluster.gangs.iter_mut().filter(|gang| gang.awaits_pods() && !gang.has_enough_pods()) {
         match due_at(gang.last_grown_at(), now) {
-            None => gang.why_not = Some(gang.too_few_pods()),
+            None => {
+                gang.why_not = Some(gang.too_few_pods());
+                // What is kept for it is given up later, which others must not miss.
+                let gives_up_at = due_at(gang.lacks_pods_since().or(Some(now)), now);
+                look_again_at = earlier(look_again_at, gives_up_at.filter(|_| !gang.is_blocked));
+            }
             Some(at) => look_again_at = earlier(look_again_at, at),
         }
     }
@@ -135,9 +136,10 @@ pub(crate) fn await_podgroups<'a>(
     now: Time,
 ) -> (Vec<(&'a Object, String)>, Option<Time>) {
     let (mut orphans, mut look_again_at) = (Vec::new(), None);
-    for ((_, group), pod) in &cluster.orphans {
-        match due_at(pod.meta.created_at, now) {
-            None => orphans.push((*pod, format!("podgroup {group:?} not found"))),
+    for ((_, group), pods) in &cluster.orphans {
+        // The last of them speaks for all: a gang may be on its way out, of which the PodGroup goes first.
+        match due_at(pods.iter().filter_map(|pod| pod.meta.created_at).max(), now) {
+            None => orphans.extend(pods.iter().map(|pod| (*pod, format!("podgroup {group:?} not found")))),
             Some(at) => look_again_at = earlier(look_again_at, at),
         }
     }
@@ -159,7 +161,7 @@ fn room_left(cluster: &Cluster<'_>) -> Amounts {
     let mut left = board.total().percent(OVERCOMMIT_PERCENT);
     left.sub(&board.hosts.used());
     for gang in cluster.gangs.iter().filter(|gang| gang.phase == PodGroupPhase::Inqueue) {
-        left.sub(&gang.promised());
+        left.sub(&gang.reserved());
     }
     left
 }

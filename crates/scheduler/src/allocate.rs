@@ -13,11 +13,16 @@
 //! A gang that finds no room does not hold back the others, unless its queue is first in, first out. Volcano: the
 //! allocate action.
 //!
-//! Why a gang does not start, its PodGroup says. Why it does not grow, the last pod of each shape says, which will be the
-//! last to get a node: so a job of thousands of pods that take their turns is written to once, and not for each of them.
+//! A gang that has only just come gets no more at once than what its queue would have if all queues wanted something: jobs
+//! that are submitted together do not arrive together, and the first must not take the shares of those behind it. What it
+//! may have beyond that, it gets when it has been there for [`SETTLES_WITHIN`].
+//!
+//! Why a gang does not start, its PodGroup and its pods say. Why it does not grow, its pods say that wait.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::sync::Arc;
+use std::time::Duration;
 
 use krafla_api::{Key, Time};
 
@@ -28,6 +33,16 @@ use crate::leftover;
 use crate::place::{Placement, Share, place, place_one, put};
 use crate::queue::{Full, QueueId};
 use crate::resources::Amounts;
+
+/// How long jobs of other queues may take to arrive behind a job with which they were submitted. Times of creation are whole
+/// seconds, so it is one second at least. Volcano looks once in a second.
+pub(crate) const SETTLES_WITHIN: Duration = Duration::from_secs(2);
+
+/// When to look again at gangs that have only just come and have not got all that they might.
+pub(crate) fn settles_at(cluster: &Cluster<'_>) -> Option<Time> {
+    let waits = |gang: &&Gang<'_>| gang.is_admitted() && gang.waiting_shapes().next().is_some();
+    cluster.gangs.iter().filter(waits).filter_map(|gang| gang.settles_at).min()
+}
 
 /// Gives nodes to all gangs that can have them.
 pub(crate) fn allocate(cluster: &mut Cluster<'_>) {
@@ -118,7 +133,9 @@ fn serve(cluster: &mut Cluster<'_>, queue: QueueId, line: &mut BinaryHeap<Turn>,
     if has_started && !turn.waiting.is_empty() {
         line.push(turn);
     } else if !has_started && is_fifo {
-        for behind in line.drain() {
+        let gang = cluster.gangs.get(turn.gang);
+        let is_only_early = gang.is_some_and(|gang| gang.settles_at.is_some() && gang.why_not.is_none());
+        for behind in line.drain().filter(|_| !is_only_early) {
             hold(cluster, &behind, Held::Behind(turn.gang));
         }
     }
@@ -169,6 +186,8 @@ pub(crate) enum Stuck {
     Limit(Full),
     /// The queue, or one above it, has its share of something that others want too.
     Share(Full),
+    /// The gang has only just come, and the queue, or one above it, has what it would have if all queues wanted something.
+    Early,
     /// No node will do.
     Nodes(ShapeId),
 }
@@ -222,6 +241,10 @@ fn start(cluster: &mut Cluster<'_>, turn: &mut Turn, round: &mut Round) -> bool 
             gang.waits = Waits::default();
             true
         }
+        Err(obstacle) if obstacle.is_early => {
+            gang.is_held = true;
+            false
+        }
         Err(obstacle) => {
             // The first answer stands: what is tried later is tried on less.
             if gang.why_not.is_none() {
@@ -270,16 +293,18 @@ fn grow(cluster: &mut Cluster<'_>, turn: &mut Turn, round: &mut Round) -> bool {
         let Some(needs) = board.needs(shape).filter(|needs| round.has_left(needs)).cloned() else {
             return !turn.waiting.is_empty();
         };
-        match put(queues, board, gang.queue, shape, round.share, Search::default()) {
+        let share = gang.settles_at.map_or(round.share, |_| round.share.at_first());
+        match put(queues, board, gang.queue, shape, share, Search::default()) {
             Ok(host) => {
                 member.state = State::Placed(host);
                 round.take(&needs);
             }
+            Err(Stuck::Early) => return false,
             // The first answer stands here too.
             Err(_) if round.share == Share::Ignored => {}
             Err(stuck) => {
                 gang.waits = gang.waits.and(stuck.waits());
-                gang.stuck.insert(shape, (index, stuck));
+                gang.stuck.insert(shape, stuck);
             }
         }
     }
@@ -289,14 +314,14 @@ fn grow(cluster: &mut Cluster<'_>, turn: &mut Turn, round: &mut Round) -> bool {
 /// Puts into words why gangs that run do not grow. All nodes are given by now: what is true of one pod of a shape is true
 /// of all.
 fn say_who_is_stuck(cluster: &mut Cluster<'_>) {
-    let mut sentences: BTreeMap<Stuck, String> = BTreeMap::new();
+    let mut sentences: BTreeMap<Stuck, Arc<str>> = BTreeMap::new();
     for index in 0..cluster.gangs.len() {
         let Some(gang) = cluster.gangs.get_mut(index).filter(|gang| !gang.gets_nodes()) else { continue };
-        for (member, stuck) in std::mem::take(&mut gang.stuck).into_values() {
-            let sentence = sentences.entry(stuck).or_insert_with(|| stuck.explain(cluster).sentence).clone();
-            let gang = cluster.gangs.get_mut(index);
-            if let Some(member) = gang.and_then(|gang| gang.members.get_mut(member)) {
-                member.why_not = Some(sentence);
+        for (shape, stuck) in std::mem::take(&mut gang.stuck) {
+            let sentence = sentences.entry(stuck).or_insert_with(|| stuck.explain(cluster).sentence.into());
+            let waiting = cluster.gangs.get_mut(index).into_iter().flat_map(|gang| &mut gang.members);
+            for member in waiting.filter(|member| member.state == State::Waiting(shape)) {
+                member.why_not = Some(Arc::clone(sentence));
             }
         }
     }
@@ -321,6 +346,10 @@ impl Stuck {
                 let sentence = format!("queue {queue} has its share of {name}, and others wait for it");
                 NoNode { lacks: format!("over queue {queue}'s share"), sentence }
             }
+            Stuck::Early => {
+                let sentence = "waits for jobs of other queues to arrive".to_owned();
+                NoNode { lacks: "too early".to_owned(), sentence }
+            }
             Stuck::Nodes(shape) => board.why_not(shape, names),
         }
     }
@@ -337,6 +366,8 @@ pub(crate) struct Obstacle {
     /// One sentence about the first of them, or about all.
     because: String,
     waits: Waits,
+    /// Whether only the youth of the gang does.
+    is_early: bool,
 }
 
 impl Obstacle {
@@ -354,6 +385,7 @@ impl Obstacle {
         let mut obstacle = Obstacle::default();
         for (answer, n_pods) in answers {
             obstacle.waits = obstacle.waits.and(answer.waits());
+            obstacle.is_early |= answer == Stuck::Early;
             let NoNode { lacks, sentence } = answer.explain(cluster);
             *obstacle.lacks.entry(lacks).or_default() += n_pods;
             if obstacle.because.is_empty() {
@@ -407,13 +439,10 @@ fn hold(cluster: &mut Cluster<'_>, turn: &Turn, held: Held) {
         gang.why_not = Some(WhyNot { reason, ..Obstacle::whole(&because).why_not(gang) });
         return;
     }
-    let last_of_each: BTreeMap<ShapeId, usize> =
-        turn.in_order().into_iter().filter_map(|index| Some((gang.shape(index)?, index))).collect();
-    for (shape, index) in last_of_each {
-        gang.stuck.remove(&shape);
-        if let Some(member) = gang.members.get_mut(index) {
-            member.why_not = Some(because.clone());
-        }
+    gang.stuck.clear();
+    let because: Arc<str> = because.into();
+    for member in gang.members.iter_mut().filter(|member| matches!(member.state, State::Waiting(_))) {
+        member.why_not = Some(Arc::clone(&because));
     }
 }
 

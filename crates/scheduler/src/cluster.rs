@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use krafla_api::volcano::PodGroupPhase;
-use krafla_api::{Key, Kind, labels};
+use krafla_api::{Key, Kind, Time, Uid, labels};
 use krafla_plan::object::{Pod, PriorityClass};
 use krafla_plan::{Body, Object, Objects};
 
 use crate::Scheduler;
+use crate::allocate;
 use crate::board::Board;
 use crate::gang::{Gang, Member, State, wanted_queue};
 use crate::neighbours::Neighbours;
@@ -31,9 +32,8 @@ pub(crate) struct Cluster<'a> {
     pub(crate) board: Board<'a>,
     pub(crate) queues: Queues<'a>,
     pub(crate) gangs: Vec<Gang<'a>>,
-    /// The last of the pods that want a node, by the namespace and name of their PodGroup, which does not exist. It
-    /// speaks for all: a gang may be on its way out, of which the PodGroup goes first.
-    pub(crate) orphans: BTreeMap<(&'a str, &'a str), &'a Object>,
+    /// The pods that want a node, by the namespace and name of their PodGroup, which does not exist.
+    pub(crate) orphans: BTreeMap<(&'a str, &'a str), Vec<&'a Object>>,
     /// Pods that are being deleted and still use room.
     pub(crate) leaving: Vec<Tenant<'a>>,
     /// Other pods that use room and are in no gang.
@@ -41,6 +41,8 @@ pub(crate) struct Cluster<'a> {
     /// Gangs by the namespace and name of their PodGroup. Every pod looks up its own here; it is never gone through, so
     /// nothing depends on its order.
     by_podgroup: HashMap<(&'a str, &'a str), usize>,
+    /// When the first pod of each owner was made, of pods in no gang.
+    first_of_owner: HashMap<&'a Uid, Time>,
     priorities: BTreeMap<&'a str, i32>,
     /// The priority of what names no class, or one that is not there.
     default_priority: i32,
@@ -48,7 +50,7 @@ pub(crate) struct Cluster<'a> {
 
 impl<'a> Cluster<'a> {
     /// Reads the nodes, the queues, the PodGroups, and the pods that name this scheduler.
-    pub(crate) fn observe(objects: &'a Objects, scheduler: &Scheduler) -> Cluster<'a> {
+    pub(crate) fn observe(objects: &'a Objects, scheduler: &Scheduler, now: Time) -> Cluster<'a> {
         let mut names = Names::new();
         let hosts = Hosts::observe(objects, &mut names);
         let neighbours = Neighbours::observe(objects, &hosts);
@@ -62,6 +64,7 @@ impl<'a> Cluster<'a> {
             leaving: Vec::new(),
             lone: Vec::new(),
             by_podgroup: HashMap::new(),
+            first_of_owner: HashMap::new(),
             priorities: priorities(objects),
             default_priority: default_priority(objects),
         };
@@ -71,7 +74,7 @@ impl<'a> Cluster<'a> {
         for object in objects.all(Kind::Pod) {
             cluster.read_pod(object, scheduler);
         }
-        cluster.keep_accounts();
+        cluster.keep_accounts(now);
         cluster
     }
 
@@ -104,13 +107,17 @@ impl<'a> Cluster<'a> {
         if let Some(host) = host.filter(|_| object.meta.is_deleting()) {
             self.leaving.push(Tenant { object, queue, host, uses: uses.clone() });
         }
+        if gang.is_none() {
+            self.note_owner(object);
+        }
         let Some(state) = self.state(object, pod).filter(|_| is_ours) else { return };
         let priority = self.priority(&pod.spec.priority_class_name);
         let size = match state {
             State::Waiting(shape) => self.board.size(shape),
             _ => 0,
         };
-        let member = Member { uses, host, size, ..Member::new(object, priority, state) };
+        let is_managed = scheduler.gang_names.contains(&pod.spec.scheduler_name);
+        let member = Member { uses, host, size, is_managed, ..Member::new(object, priority, state) };
         match gang.and_then(|index| self.gangs.get_mut(index)) {
             Some(gang) => {
                 gang.account(ground).add(&member.uses);
@@ -124,7 +131,9 @@ impl<'a> Cluster<'a> {
             }
             None if !matches!(state, State::Waiting(_)) => {}
             None => match group {
-                Some(name) => drop(self.orphans.insert((&object.meta.key.namespace, name), object)),
+                Some(name) => {
+                    self.orphans.entry((&object.meta.key.namespace, name)).or_default().push(object);
+                }
                 None if may_be_alone => {
                     let is_open = queue.and_then(|id| self.queues.get(id)).is_some_and(|queue| queue.is_open);
                     self.gangs.push(Gang::of_lone_pod(member, queue, is_open));
@@ -132,6 +141,20 @@ impl<'a> Cluster<'a> {
                 None => {}
             },
         }
+    }
+
+    fn note_owner(&mut self, object: &'a Object) {
+        if let (Some(owner), Some(made)) = (object.meta.controller_uid(), object.meta.created_at) {
+            let first = self.first_of_owner.entry(owner).or_insert(made);
+            *first = made.min(*first);
+        }
+    }
+
+    /// Since when a gang has been there: its PodGroup, or the first pod of whoever made a pod that is alone.
+    fn is_there_since(&self, gang: &Gang<'_>) -> Option<Time> {
+        let meta = &gang.object()?.meta;
+        let owner = meta.controller_uid().filter(|_| gang.podgroup.is_none());
+        owner.and_then(|uid| self.first_of_owner.get(uid)).copied().or(meta.created_at)
     }
 
     fn state(&mut self, object: &'a Object, pod: &'a Pod) -> Option<State> {
@@ -173,12 +196,17 @@ impl<'a> Cluster<'a> {
     }
 
     /// Books what gangs have and want with their queues, and divides the cluster among these.
-    fn keep_accounts(&mut self) {
+    fn keep_accounts(&mut self, now: Time) {
         let total = self.board.total().clone();
         self.queues.settle_limits(&total);
         for index in 0..self.gangs.len() {
             let Some(gang) = self.gangs.get_mut(index) else { continue };
             gang.settle();
+            gang.is_blocked = gang.is_blocked_at(now);
+            let settles_at = self.gangs.get(index).and_then(|gang| self.is_there_since(gang));
+            let settles_at = settles_at.map(|since| since.after(allocate::SETTLES_WITHIN));
+            let Some(gang) = self.gangs.get_mut(index) else { continue };
+            gang.settles_at = settles_at.filter(|at| *at > now);
             let wants = self.wants(index, &total);
             let Some(gang) = self.gangs.get_mut(index) else { continue };
             gang.is_possible = wants.is_some();
@@ -190,7 +218,7 @@ impl<'a> Cluster<'a> {
                 self.queues.wait_since(queue, gang.object().and_then(|object| object.meta.created_at));
             }
             if gang.phase == PodGroupPhase::Inqueue {
-                self.queues.promise(queue, &gang.promised());
+                self.queues.promise(queue, &gang.reserved());
             }
         }
         self.queues.settle_shares(&total);
@@ -203,7 +231,8 @@ impl<'a> Cluster<'a> {
         let Cluster { board, gangs, queues, .. } = self;
         let gang = gangs.get(index)?;
         let queue = gang.queue.and_then(|id| Some((id, queues.get(id)?)));
-        if !gang.is_admitted() && !queue.is_some_and(|(_, queue)| queue.is_open) {
+        let is_let_in = gang.is_admitted() || queue.is_some_and(|(_, queue)| queue.is_open);
+        if gang.is_blocked || !is_let_in {
             return Some(Amounts::default());
         }
         let mut wants = Amounts::default();

@@ -4,8 +4,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use krafla_api::volcano::{PodGroupPhase, PodGroupSpec};
+use krafla_api::volcano::{PodGroupCondition, PodGroupPhase, PodGroupSpec};
 use krafla_api::{Key, Time, labels};
 use krafla_plan::Object;
 use krafla_plan::object::{Pod, PodGroup, PodPhase};
@@ -16,6 +18,10 @@ use crate::node::Ground;
 use crate::queue::{DEFAULT, QueueId};
 use crate::resources::Amounts;
 
+/// The condition of a PodGroup that says why its gang waits.
+pub(crate) const UNSCHEDULABLE: &str = "Unschedulable";
+/// How long pods that a gang needs may be missing before that is worth a word, and then before it loses its claim to room.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// Volcano's word for a gang that waits for room.
 pub(crate) const NOT_ENOUGH_RESOURCES: &str = "NotEnoughResources";
 /// Volcano's word for a gang that waits for pods to be made.
@@ -49,6 +55,10 @@ pub(crate) struct Gang<'a> {
     pub(crate) done: Amounts,
     /// Whether the cluster could serve it if it were empty.
     pub(crate) is_possible: bool,
+    /// Whether something outside the scheduler keeps it from starting, however much room there is.
+    pub(crate) is_blocked: bool,
+    /// Until when it is taken to have only just come.
+    pub(crate) settles_at: Option<Time>,
     /// The phase as this decision leaves it.
     pub(crate) phase: PodGroupPhase,
     /// Why it is not placed, if it is not.
@@ -57,8 +67,8 @@ pub(crate) struct Gang<'a> {
     pub(crate) is_held: bool,
     /// What its pods wait for.
     pub(crate) waits: Waits,
-    /// Of each shape, the last of the pods beyond its minimum that got no node, and why.
-    pub(crate) stuck: BTreeMap<ShapeId, (usize, Stuck)>,
+    /// The shapes of pods beyond its minimum that got no node, and why.
+    pub(crate) stuck: BTreeMap<ShapeId, Stuck>,
 }
 
 /// What keeps a gang from starting or growing. Some of its pods may wait for the one, and others for the other.
@@ -96,8 +106,10 @@ pub(crate) struct Member<'a> {
     /// What it uses, and where; nothing before it has a node or after it ended.
     pub(crate) uses: Amounts,
     pub(crate) host: Option<usize>,
-    /// Why it has no node, where the pod itself is to say so.
-    pub(crate) why_not: Option<String>,
+    /// Whether it names a gang scheduler, so that it may be deleted for others.
+    pub(crate) is_managed: bool,
+    /// Why it has no node, where that is its own matter and not the gang's.
+    pub(crate) why_not: Option<Arc<str>>,
 }
 
 /// Where a pod stands in the scheduler's eyes.
@@ -202,6 +214,8 @@ impl<'a> Gang<'a> {
             outside: Amounts::default(),
             done: Amounts::default(),
             is_possible: true,
+            is_blocked: false,
+            settles_at: None,
             phase,
             why_not: None,
             is_held: false,
@@ -279,6 +293,35 @@ impl<'a> Gang<'a> {
         }
         promised.clear_overdrawn();
         promised
+    }
+
+    /// What is kept free for the gang: what it was promised, unless it could not start there now. What waits for a reason
+    /// outside the scheduler must not keep room from others.
+    pub(crate) fn reserved(&self) -> Amounts {
+        if self.is_possible && !self.is_blocked { self.promised() } else { Amounts::default() }
+    }
+
+    /// Whether the gang waits for pods that are gated, or for pods that have been missing for so long that nobody seems to
+    /// make them.
+    pub(crate) fn is_blocked_at(&self, now: Time) -> bool {
+        if self.has_enough_pods() {
+            return false;
+        }
+        let mut missing_without_gates = self.missing();
+        let gated = self.members.iter().filter(|member| member.state == State::Gated);
+        gated.for_each(|member| missing_without_gates.fill(member.task));
+        let said_since = self.lacks_pods_since().map(|since| since.after(PATIENCE));
+        missing_without_gates.is_nothing() || said_since.is_some_and(|due_at| due_at <= now)
+    }
+
+    /// Since when its PodGroup says that pods are missing.
+    pub(crate) fn lacks_pods_since(&self) -> Option<Time> {
+        let (_, podgroup) = self.podgroup?;
+        let reasons = [NOT_ENOUGH_TASKS, NOT_ENOUGH_PODS_OF_TASK];
+        let lacks_pods = |it: &&PodGroupCondition| {
+            it.condition_type == UNSCHEDULABLE && it.status == "True" && reasons.contains(&it.reason.as_str())
+        };
+        podgroup.status.conditions.iter().find(lacks_pods)?.last_transition_time
     }
 
     /// Whether a member still wants a node.
@@ -377,8 +420,8 @@ impl<'a> Gang<'a> {
     /// one, can do without any.
     pub(crate) fn spare_members(&self) -> Vec<&Member<'a>> {
         let has_node = |state: State| matches!(state, State::Bound | State::Running);
-        let mut members: Vec<&Member<'a>> =
-            self.members.iter().filter(|it| has_node(it.state) && !is_protected(it.object)).collect();
+        let may_go = |it: &&Member<'a>| has_node(it.state) && it.is_managed && !is_protected(it.object);
+        let mut members: Vec<&Member<'a>> = self.members.iter().filter(may_go).collect();
         if self.min_member <= 1 {
             return members;
         }
@@ -470,7 +513,17 @@ impl<'a> Member<'a> {
         let task =
             object.meta.labels.get(labels::TASK_SPEC).or(object.meta.annotations.get(labels::TASK_SPEC));
         let task = task.unwrap_or_default();
-        Member { object, task, priority, state, size: 0, uses: Amounts::default(), host: None, why_not: None }
+        Member {
+            object,
+            task,
+            priority,
+            state,
+            size: 0,
+            uses: Amounts::default(),
+            host: None,
+            is_managed: false,
+            why_not: None,
+        }
     }
 
     fn urgency(&self) -> (Reverse<i32>, Reverse<u64>) {

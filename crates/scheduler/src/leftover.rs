@@ -92,10 +92,10 @@ fn is_claimant(cluster: &Cluster<'_>, index: usize) -> bool {
 fn awaited(cluster: &Cluster<'_>) -> Amounts {
     let mut awaited = Amounts::default();
     for gang in cluster.gangs.iter().filter(|gang| gang.is_admitted() && !gang.has_enough_pods()) {
-        let promised = gang.promised();
-        let has_its_share = |queue| cluster.queues.over_share(queue, &promised).is_some();
-        if gang.is_possible && !gang.queue.is_none_or(has_its_share) {
-            awaited.add(&promised);
+        let reserved = gang.reserved();
+        let has_its_share = |queue| cluster.queues.over_share(queue, &reserved).is_some();
+        if !gang.queue.is_none_or(has_its_share) {
+            awaited.add(&reserved);
         }
     }
     awaited

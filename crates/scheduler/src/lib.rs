@@ -51,7 +51,7 @@ pub struct Scheduler {
     pub gang_names: Vec<String>,
     /// Pods that name one of these are placed too, and alone if they are in no PodGroup. Pods of others are only counted.
     pub lone_names: Vec<String>,
-    /// Whether Events say where pods go and why they wait. That is a write for each pod, so it is for where people look.
+    /// Whether Events say where pods go and why they wait. Each is a write, so it is for where people look.
     pub tells: bool,
     /// Whether pods of queues beyond their share are deleted for gangs of queues below theirs. As in Volcano, this is a
     /// choice: without it, a queue waits until others have finished.
@@ -99,11 +99,12 @@ impl Controller for Scheduler {
     }
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
-        let mut cluster = Cluster::observe(snapshot.objects, self);
+        let mut cluster = Cluster::observe(snapshot.objects, self, snapshot.now);
         admit::admit(&mut cluster);
         let wake_at = admit::await_pods(&mut cluster, snapshot.now);
         let (orphans, look_again_at) = admit::await_podgroups(&cluster, snapshot.now);
         allocate::allocate(&mut cluster);
+        let wake_at = admit::earlier(admit::earlier(wake_at, look_again_at), allocate::settles_at(&cluster));
         let queue_writes = queue_status::writes(&cluster);
         let victims = if self.reclaims { reclaim::reclaim(&mut cluster) } else { Vec::new() };
         let (placed, others): (Vec<_>, Vec<_>) = cluster.gangs.iter().partition(|gang| gang.gets_nodes());
@@ -115,14 +116,15 @@ impl Controller for Scheduler {
         writes.add(placed.iter().filter_map(|gang| podgroup::report(gang, now)));
         let n_steps = writes.steps.len();
         // What is true already. One of them that is refused is the trouble of one gang, and of nobody else.
-        writes.add(orphans.iter().filter_map(|(pod, why)| pod::report(pod, why, now)));
         writes.add(others.iter().filter_map(|gang| podgroup::report(gang, now)));
-        writes.add(others.iter().flat_map(|gang| pod::reports(gang, now)));
+        let of_orphans = orphans.iter().filter_map(|(pod, why)| pod::report(pod, why, now));
+        let of_waiting = others.iter().flat_map(|gang| pod::reports(gang, now));
+        writes.add(of_orphans.chain(of_waiting).take(pod::REPORTS_MAX));
         let Writes { mut steps, notes, .. } = writes;
         let mut aside = steps.split_off(n_steps);
         aside.extend(queue_writes);
         aside.extend(victims.iter().map(reclaim::eviction));
-        Plan { steps, aside, notes, wake_at: admit::earlier(wake_at, look_again_at), ..Plan::nothing() }
+        Plan { steps, aside, notes, wake_at, ..Plan::nothing() }
     }
 }
 

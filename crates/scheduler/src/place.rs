@@ -27,7 +27,16 @@ const DOMAINS_MAX: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
     Kept,
+    /// And it has no more, either, than what would be its share if all queues wanted something.
+    KeptAtFirst,
     Ignored,
+}
+
+impl Share {
+    /// The same for a gang that has only just come.
+    pub(crate) fn at_first(self) -> Share {
+        if self == Share::Kept { Share::KeptAtFirst } else { self }
+    }
 }
 
 /// A pod of a gang, and the node found for it.
@@ -152,6 +161,9 @@ fn attempt(
     let Some(gang) = gangs.get(gang) else { return Attempt::default() };
     // What could never start cannot take anything from others; let it find out why.
     let mut share = if gang.is_possible { share } else { Share::Ignored };
+    if gang.settles_at.is_some() {
+        share = share.at_first();
+    }
     let mut shortfall = gang.shortfall();
     let mut is_placed = vec![false; gang.members.len()];
     let mut attempt = Attempt::default();
@@ -217,6 +229,7 @@ pub(crate) fn place_one(
     let gang = gangs.get(gang)?;
     let shape = gang.shape(member)?;
     board.begin();
+    let share = gang.settles_at.map_or(share, |_| share.at_first());
     let host = put(queues, board, gang.queue, shape, share, Search::default()).ok()?;
     Some(Placement { member, shape, host })
 }
@@ -235,10 +248,13 @@ pub(crate) fn put(
     if let Some(full) = queue.and_then(|queue| queues.full(queue, &needs)) {
         return Err(Stuck::Limit(full));
     }
+    if share == Share::KeptAtFirst && queue.is_some_and(|queue| queues.is_over_nominal_share(queue, &needs)) {
+        return Err(Stuck::Early);
+    }
     let host = board.find(shape, search).ok_or(nowhere)?;
     let ground = board.hosts.ground(Some(host));
     if let Some(queue) = queue {
-        let is_shared = share == Share::Kept && ground == Ground::Shared;
+        let is_shared = share != Share::Ignored && ground == Ground::Shared;
         if let Some(full) = queues.over_share(queue, &needs).filter(|_| is_shared) {
             return Err(Stuck::Share(full));
         }

@@ -16,11 +16,9 @@ use krafla_plan::{Note, Step};
 use serde_json::{Map, Value, json};
 
 use crate::Told;
-use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, State, WhyNot};
-use crate::pod::without_numbers;
+use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, State, UNSCHEDULABLE, WhyNot};
+use crate::pod;
 
-/// The condition that says why a gang waits.
-const UNSCHEDULABLE: &str = "Unschedulable";
 /// The condition that says that it does not.
 const SCHEDULED: &str = "Scheduled";
 /// Volcano's reason for [`SCHEDULED`].
@@ -127,11 +125,9 @@ fn unsay(conditions: &mut [PodGroupCondition], of_type: &str, now: Time) {
 /// Whether a message says something new. What it says of pods that lack something and of the nodes, behind the semicolon,
 /// is compared without numbers: those change with every pod that comes or goes anywhere.
 fn is_news(old: &str, new: &str) -> bool {
-    let parts = |message: &str| {
-        let (gang, nodes) = message.split_once("; ").unwrap_or((message, ""));
-        (gang.to_owned(), without_numbers(nodes))
-    };
-    parts(old) != parts(new)
+    let (old_gang, old_nodes) = old.split_once("; ").unwrap_or((old, ""));
+    let (new_gang, new_nodes) = new.split_once("; ").unwrap_or((new, ""));
+    old_gang != new_gang || pod::is_news(old_nodes, new_nodes)
 }
 
 /// The fields that differ, as a merge patch. A counter at zero is not written by Volcano, so here it is removed.

@@ -53,6 +53,8 @@ pub(crate) struct Queue<'a> {
     promised: Amounts,
     demand: Amounts,
     deserved: Amounts,
+    /// What it would deserve if all open queues wanted as much as they may have.
+    nominal: Amounts,
     /// Since when the first of its gangs, or of those below it, waits for room.
     waits_since: Option<Time>,
 }
@@ -210,9 +212,11 @@ impl<'a> Queues<'a> {
         }
         if let Some(root) = self.all.first_mut() {
             root.deserved = total.clone();
+            root.nominal = total.clone();
         }
         for id in top_down {
             self.divide_among_children(id);
+            self.divide_nominally(id);
         }
     }
 
@@ -255,6 +259,21 @@ impl<'a> Queues<'a> {
             for (id, share) in line.iter().zip(share::divide(deserved.get(place), &claims)) {
                 if let Some(child) = self.all.get_mut(id.0) {
                     child.deserved.set(place, share);
+                }
+            }
+        }
+    }
+
+    /// Divides among a queue's children what they would deserve if all wanted as much as they may have.
+    fn divide_nominally(&mut self, parent: QueueId) {
+        let Some(nominal) = self.get(parent).map(|parent| parent.nominal.clone()) else { return };
+        let children = self.children(parent);
+        for place in 0..nominal.len() {
+            let claims = children.iter().filter_map(|id| self.get(*id));
+            let claims: Vec<Claim> = claims.map(|child| child.nominal_claim(place)).collect();
+            for (id, share) in children.iter().zip(share::divide(nominal.get(place), &claims)) {
+                if let Some(child) = self.all.get_mut(id.0) {
+                    child.nominal.set(place, share);
                 }
             }
         }
@@ -366,6 +385,16 @@ impl<'a> Queues<'a> {
         })
     }
 
+    /// Whether nothing is left to the queue, of something that the pod needs, of what it would deserve if all queues wanted
+    /// something.
+    pub(crate) fn is_over_nominal_share(&self, id: QueueId, needs: &Amounts) -> bool {
+        self.branch(id).any(|queue| {
+            let mut left = queue.nominal.clone();
+            left.sub(&queue.allocated);
+            needs.exhausted(&left).is_some()
+        })
+    }
+
     /// Whose turn it is: the least first. From the top of the hierarchy down, the queue with the higher priority and then
     /// the one that has the smaller part of its share goes first.
     pub(crate) fn turn(&self, id: QueueId) -> impl Ord + use<> {
@@ -408,6 +437,7 @@ impl<'a> Queue<'a> {
             promised: Amounts::default(),
             demand: Amounts::default(),
             deserved: Amounts::default(),
+            nominal: Amounts::default(),
             waits_since: None,
         }
     }
@@ -472,6 +502,14 @@ impl<'a> Queue<'a> {
         let guarantee = self.guarantee.get(place);
         let wanted = self.allocated.get(place).saturating_add(self.demand.get(place));
         let cap = wanted.min(self.room(place)).max(guarantee);
+        Claim { weight: self.weight, floor: self.wished.get(place).min(cap).max(guarantee), cap }
+    }
+
+    /// The same if it wanted as much as it may have. A closed queue takes nothing new.
+    fn nominal_claim(&self, place: usize) -> Claim {
+        let guarantee = self.guarantee.get(place);
+        let room = if self.is_open { self.room(place) } else { self.allocated.get(place) };
+        let cap = room.max(guarantee);
         Claim { weight: self.weight, floor: self.wished.get(place).min(cap).max(guarantee), cap }
     }
 }

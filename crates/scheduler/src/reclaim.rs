@@ -20,8 +20,8 @@ use krafla_plan::{Object, Step};
 
 use crate::allocate::Obstacle;
 use crate::board::ShapeId;
-use crate::cluster::{Cluster, Pick, group_name};
-use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, Shortfall, is_protected};
+use crate::cluster::{Cluster, Pick};
+use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, Shortfall};
 use crate::node::Ground;
 use crate::place::{self, Placement, Share};
 use crate::queue::QueueId;
@@ -117,7 +117,7 @@ fn sort<'a>(cluster: &Cluster<'a>, want: Want) -> Option<Sort<'a>> {
     })
 }
 
-/// A gang that runs speaks through the last of its pods, if it speaks at all.
+/// A gang that runs speaks through its pods.
 fn say_that_it_waits(cluster: &mut Cluster<'_>, want: Want) {
     match want {
         Want::Start(gang) => {
@@ -128,14 +128,14 @@ fn say_that_it_waits(cluster: &mut Cluster<'_>, want: Want) {
         Want::Grow(gang, member) => {
             let member = cluster.gangs.get_mut(gang).and_then(|gang| gang.members.get_mut(member));
             if let Some(why_not) = member.and_then(|member| member.why_not.as_mut()) {
-                *why_not = WAITS.to_owned();
+                *why_not = WAITS.into();
             }
         }
     }
 }
 
-/// The pods that their gangs can do without, and those that are in no gang, the first to go first. On a closed node their
-/// room is of no use to anybody.
+/// The pods that their gangs can do without, the first to go first. On a closed node their room is of no use to anybody.
+/// A pod in no PodGroup is never asked to go, nor one that names another scheduler: this one does not manage it.
 fn spare<'a>(cluster: &Cluster<'a>) -> Vec<Tenant<'a>> {
     let mut spare: Vec<(Importance<'a>, Tenant<'a>)> = Vec::new();
     for gang in &cluster.gangs {
@@ -148,16 +148,6 @@ fn spare<'a>(cluster: &Cluster<'a>) -> Vec<Tenant<'a>> {
                 (queue_priority, gang.priority, member.priority, Reverse(meta.created_at), &meta.key);
             spare.push((importance, Tenant { object, queue: gang.queue, host, uses: member.uses.clone() }));
         }
-    }
-    let is_alone = |it: &&Tenant<'a>| group_name(it.object).is_none() && !is_protected(it.object);
-    for tenant in cluster.lone.iter().filter(is_alone) {
-        let queue_priority =
-            tenant.queue.and_then(|id| cluster.queues.get(id)).map_or(0, |queue| queue.priority);
-        let pod = tenant.object.as_pod();
-        let priority = pod.map_or(0, |pod| cluster.priority(&pod.spec.priority_class_name));
-        let meta = &tenant.object.meta;
-        let importance = (queue_priority, priority, priority, Reverse(meta.created_at), &meta.key);
-        spare.push((importance, tenant.clone()));
     }
     spare.retain(|(_, tenant)| cluster.board.hosts.ground(Some(tenant.host)) == Ground::Shared);
     spare.sort_by_key(|(importance, _)| *importance);

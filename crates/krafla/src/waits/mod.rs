@@ -269,7 +269,13 @@ impl Waits {
     /// Why a job waits, if it has done so for a while.
     pub(crate) fn reason(&self, job: &JobKey, now: Instant) -> Option<&str> {
         let lasting = self.of_job(job).filter(|reason| reason.has_lasted(TOLD_AFTER, now));
-        lasting.min_by_key(|reason| reason.since).map(|reason| reason.why.text.as_str())
+        let first = lasting.min_by_key(|reason| reason.since)?.why.text.as_str();
+        // A pod of a gang repeats what its PodGroup says, with numbers of an earlier moment; it is the gang that waits.
+        let plain = |text: &str| text.replace(|letter: char| letter.is_ascii_digit(), "");
+        let of_gang = |waiter: &JobKey| waiter.0 == Kind::PodGroup;
+        let of_gangs = self.reasons.get(job).into_iter().flatten().filter(|(waiter, _)| of_gang(waiter));
+        let mut texts = of_gangs.map(|(_, reason)| reason.why.text.as_str());
+        texts.find(|text| plain(first).ends_with(&plain(text))).or(Some(first))
     }
 
     /// Whether nothing that some jobs, which are one to whoever waits, wait for will come unless somebody changes something in

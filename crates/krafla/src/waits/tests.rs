@@ -426,6 +426,27 @@ async fn what_holds_for_many_pods_is_told_once() {
 }
 
 #[tokio::test]
+async fn what_pods_repeat_after_their_gang_is_told_of_the_gang() {
+    let (mut waits, start) = (Waits::default(), Instant::now());
+    let says = |of_type: &str, status: &str, why: &str| json!({"conditions": [{"type": of_type, "status": status, "message": why}]});
+    for index in 0..3 {
+        let waiting =
+            pod(&format!("a-{index}"), json!({}), says("PodScheduled", "False", "3/3 tasks find no room"));
+        waits.observe(Kind::Pod, &waiting, false, start);
+    }
+    let gang = owned("a-1", says("Unschedulable", "True", "2/3 tasks find no room"));
+    waits.observe(Kind::PodGroup, &gang, false, start + TOLD_AFTER);
+    check(
+        &mut waits,
+        start + 2 * TOLD_AFTER,
+        expect![[r#"
+            a: 2/3 tasks find no room; to do: ask for less in resources.requests, lower spec.minAvailable, or wait until others have ended
+        "#]],
+    );
+    check(&mut waits, start + 3 * TOLD_AFTER, expect![[""]]);
+}
+
+#[tokio::test]
 async fn a_job_between_two_tries_says_so() {
     let told = |spec: Value, status: Value| {
         let (mut waits, start) = (Waits::default(), Instant::now());

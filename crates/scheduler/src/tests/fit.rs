@@ -14,6 +14,7 @@ fn a_closed_node_takes_no_new_pods() {
          pod g-0 of=g",
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 node(s) were not ready; 0/2 nodes are available: 1 node(s) were not ready, 1 node(s) were unschedulable)
+            pod g-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 node(s) were not ready; 0/2 nodes are available: 1 node(s) were not ready, 1 node(s) were unschedulable)
             pod a: not PodScheduled(Unschedulable: 0/2 nodes are available: 1 node(s) were not ready, 1 node(s) were unschedulable)
         "#]],
     );
@@ -59,6 +60,7 @@ fn the_reason_counts_every_node_once() {
          pod g-0 of=g cpu=2 memory=2Gi",
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/4 nodes are available: 2 Insufficient cpu, 1 Insufficient memory, 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable)
+            pod g-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/4 nodes are available: 2 Insufficient cpu, 1 Insufficient memory, 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable)
         "#]],
     );
 }
@@ -70,6 +72,7 @@ fn without_any_node_a_gang_says_so() {
          pod g-0 of=g",
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Unschedulable; 0/0 nodes are available)
+            pod g-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Unschedulable; 0/0 nodes are available)
         "#]],
     );
 }
@@ -150,6 +153,8 @@ fn a_gang_that_fails_leaves_no_trace_on_its_neighbours() {
          pod next-0 of=next label:app=db away=app:db@zone",
         &expect![[r#"
             podgroup fails: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 node(s) didn't match pod anti-affinity rules; 0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules)
+            pod fails-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 node(s) didn't match pod anti-affinity rules; 0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules)
+            pod fails-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 node(s) didn't match pod anti-affinity rules; 0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules)
             bind pod next-0 to a
             podgroup next: Scheduled, phase=Running
         "#]],

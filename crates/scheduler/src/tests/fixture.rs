@@ -7,7 +7,7 @@
 //!   class <name> value=<n> [for-all]
 //!   claim <name>
 //!   podgroup <name> [min=1] [phase=Inqueue] [queue=default] [priority=<class>] [task:<name>=<n>] [needs:<resource>=<n>]
-//!            [running=<n>] [succeeded=<n>] [failed=<n>] [unschedulable=<message>] [scheduled] [was=<condition>]
+//!            [running=<n>] [succeeded=<n>] [failed=<n>] [unschedulable=<message>] [lacks-pods] [scheduled] [was=<condition>]
 //!   pod <name> [of=<podgroup>] [queue=<name>] [task=<name>] [cpu=1] [<resource>=<n>] [on=<node>] [phase=Running] [priority=<class>]
 //!       [deleting] [protected] [gated] [unschedulable=<message>] [scheduler=<name>] [label:<key>=<value>] [node:<label>=<value>] [tolerates=<key>]
 //!       [near=<label>:<value>@<topology>] [away=<label>:<value>@<topology>] [claim=<claim>]
@@ -17,7 +17,8 @@
 //! ```
 //!
 //! Pods of a PodGroup name the scheduler `volcano`, others `default-scheduler`, unless the text says otherwise.
-//! In values, `_` stands for a blank. Objects are as old as their lines are early. The queues `root` and `default` exist
+//! In values, `_` stands for a blank. Objects are as old as their lines are early; `young` ones are ten seconds old, and
+//! `new` ones were made this second. The queues `root` and `default` exist
 //! unless the text says otherwise. Writes to queues are shown by [`check_queues`] and left out by [`check`].
 
 use std::sync::Arc;
@@ -75,8 +76,16 @@ pub(crate) fn plan_reclaiming(objects: &Objects) -> Plan {
 }
 
 fn plan_of(scheduler: &Scheduler, objects: &Objects) -> Plan {
-    let (key, now) = (Key::new("", "root"), Time::from_seconds(NOW));
-    scheduler.plan(&Snapshot::new(Kind::Queue, &key, now, objects))
+    plan_at(scheduler, objects, Time::from_seconds(NOW))
+}
+
+/// The scheduler's plan so many seconds later.
+pub(crate) fn plan_later(objects: &Objects, seconds: i64) -> Plan {
+    plan_at(&Scheduler::default(), objects, Time::from_seconds(NOW + seconds))
+}
+
+fn plan_at(scheduler: &Scheduler, objects: &Objects, now: Time) -> Plan {
+    scheduler.plan(&Snapshot::new(Kind::Queue, &Key::new("", "root"), now, objects))
 }
 
 /// The objects of a text.
@@ -169,6 +178,9 @@ fn manifest(n_line: usize, text: &str) -> Value {
     manifest["metadata"]["uid"] = format!("uid-{name}").into();
     manifest["metadata"]["creationTimestamp"] =
         json!(if line.has("young") { Time::from_seconds(NOW - 10) } else { created_at });
+    if line.has("new") {
+        manifest["metadata"]["creationTimestamp"] = json!(Time::from_seconds(NOW));
+    }
     if matches!(kind, Kind::Pod | Kind::PodGroup | Kind::PersistentVolumeClaim) {
         manifest["metadata"]["namespace"] = "default".into();
     }
@@ -230,6 +242,9 @@ fn podgroup(line: &Line<'_>) -> Value {
     if let Some(message) = line.get("unschedulable") {
         let reason = "NotEnoughResources";
         conditions.push(json!({ "type": "Unschedulable", "status": "True", "reason": reason, "message": message, "lastTransitionTime": long_ago }));
+    }
+    if line.has("lacks-pods") {
+        conditions.push(json!({ "type": "Unschedulable", "status": "True", "reason": "NotEnoughTasks", "lastTransitionTime": long_ago }));
     }
     if let Some(condition) = line.get("was") {
         conditions.push(json!({ "type": condition, "status": "False", "lastTransitionTime": long_ago }));

@@ -31,6 +31,9 @@ fn a_gang_that_does_not_fit_gets_no_node_at_all() {
          pod g-2 of=g",
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-0: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-1: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-2: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
 }
@@ -48,6 +51,9 @@ fn a_gang_that_does_not_fit_leaves_its_room_to_the_next() {
          pod small-1 of=small",
         &expect![[r#"
             podgroup large: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod large-0: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod large-1: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod large-2: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod small-0 to one
             bind pod small-1 to one
             podgroup small: Scheduled, phase=Running
@@ -91,15 +97,21 @@ fn of_pods_beyond_the_minimum_that_find_no_room_the_last_of_each_sort_says_why()
     check(
         &cluster(""),
         &expect![[r#"
-        pod g-4: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
-        pod g-x-1: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector)
-    "#]],
+            pod g-2: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-3: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-4: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-x-0: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector)
+            pod g-x-1: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector)
+        "#]],
     );
     check(
         &cluster("unschedulable=0/7_nodes_are_available:_7_Insufficient_cpu"),
         &expect![[r#"
-        pod g-x-1: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector)
-    "#]],
+            pod g-2: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-3: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-x-0: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector)
+            pod g-x-1: not PodScheduled(Unschedulable: 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector)
+        "#]],
     );
 }
 
@@ -179,6 +191,7 @@ fn a_failed_pod_that_is_being_deleted_leaves_its_place_to_the_next() {
          pod g-1 of=g",
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughTasks: pod group is not ready, 1 Failed, 1 Pending; 1 more needed), failed=1
+            pod g-1: not PodScheduled(Unschedulable: pod group is not ready, 1 Failed, 1 Pending; 1 more needed)
         "#]],
     );
 }
@@ -193,6 +206,8 @@ fn a_failed_pod_fills_no_place_that_another_can_fill() {
          pod g-1 of=g",
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughResources: 2/3 tasks in gang unschedulable: pod group is not ready, 1 Failed, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu), failed=1
+            pod g-0: not PodScheduled(Unschedulable: 2/3 tasks in gang unschedulable: pod group is not ready, 1 Failed, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-1: not PodScheduled(Unschedulable: 2/3 tasks in gang unschedulable: pod group is not ready, 1 Failed, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
 }
@@ -223,6 +238,9 @@ fn a_gang_whose_task_finds_no_room_does_not_start_with_others_instead() {
          pod g-worker-1 of=g task=worker",
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-master-0: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-worker-0: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-worker-1: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
 }
@@ -257,6 +275,7 @@ fn the_higher_priority_goes_first_and_then_the_older() {
          pod young-and-urgent-0 of=young-and-urgent",
         &expect![[r#"
             podgroup older-but-poor: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod older-but-poor-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod old-0 to one
             bind pod young-and-urgent-0 to one
             podgroup old: Scheduled, phase=Running
@@ -280,6 +299,7 @@ fn what_names_no_priority_class_has_the_one_that_is_meant_for_all() {
          pod c-0 of=c",
         &expect![[r#"
             podgroup a: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod a-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod b-0 to one
             bind pod c-0 to one
             podgroup b: Scheduled, phase=Running
@@ -301,6 +321,8 @@ fn a_gang_that_was_bound_in_part_is_completed_before_all_others() {
          pod urgent-1 of=urgent",
         &expect![[r#"
             podgroup urgent: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod urgent-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod urgent-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod begun-1 to one
             podgroup begun: Scheduled, phase=Running
         "#]],
@@ -348,6 +370,7 @@ fn a_pod_that_asks_for_gangs_waits_until_it_is_in_one() {
          pod g-1 scheduler=volcano",
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughTasks: pod group is not ready, 1 Pending; 1 more needed)
+            pod g-0: not PodScheduled(Unschedulable: pod group is not ready, 1 Pending; 1 more needed)
         "#]],
     );
 }
@@ -376,6 +399,7 @@ fn a_pod_whose_podgroup_is_missing_waits_for_it_and_says_so_after_a_while() {
          pod b of=nowhere unschedulable=podgroup_\"nowhere\"_not_found
          pod young of=late young",
         &expect![[r#"
+            pod a-0: not PodScheduled(Unschedulable: podgroup "missing" not found)
             pod a-1: not PodScheduled(Unschedulable: podgroup "missing" not found)
         "#]],
     );
@@ -410,6 +434,7 @@ fn a_pod_that_is_gated_or_being_deleted_gets_no_node() {
          pod g-1 of=g gated",
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughTasks: pod group is not ready, 1 Gated, 1 Pending; 1 more needed)
+            pod g-0: not PodScheduled(Unschedulable: pod group is not ready, 1 Gated, 1 Pending; 1 more needed)
         "#]],
     );
 }
@@ -493,6 +518,12 @@ fn what_pods_of_a_gang_lack_is_counted() {
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughResources: 3/4 tasks in gang unschedulable: pod group is not ready, 3 Pending, 1 Running, 4 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu), phase=Unknown, running=1
             podgroup mixed: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 2 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector; 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-1: not PodScheduled(Unschedulable: 3/4 tasks in gang unschedulable: pod group is not ready, 3 Pending, 1 Running, 4 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-2: not PodScheduled(Unschedulable: 3/4 tasks in gang unschedulable: pod group is not ready, 3 Pending, 1 Running, 4 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod g-3: not PodScheduled(Unschedulable: 3/4 tasks in gang unschedulable: pod group is not ready, 3 Pending, 1 Running, 4 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod mixed-0: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 2 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector; 0/1 nodes are available: 1 Insufficient cpu)
+            pod mixed-1: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 2 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector; 0/1 nodes are available: 1 Insufficient cpu)
+            pod mixed-2: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 2 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector; 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
 }
@@ -510,6 +541,8 @@ fn a_pod_waits_for_the_claim_that_it_names() {
          pod elsewhere",
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 persistentvolumeclaim "missing" not found; 0/1 nodes are available: persistentvolumeclaim "missing" not found)
+            pod g-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 persistentvolumeclaim "missing" not found; 0/1 nodes are available: persistentvolumeclaim "missing" not found)
+            pod g-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 persistentvolumeclaim "missing" not found; 0/1 nodes are available: persistentvolumeclaim "missing" not found)
             pod b: not PodScheduled(Unschedulable: 0/1 nodes are available: persistentvolumeclaim "missing" not found)
             bind pod a to one
             bind pod elsewhere to one
@@ -546,6 +579,8 @@ fn what_waits_for_a_claim_takes_nothing_from_others() {
          pod runs-1 of=runs",
         &expect![[r#"
             podgroup waits: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 persistentvolumeclaim "missing" not found; 0/1 nodes are available: persistentvolumeclaim "missing" not found)
+            pod waits-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 persistentvolumeclaim "missing" not found; 0/1 nodes are available: persistentvolumeclaim "missing" not found)
+            pod waits-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 persistentvolumeclaim "missing" not found; 0/1 nodes are available: persistentvolumeclaim "missing" not found)
             bind pod runs-0 to one
             bind pod runs-1 to one
             podgroup runs: Scheduled, phase=Running

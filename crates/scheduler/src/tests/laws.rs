@@ -8,7 +8,7 @@ use krafla_plan::{Objects, Plan, Step};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::fixture::{decode, manifests, plan, plan_reclaiming};
+use super::fixture::{decode, manifests, plan, plan_later, plan_reclaiming};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
@@ -55,6 +55,39 @@ proptest! {
         for group in groups {
             let (n_placed, n_needed) = (world.n_placed(&group), world.n_needed(&group));
             prop_assert!(n_placed >= n_needed, "{group} has {n_placed} of {n_needed} pods placed");
+        }
+    }
+
+    #[test]
+    fn only_pods_that_this_scheduler_manages_must_go(cluster in cluster()) {
+        let world = World::new(&cluster);
+        for step in plan_reclaiming(&world.objects()).writes() {
+            let Step::Delete { kind, key, .. } = step else { continue };
+            prop_assert_eq!(*kind, Kind::Pod);
+            let pod = world.find("Pod", &key.name);
+            prop_assert_eq!(&pod["spec"]["schedulerName"], "volcano");
+            prop_assert!(!pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"].is_null());
+        }
+    }
+
+    #[test]
+    fn queues_that_come_together_share_from_the_start(burst in burst()) {
+        burst.check()?;
+    }
+
+    #[test]
+    fn every_pod_that_waits_says_so_once(cluster in cluster()) {
+        let mut world = World::new(&cluster);
+        let mut reports: BTreeMap<(String, String), usize> = BTreeMap::new();
+        for _ in 0..10 {
+            let plan = plan(&world.objects());
+            for (pod, message) in plan.writes().filter_map(reported) {
+                *reports.entry((pod, message)).or_default() += 1;
+            }
+            world.apply(&plan);
+        }
+        for ((pod, message), n_times) in reports {
+            prop_assert_eq!(n_times, 1, "{} says {}", pod, message);
         }
     }
 
@@ -184,6 +217,8 @@ fn pod() -> impl Strategy<Value = String> {
         "label:app=x away=app:x@zone",
         "label:app=x near=app:x@zone",
         "priority=urgent",
+        "scheduler=other",
+        "scheduler=default-scheduler",
     ]);
     (0..5_u32, states, extras).prop_map(|(cpu, state, extra)| format!("cpu={cpu} {state} {extra}"))
 }
@@ -219,17 +254,91 @@ fn lone_pods_of_queues() -> impl Strategy<Value = String> {
     })
 }
 
+/// The pod of a report, and what it says without the numbers, which are no news.
+fn reported(step: &Step) -> Option<(String, String)> {
+    let Step::Patch { kind: Kind::Pod, key, patch, .. } = step else { return None };
+    let conditions = patch["status"]["conditions"].as_array()?;
+    let condition = conditions.iter().find(|it| it["type"] == "PodScheduled")?;
+    let message = condition["message"].as_str()?.replace(|letter: char| letter.is_ascii_digit(), "");
+    Some((key.name.to_string(), message))
+}
+
+/// Jobs of several queues that are submitted together and arrive one after the other. Their pods ask for one processor
+/// each and need not start together.
+#[derive(Debug)]
+struct Burst {
+    n_processors: u32,
+    /// Weight, and how many pods, in the order in which they arrive.
+    queues: Vec<(u32, u32)>,
+}
+
+fn burst() -> impl Strategy<Value = Burst> {
+    let queues = prop::collection::vec((1..4_u32, 1..12_u32), 2..6);
+    (4..30_u32, queues).prop_map(|(n_processors, queues)| Burst { n_processors, queues })
+}
+
+impl Burst {
+    /// No queue has a whole pod more than its share while another one, whose pods wait, has a whole pod less than its own.
+    fn check(&self) -> Result<(), TestCaseError> {
+        let mut text = format!("node one cpu={} pods=1000\n", self.n_processors);
+        for (index, (weight, _)) in self.queues.iter().enumerate() {
+            text += &format!("queue q{index} weight={weight}\n");
+        }
+        let mut world = World::new(&text);
+        for (index, (_, n_pods)) in self.queues.iter().enumerate() {
+            let mut job = format!("podgroup g{index} min=1 queue=q{index} phase=Inqueue new\n");
+            for pod in 0..*n_pods {
+                job += &format!("pod g{index}-{pod} of=g{index} new\n");
+            }
+            // The first two are the queues that always exist.
+            world.manifests.extend(manifests(&job).into_iter().skip(2));
+            world.apply(&plan(&world.objects()));
+        }
+        world.apply(&plan_later(&world.objects(), 2));
+        let had: Vec<i64> = (0..self.queues.len()).map(|it| world.n_placed(&format!("g{it}"))).collect();
+        let due = self.shares();
+        for (queue, other) in (0..had.len()).flat_map(|queue| (0..had.len()).map(move |it| (queue, it))) {
+            let waits = had[other] < i64::from(self.queues[other].1);
+            let has_too_much = had[queue] as f64 >= due[queue] + 1.0;
+            let has_too_little = had[other] as f64 <= due[other] - 1.0;
+            prop_assert!(!(waits && has_too_much && has_too_little), "{had:?} of {due:?}");
+        }
+        Ok(())
+    }
+
+    /// What is due to each queue: what one does not want goes to the others by their weights.
+    fn shares(&self) -> Vec<f64> {
+        let mut due = vec![0.0; self.queues.len()];
+        let mut left = f64::from(self.n_processors);
+        loop {
+            let wants = |queue: usize, due: &[f64]| f64::from(self.queues[queue].1) - due[queue];
+            let open: Vec<usize> = (0..due.len()).filter(|queue| wants(*queue, &due) > 1e-9).collect();
+            let weights: f64 = open.iter().map(|queue| f64::from(self.queues[*queue].0)).sum();
+            if open.is_empty() || left < 1e-9 {
+                return due;
+            }
+            let level = open.iter().map(|it| wants(*it, &due) / f64::from(self.queues[*it].0));
+            let level = level.fold(left / weights, f64::min);
+            for queue in open {
+                let more = level * f64::from(self.queues[queue].0);
+                due[queue] += more;
+                left -= more;
+            }
+        }
+    }
+}
+
 /// Objects as a server would keep them.
-struct World {
+pub(crate) struct World {
     manifests: Vec<Value>,
 }
 
 impl World {
-    fn new(cluster: &str) -> World {
+    pub(crate) fn new(cluster: &str) -> World {
         World { manifests: manifests(cluster) }
     }
 
-    fn objects(&self) -> Objects {
+    pub(crate) fn objects(&self) -> Objects {
         let mut objects = Objects::default();
         for manifest in &self.manifests {
             objects.insert(Arc::new(decode(manifest)));
@@ -237,7 +346,7 @@ impl World {
         objects
     }
 
-    fn apply(&mut self, plan: &Plan) {
+    pub(crate) fn apply(&mut self, plan: &Plan) {
         for step in plan.writes() {
             match step {
                 Step::Create { object, .. } => self.manifests.push(object.clone()),
@@ -265,7 +374,7 @@ impl World {
         self.all(kind).find(|manifest| manifest["metadata"]["name"] == name).unwrap()
     }
 
-    fn find_mut(&mut self, kind: &str, name: &str) -> &mut Value {
+    pub(crate) fn find_mut(&mut self, kind: &str, name: &str) -> &mut Value {
         let mut all = self.manifests.iter_mut().filter(|manifest| manifest["kind"] == kind);
         all.find(|manifest| manifest["metadata"]["name"] == name).unwrap()
     }

@@ -86,6 +86,7 @@ fn a_gang_of_which_a_part_runs_and_the_rest_finds_no_room_is_unknown() {
          pod g-2 of=g",
         &expect![[r#"
             podgroup g: not Scheduled, Unschedulable(NotEnoughResources: 1/3 tasks in gang unschedulable: pod group is not ready, 1 Pending, 2 Running, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu), phase=Unknown, running=2
+            pod g-2: not PodScheduled(Unschedulable: 1/3 tasks in gang unschedulable: pod group is not ready, 1 Pending, 2 Running, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
 }
@@ -122,6 +123,8 @@ fn a_gang_that_ran_and_whose_new_pods_find_no_room_waits_again() {
          pod other on=one phase=Running",
         &expect![[r#"
             podgroup g: not Scheduled, Unschedulable(NotEnoughResources: not admitted: it needs 2 cpu, and not enough is left of the cluster's 2), phase=Pending, running=null
+            pod g-0: not PodScheduled(Unschedulable: not admitted: it needs 2 cpu, and not enough is left of the cluster's 2)
+            pod g-1: not PodScheduled(Unschedulable: not admitted: it needs 2 cpu, and not enough is left of the cluster's 2)
         "#]],
     );
 }
@@ -171,6 +174,7 @@ fn pods_that_do_not_come_are_worth_a_word_only_after_a_while() {
          pod young-0 of=young",
         &expect![[r#"
             podgroup old: Unschedulable(NotEnoughTasks: pod group is not ready, 1 Pending; 1 more needed)
+            pod old-0: not PodScheduled(Unschedulable: pod group is not ready, 1 Pending; 1 more needed)
         "#]],
     );
     let plan = plan(&objects("podgroup young min=2 phase=Inqueue young"));
@@ -188,12 +192,18 @@ fn how_many_nodes_are_full_is_no_news() {
         )
     };
     let told = "1/1_tasks_in_gang_unschedulable:_pod_group_is_not_ready,_1_Pending,_1_minAvailable;_Pending:_9_Insufficient_cpu;_0/7_nodes_are_available:_7_Insufficient_cpu";
-    check(&cluster(told), &expect![""]);
+    check(
+        &cluster(told),
+        &expect![[r#"
+        pod g-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 2 Insufficient cpu)
+    "#]],
+    );
     let told = told.replace("1_Pending", "2_Pending");
     check(
         &cluster(&told),
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 2 Insufficient cpu)
+            pod g-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 2 Insufficient cpu)
         "#]],
     );
     let told = told.replace("cpu", "memory");
@@ -201,6 +211,7 @@ fn how_many_nodes_are_full_is_no_news() {
         &cluster(&told),
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 2 Insufficient cpu)
+            pod g-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 2 Insufficient cpu)
         "#]],
     );
 }
@@ -214,6 +225,7 @@ fn a_condition_keeps_its_time_while_it_stays_true() {
     );
     expect![[r#"
         patch podgroup g {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T07:50:00Z","message":"1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu","reason":"NotEnoughResources","status":"True","type":"Unschedulable"}]}}
+        patch pod status g-0 {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:00:00Z","message":"1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu","reason":"Unschedulable","status":"False","type":"PodScheduled"}]}}
         patch queue status default {"status":{"inqueue":1}}
     "#]].assert_eq(&plan(&objects).to_string());
 }
@@ -227,6 +239,7 @@ fn a_condition_gets_a_new_time_when_it_turns() {
     );
     expect![[r#"
         patch podgroup g {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:00:00Z","message":"1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu","reason":"NotEnoughResources","status":"True","type":"Unschedulable"},{"lastTransitionTime":"2027-01-15T08:00:00Z","status":"False","type":"Scheduled"}]}}
+        patch pod status g-0 {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:00:00Z","message":"1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu","reason":"Unschedulable","status":"False","type":"PodScheduled"}]}}
         patch queue status default {"status":{"inqueue":1}}
     "#]].assert_eq(&plan(&objects).to_string());
 }
@@ -281,6 +294,7 @@ fn what_a_cordoned_node_has_lets_no_gang_in() {
          pod g-0 of=g cpu=6 tolerates=node.kubernetes.io/unschedulable",
         &expect![[r#"
             podgroup g: Unschedulable(NotEnoughResources: not admitted: it needs 6 cpu and can never fit, because all nodes that take pods have 4: ask for less, or add nodes), phase=Pending
+            pod g-0: not PodScheduled(Unschedulable: not admitted: it needs 6 cpu and can never fit, because all nodes that take pods have 4: ask for less, or add nodes)
         "#]],
     );
 }

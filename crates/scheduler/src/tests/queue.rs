@@ -109,6 +109,9 @@ fn a_queue_never_uses_more_than_its_capability() {
         &expect![[r#"
             podgroup pending: Unschedulable(NotEnoughResources: not admitted: it needs 3 cpu and can never fit, because queue small may use 2: ask for less, or let it use more), phase=Pending
             podgroup too-large: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 over queue small's limit; queue small may not use more cpu)
+            pod too-large-0: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 over queue small's limit; queue small may not use more cpu)
+            pod too-large-1: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 over queue small's limit; queue small may not use more cpu)
+            pod too-large-2: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 over queue small's limit; queue small may not use more cpu)
             bind pod fits-0 to one
             bind pod fits-1 to one
             podgroup fits: Scheduled, phase=Running
@@ -131,6 +134,8 @@ fn the_capability_of_a_parent_binds_its_children_together() {
          pod b-1 of=b",
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 over queue parent's limit; queue parent may not use more cpu)
+            pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 over queue parent's limit; queue parent may not use more cpu)
+            pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 over queue parent's limit; queue parent may not use more cpu)
             bind pod a-0 to one
             bind pod a-1 to one
             podgroup a: Scheduled, phase=Running
@@ -244,6 +249,10 @@ fn a_queue_beyond_its_share_waits_for_the_large_gang_of_another() {
         &expect![[r#"
             podgroup a2: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 over queue greedy's share; queue greedy has its share of cpu, and others wait for it)
             podgroup b: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod a2-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 over queue greedy's share; queue greedy has its share of cpu, and others wait for it)
+            pod b-0: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-1: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-2: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
 }
@@ -271,6 +280,16 @@ fn a_gang_that_can_never_run_keeps_nothing_from_the_others() {
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             podgroup c: Unschedulable(NotEnoughResources: 9/9 tasks in gang unschedulable: pod group is not ready, 9 Pending, 9 minAvailable; Pending: 5 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod c-0: not PodScheduled(Unschedulable: 9/9 tasks in gang unschedulable: pod group is not ready, 9 Pending, 9 minAvailable; Pending: 5 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod c-1: not PodScheduled(Unschedulable: 9/9 tasks in gang unschedulable: pod group is not ready, 9 Pending, 9 minAvailable; Pending: 5 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod c-2: not PodScheduled(Unschedulable: 9/9 tasks in gang unschedulable: pod group is not ready, 9 Pending, 9 minAvailable; Pending: 5 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod c-3: not PodScheduled(Unschedulable: 9/9 tasks in gang unschedulable: pod group is not ready, 9 Pending, 9 minAvailable; Pending: 5 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod c-4: not PodScheduled(Unschedulable: 9/9 tasks in gang unschedulable: pod group is not ready, 9 Pending, 9 minAvailable; Pending: 5 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod c-5: not PodScheduled(Unschedulable: 9/9 tasks in gang unschedulable: pod group is not ready, 9 Pending, 9 minAvailable; Pending: 5 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod c-6: not PodScheduled(Unschedulable: 9/9 tasks in gang unschedulable: pod group is not ready, 9 Pending, 9 minAvailable; Pending: 5 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod c-7: not PodScheduled(Unschedulable: 9/9 tasks in gang unschedulable: pod group is not ready, 9 Pending, 9 minAvailable; Pending: 5 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod c-8: not PodScheduled(Unschedulable: 9/9 tasks in gang unschedulable: pod group is not ready, 9 Pending, 9 minAvailable; Pending: 5 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod a-0 to one
             podgroup a: Scheduled, phase=Running
         "#]],
@@ -309,6 +328,7 @@ fn the_queue_with_the_higher_priority_goes_first() {
          pod b-0 of=b",
         &expect![[r#"
             podgroup a: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod a-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod b-0 to one
             podgroup b: Scheduled, phase=Running
         "#]],
@@ -327,6 +347,8 @@ fn in_a_fifo_queue_nobody_overtakes() {
         &expect![[r#"
             podgroup first: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             podgroup second: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits behind default/first in its first in, first out queue)
+            pod first-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod second-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits behind default/first in its first in, first out queue)
         "#]],
     );
 }
@@ -344,6 +366,8 @@ fn in_a_fifo_queue_a_gang_that_runs_grows_only_after_the_others_have_started() {
          pod large-0 of=large cpu=3",
         &expect![[r#"
             podgroup large: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod large-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod runs-1: not PodScheduled(Unschedulable: waits behind default/large in its first in, first out queue)
             pod runs-2: not PodScheduled(Unschedulable: waits behind default/large in its first in, first out queue)
         "#]],
     );
@@ -376,6 +400,7 @@ fn a_gang_larger_than_its_queues_share_can_start_all_the_same() {
          pod b-0 of=b cpu=6",
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod a-0 to one
             podgroup a: Scheduled, phase=Running
         "#]],
@@ -400,6 +425,9 @@ fn whether_a_gang_can_ever_run_is_judged_by_the_pods_that_its_tasks_need() {
          pod b-3 of=b",
         &expect![[r#"
             podgroup a: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod a-0: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod a-1: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod a-2: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             bind pod b-0 to one
             bind pod b-1 to one
             bind pod b-2 to one
@@ -421,6 +449,7 @@ fn what_can_not_be_divided_evenly_is_not_left_idle() {
          pod b-0 of=b nvidia.com/gpu=1",
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient nvidia.com/gpu; 0/1 nodes are available: 1 Insufficient nvidia.com/gpu)
+            pod b-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient nvidia.com/gpu; 0/1 nodes are available: 1 Insufficient nvidia.com/gpu)
             bind pod a-0 to one
             podgroup a: Scheduled, phase=Running
         "#]],
@@ -463,6 +492,7 @@ fn of_what_is_left_over_the_queue_that_has_it_keeps_it_and_else_the_one_that_wai
          pod a-0 of=a nvidia.com/gpu=1",
         &expect![[r#"
             podgroup a: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 over queue a's share; queue a has its share of nvidia.com/gpu, and others wait for it)
+            pod a-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 over queue a's share; queue a has its share of nvidia.com/gpu, and others wait for it)
             bind pod b-0 to one
             podgroup b: Scheduled, phase=Running
         "#]],
@@ -477,6 +507,7 @@ fn of_what_is_left_over_the_queue_that_has_it_keeps_it_and_else_the_one_that_wai
          pod b-0 of=b on=one phase=Running nvidia.com/gpu=1",
         &expect![[r#"
             podgroup a: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient nvidia.com/gpu; 0/1 nodes are available: 1 Insufficient nvidia.com/gpu)
+            pod a-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient nvidia.com/gpu; 0/1 nodes are available: 1 Insufficient nvidia.com/gpu)
         "#]],
     );
 }
@@ -528,6 +559,7 @@ fn what_sits_on_a_closed_node_counts_against_a_queues_capability() {
          pod b-0 of=b",
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 over queue small's limit; queue small may not use more cpu)
+            pod b-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 over queue small's limit; queue small may not use more cpu)
         "#]],
     );
 }
@@ -550,6 +582,9 @@ fn a_gang_with_pods_on_a_closed_node_may_grow_on_the_others() {
          pod b-2 of=b",
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable)
+            pod b-0: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable)
+            pod b-1: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable)
+            pod b-2: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable)
             bind pod a-4 to open
             bind pod a-5 to open
         "#]],
@@ -676,6 +711,7 @@ fn what_nobody_below_its_share_can_use_is_free_for_all() {
          pod b-0 of=b cpu=4 node:disk=fast",
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
+            pod b-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
             bind pod a-4 to free
             bind pod a-5 to free
             bind pod a2-0 to free
@@ -698,6 +734,8 @@ fn what_nobody_below_its_share_can_use_is_free_for_all() {
          pod b-1 of=b cpu=4",
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 2 Insufficient cpu)
+            pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 2 Insufficient cpu)
+            pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 2 Insufficient cpu)
             bind pod a-1 to free
         "#]],
     );
@@ -724,6 +762,9 @@ fn room_is_kept_for_the_gangs_that_will_get_it_first() {
             podgroup early: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
             podgroup late: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
             pod a-1: not PodScheduled(Unschedulable: queue worker has its share of cpu, and others wait for it)
+            pod early-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
+            pod late-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
+            pod late-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
         "#]],
     );
 }
@@ -749,6 +790,9 @@ fn a_fifo_queue_uses_what_others_can_not_in_its_own_order() {
             podgroup a2: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits behind default/a1 in its first in, first out queue)
             podgroup a3: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits behind default/a2 in its first in, first out queue)
             podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
+            pod a2-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits behind default/a1 in its first in, first out queue)
+            pod a3-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits behind default/a2 in its first in, first out queue)
+            pod b-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
             bind pod a1-0 to free
             podgroup a1: Scheduled, phase=Running
         "#]],
@@ -760,6 +804,7 @@ fn room_is_kept_for_pods_of_a_queue_below_its_share_that_are_not_made_yet() {
     check(
         &format!("{HALF}podgroup b queue=other needs:cpu=2 phase=Inqueue young"),
         &expect![[r#"
+            pod a-2: not PodScheduled(Unschedulable: queue worker has its share of cpu, and others wait for it)
             pod a-3: not PodScheduled(Unschedulable: queue worker has its share of cpu, and others wait for it)
         "#]],
     );
@@ -774,6 +819,7 @@ fn room_is_kept_for_pods_of_a_queue_below_its_share_that_are_not_made_yet() {
         ),
         &expect![[r#"
             podgroup c: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
+            pod c-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
             bind pod a-2 to one
             bind pod a-3 to one
         "#]],
@@ -798,6 +844,7 @@ fn a_gang_may_start_with_small_pods_where_room_is_kept_for_others() {
          pod c-0 of=c cpu=3 node:disk=fast",
         &expect![[r#"
             podgroup c: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
+            pod c-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
             bind pod g-small to one
             podgroup g: Scheduled, phase=Running
         "#]],
@@ -836,6 +883,7 @@ fn a_gang_whose_queue_is_gone_waits_for_it() {
          pod runs-1 of=runs",
         &expect![[r#"
             podgroup g: Unschedulable(QueueNotFound: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; there is no queue missing)
+            pod g-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; there is no queue missing)
             pod runs-1: not PodScheduled(Unschedulable: there is no queue missing)
         "#]],
     );
@@ -860,7 +908,163 @@ fn pods_whose_podgroup_is_gone_count_in_its_queue_or_else_in_the_default_one() {
     check(
         cluster,
         &expect![[r#"
-        podgroup c: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 over queue small's limit; queue small may not use more cpu)
+            podgroup c: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 over queue small's limit; queue small may not use more cpu)
+            pod c-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 over queue small's limit; queue small may not use more cpu)
+        "#]],
+    );
+}
+
+/// The queue takes a gang of all its processors; another one waits to be let in.
+const PROMISED: &str = "node one cpu=4
+     claim here
+     podgroup first min=2 phase=Inqueue needs:cpu=4
+     pod first-0 of=first cpu=2
+     pod first-1 of=first cpu=2
+     podgroup second min=1 phase=Pending needs:cpu=3";
+
+#[test]
+fn what_waits_for_a_reason_outside_the_scheduler_keeps_no_room() {
+    let is_let_in = |cluster: &str| {
+        let plan = plan(&objects(cluster));
+        plan.writes().any(|step| {
+            let text = step.to_string();
+            text.contains("second") && text.contains("Inqueue")
+        })
+    };
+    // Pods that are not made yet have their room, until their gang has said for half a minute that they are missing.
+    let unmade = PROMISED.replace("pod first-1 of=first cpu=2", "");
+    for (cluster, expected) in [
+        (PROMISED.replace("cpu=2", "cpu=2 gated"), true),
+        (PROMISED.replace("pod first-1 of=first cpu=2", "pod first-1 of=first cpu=2 gated"), true),
+        (PROMISED.replace("cpu=2", "cpu=2 claim=gone"), true),
+        (PROMISED.replace("cpu=2", "cpu=2 node:disk=none"), true),
+        (unmade.clone(), false),
+        (unmade.replace("podgroup first", "podgroup first lacks-pods"), true),
+        (PROMISED.replace("cpu=2", "cpu=2 claim=here"), false),
+        (PROMISED.to_owned(), false),
+    ] {
+        assert_eq!(is_let_in(&cluster), expected, "{cluster}");
+    }
+}
+
+#[test]
+fn gated_pods_are_no_demand() {
+    // Without the gates the queues would share the node.
+    check(
+        "node one cpu=4
+         queue waits
+         queue runs
+         podgroup w min=4 queue=waits phase=Inqueue needs:cpu=4
+         pod w-0 of=w gated
+         pod w-1 of=w gated
+         pod w-2 of=w
+         pod w-3 of=w
+         podgroup r min=1 queue=runs phase=Inqueue
+         pod r-0 of=r
+         pod r-1 of=r
+         pod r-2 of=r
+         pod r-3 of=r",
+        &expect![[r#"
+            podgroup w: Unschedulable(NotEnoughTasks: pod group is not ready, 2 Gated, 2 Pending; 2 more needed)
+            pod w-2: not PodScheduled(Unschedulable: pod group is not ready, 2 Gated, 2 Pending; 2 more needed)
+            pod w-3: not PodScheduled(Unschedulable: pod group is not ready, 2 Gated, 2 Pending; 2 more needed)
+            bind pod r-0 to one
+            bind pod r-1 to one
+            bind pod r-2 to one
+            bind pod r-3 to one
+            podgroup r: Scheduled, phase=Running
+        "#]],
+    );
+}
+
+/// Volcano's example `hierarchical-jobs`: each of four queues of one weight wants more than the node has.
+#[test]
+fn four_queues_of_one_weight_get_a_quarter_each() {
+    let mut cluster = String::from("node one cpu=4 pods=100\n");
+    for queue in ["eng-prod", "eng-dev", "sci-prod", "sci-dev"] {
+        cluster +=
+            &format!("queue {queue}\n podgroup {queue} min=1 queue={queue} phase=Inqueue needs:cpu=500m\n");
+        for pod in 0..6 {
+            cluster += &format!("pod {queue}-{pod} of={queue} cpu=500m\n");
+        }
+    }
+    let plan = plan(&objects(&cluster));
+    let bound: Vec<String> = plan.steps.iter().filter_map(bound).collect();
+    for queue in ["eng-prod", "eng-dev", "sci-prod", "sci-dev"] {
+        assert_eq!(bound.iter().filter(|pod| pod.starts_with(queue)).count(), 2, "{queue} of {bound:?}");
+    }
+}
+
+fn bound(step: &Step) -> Option<String> {
+    if let Step::Bind { pod, .. } = step { Some(pod.name.to_string()) } else { None }
+}
+
+#[test]
+fn the_first_job_of_a_burst_does_not_take_what_is_due_to_those_behind_it() {
+    let first = "node one cpu=4
+         queue a
+         queue b
+         queue c
+         podgroup a min=1 queue=a phase=Inqueue new
+         pod a-0 of=a
+         pod a-1 of=a
+         pod a-2 of=a
+         pod a-3 of=a";
+    // With the queue `default` there are four that may want something.
+    check(
+        first,
+        &expect![[r#"
+        bind pod a-0 to one
+        podgroup a: Scheduled, phase=Running
     "#]],
+    );
+    let plan = plan(&objects(first));
+    assert_eq!(plan.wake_at.map(|at| at.to_string()), Some("2027-01-15T08:00:02Z".to_owned()));
+    // After a while nobody else has come.
+    check(
+        &first.replace("new", "young"),
+        &expect![[r#"
+        bind pod a-0 to one
+        bind pod a-1 to one
+        bind pod a-2 to one
+        bind pod a-3 to one
+        podgroup a: Scheduled, phase=Running
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_there_alone_starts_at_once() {
+    // There is no other queue.
+    check(
+        "node one cpu=4
+         podgroup a min=1 phase=Inqueue new
+         pod a-0 of=a
+         pod a-1 of=a
+         pod lone new",
+        &expect![[r#"
+            bind pod a-0 to one
+            bind pod a-1 to one
+            bind pod lone to one
+            podgroup a: Scheduled, phase=Running
+        "#]],
+    );
+    // A gang may reach beyond its queue's share once.
+    check(
+        "node one cpu=4
+         queue a
+         queue b
+         podgroup a min=4 queue=a phase=Inqueue new
+         pod a-0 of=a
+         pod a-1 of=a
+         pod a-2 of=a
+         pod a-3 of=a",
+        &expect![[r#"
+            bind pod a-0 to one
+            bind pod a-1 to one
+            bind pod a-2 to one
+            bind pod a-3 to one
+            podgroup a: Scheduled, phase=Running
+        "#]],
     );
 }

@@ -26,6 +26,8 @@ fn a_queue_gives_back_what_is_beyond_its_share_the_youngest_first() {
         GREEDY,
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
             delete pod a-3
             delete pod a-2
         "#]],
@@ -38,6 +40,8 @@ fn without_reclaiming_a_queue_waits() {
         GREEDY,
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
 }
@@ -52,6 +56,8 @@ fn pods_that_are_leaving_are_waited_for() {
         &expect![[r#"
             podgroup a: running=2
             podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
         "#]],
     );
 }
@@ -63,6 +69,8 @@ fn one_that_leaves_already_spares_another() {
         &expect![[r#"
             podgroup a: running=3
             podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
             delete pod a-3
         "#]],
     );
@@ -74,6 +82,8 @@ fn no_gang_is_broken_to_start_another() {
         &GREEDY.replace("podgroup a min=1", "podgroup a min=3"),
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
 }
@@ -84,6 +94,8 @@ fn a_queue_that_is_not_reclaimable_keeps_what_it_has() {
         &GREEDY.replace("queue greedy", "queue greedy keeps"),
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
 }
@@ -94,6 +106,8 @@ fn a_protected_pod_stays() {
         &GREEDY.replace("pod a-3 of=a", "pod a-3 of=a protected"),
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
             delete pod a-2
             delete pod a-1
         "#]],
@@ -107,6 +121,9 @@ fn a_queue_takes_back_no_more_than_its_own_share() {
         &format!("{wants_more} pod b-2 of=b"),
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 3 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-0: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 3 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-1: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 3 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-2: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: 3 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
 }
@@ -125,6 +142,7 @@ fn only_pods_whose_room_is_used_must_go() {
          pod b-0 of=b cpu=2",
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
+            pod b-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
             delete pod a-0
         "#]],
     );
@@ -144,6 +162,7 @@ fn a_queue_gives_back_to_its_sibling_though_their_parent_has_no_more() {
          pod b-0 of=b cpu=2",
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
+            pod b-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
             delete pod a-1
         "#]],
     );
@@ -156,6 +175,8 @@ fn nobody_has_to_leave_a_node_that_takes_no_new_pods() {
         &closed.replace("pod a-3 of=a on=one", "pod a-3 of=a on=old"),
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
             delete pod a-2
         "#]],
     );
@@ -182,6 +203,9 @@ fn a_queue_within_its_share_does_not_pay_for_its_sibling() {
          pod b-2 of=b",
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; waits for pods that are leaving)
+            pod b-0: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; waits for pods that are leaving)
+            pod b-1: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; waits for pods that are leaving)
+            pod b-2: not PodScheduled(Unschedulable: 3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; waits for pods that are leaving)
             delete pod a-3
             delete pod a-2
         "#]],
@@ -189,26 +213,41 @@ fn a_queue_within_its_share_does_not_pay_for_its_sibling() {
 }
 
 #[test]
-fn lone_pods_give_back_too() {
+fn pods_in_no_podgroup_and_pods_of_another_scheduler_stay() {
     let lone = GREEDY.replace("podgroup a min=1 queue=greedy phase=Running scheduled running=4", "");
     let lone = lone.replace(" of=a", " queue=greedy");
     check_reclaiming(
         &lone,
         &expect![[r#"
-            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
-            delete pod a-3
-            delete pod a-2
+            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+            pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
         "#]],
     );
-    let urgent =
-        lone.replace("pod a-3", "class system-node-critical value=2\n pod a-3 priority=system-node-critical");
     check_reclaiming(
-        &urgent.replace("pod a-2", "pod a-2 protected"),
+        &lone.replace("queue=greedy on", "queue=greedy scheduler=volcano on"),
         &expect![[r#"
-            podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
-            delete pod a-1
-            delete pod a-0
-        "#]],
+        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+        pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+        pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+    "#]],
+    );
+    check_reclaiming(
+        &GREEDY.replace("of=a on", "of=a scheduler=other on"),
+        &expect![[r#"
+        podgroup a: not Scheduled, phase=Inqueue, running=null
+        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+        pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+        pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+    "#]],
+    );
+    check_reclaiming(
+        &GREEDY.replace("of=a on", "of=a scheduler=default-scheduler on"),
+        &expect![[r#"
+        podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+        pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+        pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
+    "#]],
     );
 }
 
@@ -223,6 +262,7 @@ fn a_gang_that_runs_grows_to_its_queues_share() {
     check_reclaiming(
         &grows,
         &expect![[r#"
+            pod b-0: not PodScheduled(Unschedulable: waits for pods that are leaving)
             pod b-1: not PodScheduled(Unschedulable: 0/2 nodes are available: 2 Insufficient cpu)
             delete pod a-3
         "#]],
@@ -255,6 +295,8 @@ fn what_keeps_a_family_at_its_limit_must_go_though_there_is_room_elsewhere() {
          pod b-1 of=b",
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
             delete pod a-3
             delete pod a-2
         "#]],
@@ -277,6 +319,7 @@ fn of_pods_on_one_node_no_more_must_go_than_make_room() {
          pod b-0 of=b cpu=3",
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
+            pod b-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
             delete pod a-2
         "#]],
     );
@@ -297,6 +340,7 @@ fn a_pod_that_others_avoid_must_go_though_there_is_room_for_both() {
          podgroup c queue=patient needs:cpu=1 phase=Inqueue young",
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
+            pod b-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
             delete pod a-2
             delete pod a-1
         "#]],
@@ -324,6 +368,8 @@ fn nobody_leaves_for_a_gang_that_waits_behind_another() {
         &expect![[r#"
             podgroup first: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
             podgroup second: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits behind default/first in its first in, first out queue)
+            pod first-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector)
+            pod second-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits behind default/first in its first in, first out queue)
         "#]],
     );
 }
@@ -340,10 +386,11 @@ fn a_pod_that_can_never_run_does_not_keep_its_gang_from_growing() {
     check_reclaiming(
         &grows,
         &expect![[r#"
-        pod b-1: not PodScheduled(Unschedulable: 0/2 nodes are available: 2 Insufficient cpu)
-        pod b-huge: not PodScheduled(Unschedulable: 0/2 nodes are available: 2 Insufficient cpu)
-        delete pod a-3
-    "#]],
+            pod b-0: not PodScheduled(Unschedulable: waits for pods that are leaving)
+            pod b-1: not PodScheduled(Unschedulable: 0/2 nodes are available: 2 Insufficient cpu)
+            pod b-huge: not PodScheduled(Unschedulable: 0/2 nodes are available: 2 Insufficient cpu)
+            delete pod a-3
+        "#]],
     );
     // Nor does one whose node nobody has to leave.
     let grows = grows.replace("cpu=64", "cpu=2 node:disk=fast").replace(
@@ -355,11 +402,12 @@ fn a_pod_that_can_never_run_does_not_keep_its_gang_from_growing() {
     check_reclaiming(
         &grows,
         &expect![[r#"
-        pod b-1: not PodScheduled(Unschedulable: waits for pods that are leaving)
-        pod b-huge: not PodScheduled(Unschedulable: 0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector)
-        delete pod a-3
-        delete pod a-2
-    "#]],
+            pod b-0: not PodScheduled(Unschedulable: waits for pods that are leaving)
+            pod b-1: not PodScheduled(Unschedulable: waits for pods that are leaving)
+            pod b-huge: not PodScheduled(Unschedulable: 0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector)
+            delete pod a-3
+            delete pod a-2
+        "#]],
     );
 }
 
@@ -376,6 +424,8 @@ fn a_node_with_more_pods_than_it_has_room_for_does_not_hide_the_room_of_others()
         &overdrawn,
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            pod b-0: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
+            pod b-1: not PodScheduled(Unschedulable: 2/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; waits for pods that are leaving)
             delete pod a-3
             delete pod a-2
         "#]],
@@ -403,6 +453,7 @@ fn a_gang_that_waits_for_its_share_of_one_thing_is_still_due_another() {
             podgroup c: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             pod b-1: not PodScheduled(Unschedulable: queue patient has its share of cpu, and others wait for it)
             pod b-2: not PodScheduled(Unschedulable: waits for pods that are leaving)
+            pod c-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; Pending: 1 Insufficient cpu; 0/1 nodes are available: 1 Insufficient cpu)
             delete pod a-1
         "#]],
     );
@@ -450,6 +501,7 @@ fn a_neighbour_that_others_avoid_must_go_from_a_node_that_is_of_no_use_itself() 
          podgroup c queue=patient needs:cpu=2 phase=Inqueue young",
         &expect![[r#"
             podgroup b: Unschedulable(NotEnoughResources: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
+            pod b-0: not PodScheduled(Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; waits for pods that are leaving)
             delete pod a-2
         "#]],
     );
