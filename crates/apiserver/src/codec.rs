@@ -10,7 +10,7 @@ use crate::registry::Resource;
 use crate::schema::decode::{self, Decoded, Finding};
 use crate::schema::json::Node;
 use crate::schema::table::TypeId;
-use crate::schema::{protobuf, yaml};
+use crate::schema::{encode, protobuf, yaml};
 use crate::status::{Qualified, Status};
 
 /// What can be read, as messages list it.
@@ -71,6 +71,60 @@ pub(crate) fn decode_applied(body: &[u8]) -> Result<Value, Status> {
             Err(refuse(&format!("error unmarshaling JSON: while decoding JSON: json: {why}")))
         }
     }
+}
+
+/// The keys that come twice in the body of an apply.
+pub(crate) fn repeated_keys(body: &[u8]) -> Vec<String> {
+    yaml::duplicates(body)
+}
+
+/// Options in a body, of a kind that belongs to every group. Their decoder knows few kinds, and words its faults briefly.
+pub(crate) fn decode_options(kind: &str, content_type: &str, body: &[u8]) -> Result<Value, Status> {
+    let refuse =
+        |why: &str| Status::bad_request(format!("couldn't get version/kind; json parse error: {why}"));
+    let node = match media_type(content_type).as_str() {
+        "application/json" | "" => Node::parse(body).map_err(|why| refuse(&why))?,
+        "application/yaml" => yaml::parse(body).map_err(|why| refuse(&why))?,
+        _ => return decode_any(["", "v1", kind], content_type, body),
+    };
+    if !matches!(node, Node::Object(_) | Node::Null) {
+        return Err(refuse(&not_an_object(&node)));
+    }
+    let text = |name: &str| match node.field(name) {
+        None | Some(Node::Null) => Ok(String::new()),
+        Some(Node::String(text)) => Ok(text.to_string()),
+        Some(other) => {
+            let found = other.go_kind();
+            let into = format!("Go struct field .{name} of type string");
+            Err(refuse(&format!("json: cannot unmarshal {found} into {into}")))
+        }
+    };
+    let (api_version, named) = (text("apiVersion")?, text("kind")?);
+    if !named.is_empty() && named != kind {
+        return Err(Status::bad_request(other_options(kind, &api_version, &named)));
+    }
+    let of = encode::of_meta(kind).ok_or_else(|| Status::unsupported_media_type(ACCEPTED))?;
+    decode::decode(&node, of).map(|decoded| decoded.object).map_err(Status::bad_request)
+}
+
+/// Why options of another kind are not taken: some kinds are known in every group, some in one, others not at all.
+fn other_options(kind: &str, api_version: &str, named: &str) -> String {
+    let is_known = match named {
+        "Status" | "APIVersions" | "APIGroup" | "APIGroupList" | "APIResourceList" => true,
+        "CreateOptions" | "UpdateOptions" | "PatchOptions" | "GetOptions" => api_version == "meta.k8s.io/v1",
+        _ => false,
+    };
+    if is_known {
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        return format!("converting ({version}.{named}) to (v1.{kind}): unknown conversion");
+    }
+    not_registered(named, api_version)
+}
+
+/// Go's words for a document that has no fields.
+fn not_an_object(node: &Node<'_>) -> String {
+    let target = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+    format!("json: cannot unmarshal {} into Go value of type {target}", node.go_kind())
 }
 
 /// What a patch has made of an object. The decoder behind strategic merge patches words its faults differently.
@@ -139,11 +193,7 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
 fn decode_node(resource: &Resource, node: &Node<'_>, body: &[u8]) -> Result<Decoded, Status> {
     match node {
         Node::Object(_) | Node::Null => {}
-        other => {
-            let target = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
-            let why = format!("json: cannot unmarshal {} into Go value of type {target}", other.go_kind());
-            return Err(unrecognized(resource, &why, body));
-        }
+        other => return Err(unrecognized(resource, &not_an_object(other), body)),
     }
     let text = |name: &str| match node.field(name) {
         Some(Node::String(text)) => Some(text.as_ref()),

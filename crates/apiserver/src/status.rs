@@ -40,6 +40,8 @@ pub struct Details {
     pub causes: Vec<Cause>,
     /// When to ask again; zero for "no hint".
     pub retry_after_seconds: u32,
+    /// How to get the rest of a list all the same. It is shown with the metadata, as that of lists is.
+    pub continue_token: String,
 }
 
 /// One finding of a [`Status`].
@@ -92,6 +94,7 @@ impl Details {
                 .as_u64()
                 .and_then(|n| u32::try_from(n).ok())
                 .unwrap_or(0),
+            continue_token: String::new(),
         }
     }
 
@@ -232,6 +235,11 @@ impl Status {
         Status::new(403, "Forbidden", format!("{resource}{object} is forbidden: {why}")).about(resource, name)
     }
 
+    /// Whoever asks may not see this path.
+    pub fn forbidden_path(why: &str) -> Status {
+        Status::new(403, "Forbidden", format!("forbidden: {why}")).with(Details::default())
+    }
+
     /// Nothing new may be put into a namespace that is going away.
     pub fn namespace_terminating(resource: &Qualified<'_>, name: &str, namespace: &str) -> Status {
         let why =
@@ -303,6 +311,11 @@ impl Status {
         Status::new(410, "Expired", message)
     }
 
+    /// The rest of a list is no longer known as it was; as it is now it can still be had.
+    pub fn page_expired(message: impl Into<String>, continue_token: String) -> Status {
+        Status::expired(message).with(Details { continue_token, ..Details::default() })
+    }
+
     /// The client knows a revision that the server has not reached.
     pub fn revision_too_large(asked: u64, current: u64) -> Status {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
@@ -355,8 +368,12 @@ impl Status {
         if !self.reason.is_empty() {
             object::set(&mut status, "reason", &*self.reason);
         }
-        if let Some(details) = &self.details {
-            object::set(&mut status, "details", details.to_json());
+        match &self.details {
+            Some(details) if !details.continue_token.is_empty() => {
+                object::set(&mut status, "metadata", json!({"continue": details.continue_token}));
+            }
+            Some(details) => object::set(&mut status, "details", details.to_json()),
+            None => {}
         }
         status
     }

@@ -224,3 +224,102 @@ async fn certificates_and_token_outlive_the_server() {
     assert_eq!(ask(&second, &token, "GET", "/healthz", "").await, (200, "ok".to_owned()));
     second.shutdown().await;
 }
+
+/// Sends a request as it stands, and returns everything that comes back until the server has no more to say.
+async fn ask_raw(server: &RunningServer, head: &str) -> Vec<u8> {
+    let mut stream = connect(server).await;
+    stream.write_all(head.replace('\n', "\r\n").as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    // A WebSocket ends without the farewell of TLS.
+    let _ = stream.read_to_end(&mut answer).await;
+    answer
+}
+
+const WEBSOCKET: &str = "Connection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: 13\n\
+                         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+
+#[tokio::test]
+async fn a_watch_over_websocket_sends_one_event_in_each_message() {
+    let server = start(None).await;
+    let token = server.token();
+    let maps = "/api/v1/namespaces/default/configmaps";
+    for name in ["a", "b"] {
+        let body = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+        assert_eq!(ask(&server, token, "POST", maps, &body).await.0, 201);
+    }
+    let head = format!(
+        "GET {maps}?watch=true&timeoutSeconds=1 HTTP/1.1\nHost: localhost\nAuthorization: Bearer {token}\n\
+         Sec-WebSocket-Protocol: base64.binary.k8s.io\n{WEBSOCKET}\n\n"
+    );
+    let answer = ask_raw(&server, &head).await;
+    let text = String::from_utf8_lossy(&answer);
+    let (head, _) = text.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    assert!(head.to_lowercase().contains("sec-websocket-protocol: base64.binary.k8s.io"), "{head}");
+    let body = &answer[head.len() + 4..];
+    // Two texts, each one event, and the end: the first byte of a message says which it is.
+    let mut rest = body;
+    for name in ["a", "b"] {
+        assert_eq!(rest[0], 0x81, "a text");
+        assert_eq!(rest[1], 126, "of middling length");
+        let length = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+        let event: serde_json::Value = serde_json::from_slice(&rest[4..4 + length]).unwrap();
+        assert_eq!((&event["type"], &event["object"]["metadata"]["name"]), (&"ADDED".into(), &name.into()));
+        rest = &rest[4 + length..];
+    }
+    assert_eq!(rest, [0x88, 0x02, 0x03, 0xe8], "it ends in order");
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn whoever_shows_nothing_sees_health_and_version_only() {
+    let server = start(None).await;
+    for (path, code) in [
+        ("/healthz", 200),
+        ("/livez", 200),
+        ("/readyz", 200),
+        ("/version", 200),
+        ("/metrics", 403),
+        ("/api/v1/pods", 403),
+    ] {
+        let head = format!("GET {path} HTTP/1.1\nHost: localhost\nConnection: close\n\n");
+        let answer = ask_raw(&server, &head).await;
+        let line = format!("HTTP/1.1 {code} ");
+        assert!(answer.starts_with(line.as_bytes()), "{path}: {}", String::from_utf8_lossy(&answer));
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn answers_are_protobuf_for_those_who_want_it() {
+    let server = start(None).await;
+    let token = server.token();
+    let accept = |path: &str, accept: &str| {
+        format!(
+            "GET {path} HTTP/1.1\nHost: localhost\nConnection: close\nAuthorization: Bearer {token}\n\
+             Accept: {accept}\n\n"
+        )
+    };
+    let protobuf = "application/vnd.kubernetes.protobuf,application/json";
+    let has = |answer: &[u8], part: &[u8]| answer.windows(part.len()).any(|window| window == part);
+    for (path, kind) in [
+        ("/api/v1/namespaces/default", "Namespace"),
+        ("/api/v1/namespaces", "NamespaceList"),
+        ("/api/v1/namespaces/none", "Status"),
+        ("/apis", "APIGroupList"),
+    ] {
+        let answer = ask_raw(&server, &accept(path, protobuf)).await;
+        assert!(has(&answer, b"content-type: application/vnd.kubernetes.protobuf\r\n"), "{path}");
+        assert!(has(&answer, b"k8s\0") && has(&answer, kind.as_bytes()), "{path}");
+    }
+    let watch = accept("/api/v1/namespaces?watch=true&timeoutSeconds=1", protobuf);
+    let answer = ask_raw(&server, &watch).await;
+    assert!(has(&answer, b"content-type: application/vnd.kubernetes.protobuf;stream=watch\r\n"));
+    assert!(has(&answer, b"\n\x05ADDED\x12"), "{}", String::from_utf8_lossy(&answer));
+    let gnostic = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let answer = ask_raw(&server, &accept("/openapi/v2", gnostic)).await;
+    assert!(has(&answer, b"content-type: application/com.github.proto-openapi.spec.v2.v1.0+protobuf\r\n"));
+    let answer = ask_raw(&server, &accept("/openapi/v2", "application/json")).await;
+    assert!(has(&answer, br##""$ref":"#/definitions/io.k8s.api.core.v1.PodSpec""##));
+    server.shutdown().await;
+}

@@ -5,7 +5,7 @@ use crate::status::Status;
 /// The form of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Accept {
-    /// JSON or YAML.
+    /// How it is written.
     pub encoding: Encoding,
     /// The objects themselves, or something made of them.
     pub form: Form,
@@ -18,6 +18,17 @@ pub(super) enum Encoding {
     Json,
     /// YAML.
     Yaml,
+    /// Protobuf, for what is built in.
+    Protobuf,
+}
+
+/// In which forms an answer can be had, beside JSON and YAML.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Offers {
+    /// As protobuf.
+    pub protobuf: bool,
+    /// As a table.
+    pub tables: bool,
 }
 
 /// What an answer shows.
@@ -40,15 +51,13 @@ impl Accept {
     /// What is sent to a client that has no wish.
     pub(super) const PLAIN: Accept = Accept { encoding: Encoding::Json, form: Form::Object };
 
-    /// The best of what a client accepts. Protobuf is accepted by many and offered to none: they all take JSON too.
-    pub(super) fn negotiate(header: Option<&str>) -> Result<Accept, Status> {
+    /// The best of what a client accepts.
+    pub(super) fn negotiate(header: Option<&str>, offers: Offers) -> Result<Accept, Status> {
         let Some(header) = header.filter(|header| !header.trim().is_empty()) else {
             return Ok(Accept::PLAIN);
         };
-        let mut wishes: Vec<Wish<'_>> = header.split(',').map(Wish::parse).collect();
-        // The sort is stable: among equals the first counts.
-        wishes.sort_by_key(|wish| std::cmp::Reverse(wish.quality));
-        if let Some(accept) = wishes.iter().find_map(Wish::granted) {
+        let wishes = wishes(header);
+        if let Some(accept) = wishes.iter().find_map(|wish| wish.granted(offers)) {
             return Ok(accept);
         }
         // A known type with a form that is not offered is told apart from an unknown type.
@@ -57,6 +66,19 @@ impl Accept {
         }
         Err(Status::nothing_acceptable(OFFERED))
     }
+}
+
+/// How a refusal is written: as the answer would have been, if its form is known at all.
+pub(super) fn encoding_of_refusal(header: Option<&str>) -> Encoding {
+    wishes(header.unwrap_or_default()).iter().find_map(Wish::encoding).unwrap_or(Encoding::Json)
+}
+
+/// What a client accepts, the best first.
+fn wishes(header: &str) -> Vec<Wish<'_>> {
+    let mut wishes: Vec<Wish<'_>> = header.split(',').map(Wish::parse).collect();
+    // The sort is stable: among equals the first counts.
+    wishes.sort_by_key(|wish| std::cmp::Reverse(wish.quality));
+    wishes
 }
 
 struct Wish<'a> {
@@ -89,11 +111,12 @@ impl<'a> Wish<'a> {
         match self.media_type {
             "application/json" | "*/*" => Some(Encoding::Json),
             "application/yaml" => Some(Encoding::Yaml),
+            "application/vnd.kubernetes.protobuf" => Some(Encoding::Protobuf),
             _ => None,
         }
     }
 
-    fn granted(&self) -> Option<Accept> {
+    fn granted(&self, offers: Offers) -> Option<Accept> {
         let encoding = self.encoding()?;
         let version = match self.version {
             "v1" => "v1",
@@ -103,12 +126,14 @@ impl<'a> Wish<'a> {
         let is_meta = self.group == "meta.k8s.io" && !version.is_empty();
         let form = match self.form {
             "" => Form::Object,
-            "Table" if is_meta => Form::Table(version),
+            "Table" if is_meta && offers.tables && encoding != Encoding::Protobuf => Form::Table(version),
             "PartialObjectMetadata" if is_meta => Form::Partial(version),
             "PartialObjectMetadataList" if is_meta => Form::PartialList(version),
             _ => return None,
         };
-        Some(Accept { encoding, form })
+        // The metadata of whatever object can be had as protobuf.
+        let is_known = encoding != Encoding::Protobuf || offers.protobuf || form != Form::Object;
+        is_known.then_some(Accept { encoding, form })
     }
 }
 
@@ -124,13 +149,20 @@ fn thousandths(text: &str) -> u32 {
 mod tests {
     use super::*;
 
+    const ALL: Offers = Offers { protobuf: true, tables: true };
+
     #[test]
     fn the_first_of_the_best_wishes_that_can_be_granted_is() {
         let cases = [
             (None, Encoding::Json, Form::Object),
             (Some("*/*"), Encoding::Json, Form::Object),
             (Some("application/json;charset=utf-8"), Encoding::Json, Form::Object),
-            (Some("application/vnd.kubernetes.protobuf,application/json"), Encoding::Json, Form::Object),
+            (Some("application/vnd.kubernetes.protobuf,application/json"), Encoding::Protobuf, Form::Object),
+            (
+                Some("application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,application/json"),
+                Encoding::Json,
+                Form::Object,
+            ),
             (Some("application/json;q=0.5,application/yaml;q=0.9"), Encoding::Yaml, Form::Object),
             (
                 Some("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"),
@@ -149,7 +181,7 @@ mod tests {
             ),
         ];
         for (header, encoding, form) in cases {
-            assert_eq!(Accept::negotiate(header), Ok(Accept { encoding, form }), "{header:?}");
+            assert_eq!(Accept::negotiate(header, ALL), Ok(Accept { encoding, form }), "{header:?}");
         }
     }
 
@@ -158,7 +190,23 @@ mod tests {
         for header in
             ["text/html", "application/*", "APPLICATION/JSON", "application/json;as=Table;v=v9;g=meta.k8s.io"]
         {
-            assert_eq!(Accept::negotiate(Some(header)).map_err(|status| status.code), Err(406), "{header}");
+            let refused = Accept::negotiate(Some(header), ALL).map_err(|status| status.code);
+            assert_eq!(refused, Err(406), "{header}");
         }
+    }
+
+    #[test]
+    fn custom_kinds_and_reviews_have_fewer_forms() {
+        let custom = Offers { protobuf: false, tables: true };
+        let negotiate =
+            |header, offers| Accept::negotiate(Some(header), offers).map(|accept| accept.encoding);
+        let both = "application/vnd.kubernetes.protobuf,application/json";
+        assert_eq!(negotiate(both, custom), Ok(Encoding::Json));
+        assert_eq!(negotiate("application/vnd.kubernetes.protobuf", custom).map_err(|s| s.code), Err(406));
+        let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+        assert_eq!(negotiate(metadata, custom), Ok(Encoding::Protobuf));
+        let review = Offers { protobuf: true, tables: false };
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        assert_eq!(negotiate(table, review).map_err(|status| status.code), Err(406));
     }
 }

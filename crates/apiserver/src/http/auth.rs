@@ -6,6 +6,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
 
+use super::websocket;
 use crate::object;
 use crate::ops::Api;
 use crate::tokens::{Holder, ISSUER, Tokens};
@@ -35,6 +36,16 @@ impl User {
         }
     }
 
+    /// Whoever shows nothing.
+    pub(super) fn anonymous() -> User {
+        User {
+            name: super::anonymous::NAME.to_owned(),
+            uid: String::new(),
+            groups: vec!["system:unauthenticated".to_owned()],
+            extra: Value::Null,
+        }
+    }
+
     /// As reviews tell it.
     pub(super) fn to_json(&self) -> Value {
         let mut shown = json!({"username": self.name, "groups": self.groups});
@@ -54,6 +65,17 @@ impl From<Holder> for User {
     }
 }
 
+/// What a request says about whoever sends it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Asker {
+    /// It shows something that is known.
+    Known(User),
+    /// It shows something that is not.
+    Unknown,
+    /// It shows nothing.
+    Anonymous,
+}
+
 /// What lets in.
 pub(super) struct Credentials {
     /// What the administrator shows.
@@ -64,11 +86,16 @@ pub(super) struct Credentials {
 
 impl Credentials {
     /// Who a request is from: whoever has a token, or a certificate that our own authority signed.
-    pub(super) fn authenticate(&self, api: &Api, headers: &HeaderMap, has_certificate: bool) -> Option<User> {
+    pub(super) fn authenticate(&self, api: &Api, headers: &HeaderMap, has_certificate: bool) -> Asker {
         let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        match given.and_then(|value| value.strip_prefix("Bearer ")) {
-            Some(given) => self.user_of(api, given.trim(), &[]).map(|(user, _)| user),
-            None => has_certificate.then(User::administrator),
+        let given =
+            given.and_then(|value| value.strip_prefix("Bearer ")).map(|token| token.trim().to_owned());
+        match given.or_else(|| websocket::bearer_token(headers)) {
+            Some(given) if !given.is_empty() => {
+                self.user_of(api, &given, &[]).map_or(Asker::Unknown, |(user, _)| Asker::Known(user))
+            }
+            _ if has_certificate => Asker::Known(User::administrator()),
+            _ => Asker::Anonymous,
         }
     }
 
@@ -111,7 +138,8 @@ mod tests {
         let credentials = Credentials { token: "secret".to_owned(), tokens };
         let lets_in = |value: Option<&str>, has_certificate: bool| {
             let headers = value.map(|value| (AUTHORIZATION, value.parse().unwrap()));
-            credentials.authenticate(&api, &HeaderMap::from_iter(headers), has_certificate).is_some()
+            let asker = credentials.authenticate(&api, &HeaderMap::from_iter(headers), has_certificate);
+            matches!(asker, Asker::Known(_))
         };
         assert!(lets_in(Some("Bearer secret"), false));
         assert!(!lets_in(Some("Bearer secre"), false));

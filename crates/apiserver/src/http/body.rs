@@ -12,6 +12,7 @@ use hyper::body::{Frame, Incoming};
 use serde_json::Value;
 
 use super::accept::Encoding;
+use crate::schema::encode;
 use crate::status::Status;
 
 /// The body of an answer.
@@ -19,6 +20,8 @@ pub(super) type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
 /// An answer.
 pub(super) type Reply = Response<Body>;
 
+/// The media type of protobuf.
+pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// The largest body that is read.
 pub(super) const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// How much is gathered before it is sent.
@@ -76,15 +79,32 @@ pub(super) fn value(code: u16, value: &Value, encoding: Encoding) -> Reply {
     match encoding {
         Encoding::Json => json(code, value.to_string().into()),
         Encoding::Yaml => full(code, "application/yaml", serde_saphyr::to_string(value).unwrap_or_default()),
+        Encoding::Protobuf => match encode::sealed(value) {
+            Some(bytes) => full(code, PROTOBUF, bytes),
+            None => json(code, value.to_string().into()),
+        },
     }
 }
 
-/// A refusal.
+/// A refusal. It carries what it says, so that it can still be [`written`] otherwise.
 pub(super) fn refusal(status: &Status) -> Reply {
     let mut reply = value(status.code, &status.to_json(), Encoding::Json);
+    reply.extensions_mut().insert(status.clone());
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if seconds > 0 {
         reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    reply
+}
+
+/// A refusal in the encoding that its client wants; other answers are in theirs already.
+pub(super) fn written(mut reply: Reply, encoding: Encoding) -> Reply {
+    if let Some(status) = reply.extensions_mut().remove::<Status>()
+        && encoding != Encoding::Json
+    {
+        let (head, body) = value(status.code, &status.to_json(), encoding).into_parts();
+        *reply.body_mut() = body;
+        reply.headers_mut().extend(head.headers);
     }
     reply
 }

@@ -1,69 +1,92 @@
 //! How an object is to be deleted, as bodies and query parameters say it.
 
 use krafla_plan::Propagation;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::query::Query;
+use super::write_options::check_dry_run;
 use crate::codec;
 use crate::field::FieldError;
 use crate::ops::DeleteOptions;
 use crate::status::{Qualified, Status};
 
-/// Reads delete options. A body counts more than parameters.
+/// Reads delete options. Where there is a body, parameters do not count.
 pub(super) fn decode(content_type: &str, body: &[u8], query: &Query) -> Result<DeleteOptions, Status> {
     if body.is_empty() {
-        return of(&Value::Null, query);
+        return from_query(query)?.checked();
     }
-    let options = codec::decode_any(["", "v1", "DeleteOptions"], content_type, body)?;
-    match options.get("kind").and_then(Value::as_str) {
-        None | Some("" | "DeleteOptions") => of(&options, query),
-        Some(kind) => {
-            let version = options.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-            Err(Status::bad_request(codec::not_registered(kind, version)))
-        }
-    }
+    from_body(&codec::decode_options("DeleteOptions", content_type, body)?)
 }
 
 /// Reads delete options that are part of another body.
-pub(super) fn of(body: &Value, query: &Query) -> Result<DeleteOptions, Status> {
+pub(super) fn from_body(body: &Value) -> Result<DeleteOptions, Status> {
     let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-    let policy = text("/propagationPolicy").or_else(|| query.get("propagationPolicy").map(str::to_owned));
-    let orphan = body.get("orphanDependents").and_then(Value::as_bool);
-    let orphan = orphan.or_else(|| query.get("orphanDependents").map(|_| query.flag("orphanDependents")));
-    let grace = body.get("gracePeriodSeconds").and_then(Value::as_i64);
-    let grace = match grace {
-        Some(seconds) => Some(seconds),
-        None => query.number("gracePeriodSeconds")?,
-    };
-    let in_body = body.get("dryRun").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-    Ok(DeleteOptions {
-        warnings: Default::default(),
-        grace_seconds: grace,
+    let dry_run = body.get("dryRun").and_then(Value::as_array).into_iter().flatten();
+    let dry_run = dry_run.filter_map(Value::as_str).map(str::to_owned);
+    let said = Said {
+        grace_seconds: body.get("gracePeriodSeconds").and_then(Value::as_i64),
         uid: text("/preconditions/uid"),
         revision: text("/preconditions/resourceVersion"),
-        propagation: propagation(policy.as_deref(), orphan)?,
-        dry_run: in_body || query.text("dryRun") == "All",
+        orphans: body.get("orphanDependents").and_then(Value::as_bool),
+        policy: text("/propagationPolicy"),
+        dry_run: dry_run.collect(),
+    };
+    said.checked()
+}
+
+fn from_query(query: &Query) -> Result<Said, Status> {
+    let named = |name: &str| query.get(name).filter(|value| !value.is_empty()).map(str::to_owned);
+    Ok(Said {
+        grace_seconds: query.number("gracePeriodSeconds")?,
+        uid: named("uid"),
+        revision: named("resourceVersion"),
+        orphans: query.choice("orphanDependents"),
+        policy: query.get("propagationPolicy").map(str::to_owned),
+        dry_run: query.all("dryRun").map(str::to_owned).collect(),
     })
 }
 
-fn propagation(policy: Option<&str>, orphan: Option<bool>) -> Result<Option<Propagation>, Status> {
-    let refuse = |error: FieldError| {
-        Err(Status::invalid(&Qualified { group: "meta.k8s.io", what: "DeleteOptions" }, "", &[error]))
-    };
-    match (policy, orphan) {
-        (Some(policy), Some(_)) => {
+/// What was said, before anybody knows whether it makes sense.
+struct Said {
+    grace_seconds: Option<i64>,
+    uid: Option<String>,
+    revision: Option<String>,
+    orphans: Option<bool>,
+    policy: Option<String>,
+    dry_run: Vec<String>,
+}
+
+impl Said {
+    fn checked(self) -> Result<DeleteOptions, Status> {
+        let mut errors = Vec::new();
+        if let (Some(policy), Some(_)) = (&self.policy, self.orphans) {
             let why = "orphanDependents and deletionPropagation cannot be both set";
-            refuse(FieldError::invalid("propagationPolicy", policy, why))
+            errors.push(FieldError::invalid("propagationPolicy", policy.as_str(), why));
         }
-        (Some("Background"), None) => Ok(Some(Propagation::Background)),
-        (Some("Foreground"), None) => Ok(Some(Propagation::Foreground)),
-        (Some("Orphan"), None) => Ok(Some(Propagation::Orphan)),
-        (Some(other), None) => {
-            let supported = ["Foreground", "Background", "Orphan", "nil"];
-            refuse(FieldError::not_supported("propagationPolicy", other, &supported))
+        let propagation = match (self.policy.as_deref(), self.orphans) {
+            (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
+            (Some("Foreground"), _) => Some(Propagation::Foreground),
+            (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+            (Some(other), _) => {
+                let supported = ["Foreground", "Background", "Orphan", "nil"];
+                errors.push(FieldError::not_supported("propagationPolicy", json!(other), &supported));
+                None
+            }
+            (None, None) => None,
+        };
+        errors.extend(check_dry_run(self.dry_run.iter().map(String::as_str)));
+        if !errors.is_empty() {
+            let about = Qualified { group: "meta.k8s.io", what: "DeleteOptions" };
+            return Err(Status::invalid(&about, "", &errors));
         }
-        (None, Some(true)) => Ok(Some(Propagation::Orphan)),
-        (None, Some(false)) => Ok(Some(Propagation::Background)),
-        (None, None) => Ok(None),
+        Ok(DeleteOptions {
+            warnings: Default::default(),
+            grace_seconds: self.grace_seconds,
+            uid: self.uid,
+            revision: self.revision,
+            propagation,
+            accepts_later: self.orphans == Some(false),
+            dry_run: !self.dry_run.is_empty(),
+        })
     }
 }

@@ -1,8 +1,10 @@
 //! How lists and watches are wanted, as query parameters say it.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use serde_json::json;
 
-use super::query::Query;
+use super::query::{Query, not_a_number};
 use crate::field::FieldError;
 use crate::ops::{ListOptions, Match};
 use crate::selector::Filter;
@@ -10,8 +12,7 @@ use crate::status::{Qualified, Status};
 
 /// Reads the options of a list.
 pub(super) fn list(filter: Filter, query: &Query) -> Result<ListOptions, Status> {
-    refuse(check(query, query.text("resourceVersionMatch")))?;
-    query.number("timeoutSeconds")?;
+    refuse(check(query))?;
     let limit = query.number("limit")?.unwrap_or(0);
     let is_exact = query.text("resourceVersionMatch") == "Exact";
     let continue_token = query.get("continue").filter(|token| !token.is_empty()).map(str::to_owned);
@@ -34,16 +35,16 @@ pub(super) fn list(filter: Filter, query: &Query) -> Result<ListOptions, Status>
     Ok(options)
 }
 
-/// Checks what a watch shares with lists. One that does not say from when on begins with what there is, as if it had
-/// asked for a revision that is not older.
-pub(super) fn check_watch(query: &Query) -> Result<(), Status> {
-    let begins_with_all = matches!(query.text("resourceVersion"), "" | "0");
-    let is_said = query.get("sendInitialEvents").is_some();
-    let meant = if begins_with_all && !is_said { "NotOlderThan" } else { "" };
-    if !meant.is_empty() && !query.text("continue").is_empty() {
-        return refuse(vec![with_continue()]);
-    }
+/// Checks that the numbers among the parameters are numbers, which upstream does before it looks at anything else.
+pub(super) fn check_numbers(query: &Query) -> Result<(), Status> {
+    query.number("timeoutSeconds")?;
+    query.number("limit")?;
     Ok(())
+}
+
+/// Checks the parameters of a list or a watch against each other.
+pub(super) fn check_together(query: &Query) -> Result<(), Status> {
+    refuse(check(query))
 }
 
 /// The revision of a request.
@@ -52,12 +53,14 @@ pub(super) fn revision(query: &Query) -> Result<Option<u64>, Status> {
     if text.is_empty() {
         return Ok(None);
     }
-    let bad = |_| {
-        let value = json!(text);
-        let why = format!("strconv.ParseUint: parsing {value}: invalid syntax");
-        Status::plain(format!("resourceVersion: Invalid value: {value}: {why}"))
+    let bad = |error: &IntErrorKind| {
+        let why = not_a_number("ParseUint", text, error);
+        Status::plain(format!("resourceVersion: Invalid value: {}: {why}", json!(text)))
     };
-    text.parse().map(Some).map_err(bad)
+    if text.starts_with('+') {
+        return Err(bad(&IntErrorKind::InvalidDigit));
+    }
+    text.parse().map(Some).map_err(|error: ParseIntError| bad(error.kind()))
 }
 
 /// Lists, unlike single objects and watches, say whose fault it is.
@@ -65,26 +68,64 @@ fn bad_revision(status: Status) -> Status {
     Status::bad_request(format!("invalid resource version: {}", status.message))
 }
 
-fn check(query: &Query, wanted: &str) -> Vec<FieldError> {
-    const FIELD: &str = "resourceVersionMatch";
+fn check(query: &Query) -> Vec<FieldError> {
+    if query.flag("watch") { check_watch(query) } else { check_list(query) }
+}
+
+const MATCH: &str = "resourceVersionMatch";
+
+fn check_list(query: &Query) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    let wanted = query.text(MATCH);
+    if !wanted.is_empty() {
+        if query.text("resourceVersion").is_empty() {
+            let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            errors.push(FieldError::forbidden(MATCH, why));
+        }
+        if !query.text("continue").is_empty() {
+            errors.push(with_continue());
+        }
+        match wanted {
+            "Exact" if query.text("resourceVersion") == "0" => {
+                let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+                errors.push(FieldError::forbidden(MATCH, why));
+            }
+            "Exact" | "NotOlderThan" => {}
+            other => errors.push(FieldError::not_supported(MATCH, other, &["Exact", "NotOlderThan", ""])),
+        }
+    }
+    if query.get("sendInitialEvents").is_some() {
+        let why = "sendInitialEvents is forbidden for list";
+        errors.push(FieldError::forbidden("sendInitialEvents", why));
+    }
+    errors
+}
+
+/// A watch that does not say from when on begins with what there is, as if it had asked for a revision that is not older.
+fn check_watch(query: &Query) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let said = query.text(MATCH);
+    let sends_initial = query.get("sendInitialEvents").is_some();
+    let begins_with_all = matches!(query.text("resourceVersion"), "" | "0");
+    let is_implied = begins_with_all && !sends_initial && said.is_empty();
+    let wanted = if is_implied { "NotOlderThan" } else { said };
+    let sends_initial = sends_initial || is_implied;
+    if sends_initial && wanted != "NotOlderThan" {
+        let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        errors.push(FieldError::forbidden(MATCH, why));
+    }
     if wanted.is_empty() {
         return errors;
     }
-    if query.text("resourceVersion").is_empty() {
-        let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-        errors.push(FieldError::forbidden(FIELD, why));
+    if !sends_initial {
+        let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+        errors.push(FieldError::forbidden(MATCH, why));
+    }
+    if wanted != "NotOlderThan" {
+        errors.push(FieldError::not_supported(MATCH, wanted, &["NotOlderThan"]));
     }
     if !query.text("continue").is_empty() {
         errors.push(with_continue());
-    }
-    match wanted {
-        "Exact" if query.text("resourceVersion") == "0" => {
-            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-            errors.push(FieldError::forbidden(FIELD, why));
-        }
-        "Exact" | "NotOlderThan" => {}
-        other => errors.push(FieldError::not_supported(FIELD, other, &["Exact", "NotOlderThan", ""])),
     }
     errors
 }
@@ -121,7 +162,7 @@ mod tests {
         check("resourceVersion=7&limit=2", expect!["Some(7) NotOlderThan 2"]);
         check("resourceVersion=7&resourceVersionMatch=Exact", expect!["Some(7) Exact 0"]);
         check("resourceVersion=0&continue=x&limit=1", expect!["Some(0) NotOlderThan 0"]);
-        check("timeoutSeconds=x", expect![[r#"400 strconv.ParseInt: parsing "x": invalid syntax"#]]);
+        check("limit=x", expect![[r#"400 strconv.ParseInt: parsing "x": invalid syntax"#]]);
         check(
             "resourceVersion=x",
             expect![[

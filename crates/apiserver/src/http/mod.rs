@@ -14,12 +14,14 @@
 //! ```
 
 mod accept;
+mod anonymous;
 mod auth;
 mod body;
 mod certificates;
 mod channels;
 mod delete_options;
 mod discovery;
+mod duration;
 mod exec;
 mod forward;
 mod list_options;
@@ -30,6 +32,7 @@ mod openapi;
 mod path;
 mod plain;
 mod pods;
+mod process;
 mod proxy;
 mod query;
 mod reviews;
@@ -40,6 +43,7 @@ mod spdy;
 mod streams;
 mod usage;
 mod watches;
+mod websocket;
 mod write_options;
 
 use std::sync::Arc;
@@ -47,7 +51,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderMap, Method, Request};
+use http::{HeaderMap, Method, Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use krafla_api::Key;
@@ -66,8 +70,8 @@ use crate::env::Env;
 use crate::ops::Api;
 use crate::registry::Resource;
 use crate::status::Status;
-use accept::Accept;
-use auth::{Credentials, User};
+use accept::{Accept, Offers};
+use auth::{Asker, Credentials, User};
 use body::Reply;
 use exec::Connect;
 use forward::Forward;
@@ -75,6 +79,7 @@ use metrics::{Counted, Metrics};
 use objects::ObjectRequest;
 use path::{ResourcePath, Route};
 use query::Query;
+use websocket::Upgrade;
 
 /// How many requests may be worked on at once; watches and followed logs do not count.
 const IN_FLIGHT_MAX: usize = 1000;
@@ -92,6 +97,8 @@ pub(crate) struct Context {
     /// How long the body of a request may take to arrive.
     body_within: Duration,
     metrics: Metrics,
+    /// The one OpenAPI document that shows everything, while somebody asks for it.
+    openapi: openapi::Cache,
     /// What the controllers beside the server count.
     controllers: Option<Arc<krafla_runtime::metrics::Metrics>>,
     /// Becomes true when the server stops: watches end then.
@@ -110,20 +117,33 @@ impl Context {
 
     /// Answers one request.
     pub(crate) async fn answer(&self, request: Request<Incoming>, has_certificate: bool) -> Reply {
-        let Some(user) = self.credentials.authenticate(&self.api, request.headers(), has_certificate) else {
-            return body::refusal(&Status::unauthorized());
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let route = path::route(request.uri().path());
+        if !is_long_running(&route, &query)
+            && let Err(status) = query.check_timeout()
+        {
+            return body::refusal(&status);
+        }
+        let user = match self.credentials.authenticate(&self.api, request.headers(), has_certificate) {
+            Asker::Known(user) => user,
+            Asker::Unknown => return body::refusal(&Status::unauthorized()),
+            Asker::Anonymous if anonymous::is_open(request.method(), request.uri().path()) => {
+                User::anonymous()
+            }
+            Asker::Anonymous => {
+                let path = request.uri().path();
+                return body::refusal(&anonymous::refusal(request.method(), path, &route, &query));
+            }
         };
         let Ok(_permit) = self.in_flight.try_acquire() else {
             return body::refusal(&Status::too_many_requests("too many requests, please try again later", 1));
         };
         let (mut head, incoming) = request.into_parts();
-        let query = Query::parse(head.uri.query().unwrap_or_default());
         let accept = header(&head.headers, ACCEPT.as_str());
         let started = Instant::now();
-        let route = path::route(head.uri.path());
         let counted = self.counted(&head.method, &route, &query);
         let outcome = match route {
-            Route::Other(parts) => Ok(plain::answer(self, &head.method, &parts, accept.as_deref(), &query)),
+            Route::Other(parts) => Ok(plain::answer(self, &head.method, &parts, &head.headers, &query)),
             Route::Unknown => Err(Status::unknown_resource()),
             Route::Resource(path) => {
                 let upgrade = head.extensions.remove();
@@ -146,6 +166,7 @@ impl Context {
             route => self.discovery(&head.method, route, accept.as_deref()),
         };
         let reply = outcome.unwrap_or_else(|status| body::refusal(&status));
+        let reply = body::written(reply, accept::encoding_of_refusal(accept.as_deref()));
         self.metrics.answered(&counted, reply.status().as_u16(), started.elapsed());
         reply
     }
@@ -183,7 +204,10 @@ impl Context {
             return Err(Status::method_not_allowed());
         }
         match (document, route) {
-            (Some(document), _) => Ok(body::value(200, &document, Accept::negotiate(accept)?.encoding)),
+            (Some(document), _) => {
+                let offers = Offers { protobuf: true, tables: false };
+                Ok(body::value(200, &document, Accept::negotiate(accept, offers)?.encoding))
+            }
             (None, Route::Resources(group, _)) => self.nothing_here(&group),
             (None, _) => Ok(plain::not_found()),
         }
@@ -215,11 +239,14 @@ impl Context {
         asked: Asked,
         incoming: Incoming,
     ) -> Result<Reply, Status> {
-        let path = &asked.path;
         let action = action(&resource, &asked)?;
-        let accept = Accept::negotiate(header(&asked.headers, ACCEPT.as_str()).as_deref())?;
+        let is_question = matches!(action, Action::Review | Action::Bind | Action::Evict | Action::Token);
+        let offers = Offers { protobuf: !resource.is_custom, tables: !is_question };
+        let accept = Accept::negotiate(header(&asked.headers, ACCEPT.as_str()).as_deref(), offers)?;
         if action == Action::List {
-            return lists::list_or_watch(self, &resource, path, &accept, &asked.query).await;
+            let Asked { headers, path, query, upgrade, .. } = asked;
+            let upgrade = Upgrade { headers, connection: upgrade };
+            return lists::list_or_watch(self, &resource, &path, &accept, &query, upgrade).await;
         }
         match action {
             Action::Exec => return self.exec(&resource, asked),
@@ -238,9 +265,9 @@ impl Context {
         };
         let content_type = header(&asked.headers, CONTENT_TYPE.as_str()).unwrap_or_default();
         let user_agent = header(&asked.headers, USER_AGENT.as_str()).unwrap_or_default();
-        let Asked { path, query, user, .. } = asked;
+        let Asked { path, query, user, headers, upgrade, .. } = asked;
         if action == Action::DeleteCollection {
-            return lists::delete(self, &resource, &path, &content_type, &body, &query).await;
+            return lists::delete(self, &resource, &path, &accept, &content_type, &body, &query).await;
         }
         if action == Action::Review {
             let names = &resource.names;
@@ -263,7 +290,7 @@ impl Context {
             Action::Bind => request.bind().await,
             Action::Evict => request.evict().await,
             Action::Token => request.token(),
-            Action::Log => self.log(&request).await,
+            Action::Log => self.log(&request, Upgrade { headers, connection: upgrade }).await,
             Action::List
             | Action::DeleteCollection
             | Action::Review
@@ -273,9 +300,10 @@ impl Context {
         }
     }
 
-    async fn log(&self, request: &ObjectRequest<'_>) -> Result<Reply, Status> {
+    async fn log(&self, request: &ObjectRequest<'_>, upgrade: Upgrade) -> Result<Reply, Status> {
         let (key, pod) = self.pod(&request.resource, &request.path)?;
-        pods::log(self.pod_access.as_ref(), &key, &pod, &request.query).await
+        let reply = pods::log(self.pod_access.as_ref(), &key, &pod, &request.query).await?;
+        if upgrade.is_asked() && reply.status() == StatusCode::OK { upgrade.body(reply) } else { Ok(reply) }
     }
 
     /// Whether there is somebody who can say what pods use.
@@ -393,6 +421,13 @@ fn action(resource: &Resource, asked: &Asked) -> Result<Action, Status> {
     } else {
         Err(Status::method_not_allowed())
     }
+}
+
+/// Whether a request goes on for as long as both sides want. No time is set for those.
+fn is_long_running(route: &Route, query: &Query) -> bool {
+    let Route::Resource(path) = route else { return false };
+    let is_watch = path.is_watch || path.name.is_empty() && query.flag("watch");
+    is_watch || matches!(path.subresource.as_str(), "attach" | "exec" | "proxy" | "log" | "portforward")
 }
 
 /// Whether objects of a resource can be where a request looks for them.

@@ -15,7 +15,7 @@ use super::query::Query;
 use super::write_options::{self, WriteKind};
 use super::{Context, delete_options, list_options, show};
 use crate::codec;
-use crate::ops::{Answer, Applied, DeleteOptions, Deleted, Part, WriteOptions};
+use crate::ops::{Answer, Applied, DeleteOptions, Deleted, Part, Strictness, WriteOptions};
 use crate::patch::Patch;
 use crate::registry::Resource;
 use crate::status::{self, Status};
@@ -136,6 +136,10 @@ impl ObjectRequest<'_> {
     async fn apply(&self) -> Result<Reply, Status> {
         let options = self.write_options(WriteKind::Apply)?;
         let object = codec::decode_applied(&self.body)?;
+        let mut options = options;
+        if options.field_validation.strictness != Strictness::Ignore {
+            options.field_validation.found = codec::repeated_keys(&self.body);
+        }
         let applied = Applied { object, is_forced: self.query.flag("force") };
         let written =
             self.context.api.apply(&self.resource, &self.key(), self.part(), &applied, &options).await;
@@ -152,7 +156,8 @@ impl ObjectRequest<'_> {
                 let success = status::deleted(&self.resource.qualified(), &answer.key.name, &answer.uid.0);
                 Ok(body::value(200, &success, self.accept.encoding))
             }
-            Deleted::Gone(answer) | Deleted::Marked(answer) => self.show(200, answer.bytes),
+            Deleted::Gone(answer) => self.show(200, answer.bytes),
+            Deleted::Marked(answer) => self.show(if options.accepts_later { 202 } else { 200 }, answer.bytes),
         });
         warn(shown, &options.warnings.list())
     }
@@ -173,8 +178,10 @@ impl ObjectRequest<'_> {
     /// POST of an Eviction.
     pub(super) async fn evict(&self) -> Result<Reply, Status> {
         let eviction = codec::decode_any(["policy", "v1", "Eviction"], &self.content_type, &self.body)?;
+        let is_dry = self.write_options(WriteKind::Create)?.dry_run;
         let how = eviction.get("deleteOptions").unwrap_or(&Value::Null);
-        let options = delete_options::of(how, &self.query)?;
+        let mut options = delete_options::from_body(how)?;
+        options.dry_run |= is_dry;
         self.context.api.evict(&self.resource, &self.key(), &eviction, &options).await?;
         Ok(body::value(201, &done(), self.accept.encoding))
     }
@@ -201,8 +208,9 @@ fn done() -> Value {
 /// Adds warnings to an answer, whether it is a success or a refusal.
 /// Who deletes without saying what becomes of dependents should know that they stay.
 pub(super) fn warn_of_dependents(resource: &Resource, options: &DeleteOptions) {
+    let is_job = resource.storage.as_str() == "jobs.batch";
     let keeps_dependents = resource.rules.default_propagation() == Some(Propagation::Orphan);
-    if options.propagation.is_none() && keeps_dependents {
+    if options.propagation.is_none() && is_job && keeps_dependents {
         options.warnings.extend([DEPENDENTS_KEPT.to_owned()]);
     }
 }

@@ -1,5 +1,7 @@
 //! What is not about resources: health, version, OpenAPI.
 
+use http::HeaderMap;
+use http::header::ACCEPT;
 use krafla_runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
@@ -21,9 +23,11 @@ pub(super) fn answer(
     context: &Context,
     method: &http::Method,
     parts: &[String],
-    accept: Option<&str>,
+    headers: &HeaderMap,
     query: &Query,
 ) -> Reply {
+    let accept = super::header(headers, ACCEPT.as_str());
+    let accept = accept.as_deref();
     let words: Vec<&str> = parts.iter().map(String::as_str).collect();
     let reply = match words.as_slice() {
         ["version"] => body::value(200, &version(context), super::accept::Encoding::Json),
@@ -37,6 +41,7 @@ pub(super) fn answer(
             let keys = context.credentials.tokens.public_keys();
             body::full(200, "application/jwk-set+json", keys.to_string())
         }
+        ["openapi", "v2"] => openapi::all(context, headers),
         ["openapi", "v3"] => openapi::index(context),
         ["openapi", "v3", path @ ..] => openapi::document(context, &path.join("/"), accept),
         [""] => body::value(200, &paths(context), super::accept::Encoding::Json),
@@ -62,10 +67,10 @@ fn health(check: &str, query: &Query) -> Reply {
     body::text(200, format!("{ping}[+]store ok\n{check} check passed\n"))
 }
 
-/// The server's numbers and those of the controllers beside it.
+/// The server's numbers, those of the controllers beside it, and those of the process.
 fn metrics(context: &Context) -> String {
     let of_controllers = context.controllers.as_ref().map(|controllers| controllers.page(SystemClock.now()));
-    context.metrics.page() + &of_controllers.unwrap_or_default()
+    context.metrics.page() + &of_controllers.unwrap_or_default() + &super::process::page()
 }
 
 fn version(context: &Context) -> Value {
@@ -109,6 +114,9 @@ fn paths(context: &Context) -> Value {
             paths.push(format!("/{}", crate::schema::openapi::path_of(group, &version.name)));
         }
     }
-    paths.extend(["/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    paths.extend(
+        ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+            .map(str::to_owned),
+    );
     json!({"paths": paths})
 }

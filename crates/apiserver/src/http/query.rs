@@ -1,5 +1,9 @@
 //! Query parameters.
 
+use std::num::{IntErrorKind, ParseIntError};
+
+use super::duration;
+use crate::schema::json::go_quote;
 use crate::status::Status;
 
 /// The parameters of a request.
@@ -37,15 +41,39 @@ impl Query {
 
     /// Whether a parameter is there and does not say no.
     pub(super) fn flag(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| !matches!(value, "false" | "0"))
+        self.choice(name).unwrap_or(false)
+    }
+
+    /// What a parameter says, if it is there. Everything but two words means yes.
+    pub(super) fn choice(&self, name: &str) -> Option<bool> {
+        self.get(name).map(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
     /// A whole number.
     pub(super) fn number(&self, name: &str) -> Result<Option<i64>, Status> {
         let Some(value) = self.get(name) else { return Ok(None) };
-        let bad = |_| Status::bad_request(format!("strconv.ParseInt: parsing \"{value}\": invalid syntax"));
+        let bad = |error: ParseIntError| Status::bad_request(not_a_number("ParseInt", value, error.kind()));
         value.parse().map(Some).map_err(bad)
     }
+
+    /// Refuses a `timeout` that is not a duration. How long it is makes no difference: every answer comes at once.
+    pub(super) fn check_timeout(&self) -> Result<(), Status> {
+        match self.text("timeout") {
+            "" => Ok(()),
+            text => duration::check(text).map_err(|why| {
+                Status::bad_request(format!("invalid timeout specified in the request URL - {why}"))
+            }),
+        }
+    }
+}
+
+/// Why a text is not a whole number, in Go's words.
+pub(super) fn not_a_number(function: &str, text: &str, error: &IntErrorKind) -> String {
+    let why = match error {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    format!("strconv.{function}: parsing {}: {why}", go_quote(text))
 }
 
 /// Replaces `%41` by `A`; `None` if something else follows a percent sign, or if the result is not text.
@@ -73,13 +101,21 @@ mod tests {
 
     #[test]
     fn parameters_are_unescaped_and_may_repeat() {
-        let query = Query::parse("a=1&b=x%3Dy+z&a=2&watch&c=%zz");
+        let query = Query::parse("a=1&b=x%3Dy+z&a=2&watch&c=%zz&no=FALSE&large=99999999999999999999");
         assert_eq!(query.get("a"), Some("1"));
         assert_eq!(query.all("a").collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!(query.get("b"), Some("x=y z"));
         assert_eq!(query.get("c"), Some("%zz"));
         assert!(query.flag("watch"));
         assert!(!query.flag("none"));
+        assert_eq!(
+            (query.choice("none"), query.choice("no"), query.choice("c")),
+            (None, Some(false), Some(true))
+        );
+        assert_eq!(
+            query.number("large").unwrap_err().message,
+            "strconv.ParseInt: parsing \"99999999999999999999\": value out of range"
+        );
         assert_eq!(query.number("a"), Ok(Some(1)));
         assert_eq!(
             query.number("watch").unwrap_err().message,

@@ -115,6 +115,7 @@ pub async fn serve(
         in_flight: Semaphore::new(IN_FLIGHT_MAX),
         body_within: BODY_WITHIN,
         metrics: Metrics::new(),
+        openapi: Default::default(),
         controllers: config.controllers,
         stopping,
     });

@@ -6,12 +6,14 @@ use bytes::Bytes;
 use krafla_api::Time;
 use serde_json::{Value, json};
 
-use super::accept::{Accept, Encoding, Form};
+use super::accept::{Accept, Encoding, Form, OFFERED};
 use super::body::{self, Reply};
 use super::query::Query;
 use crate::object;
 use crate::ops::Listing;
 use crate::registry::Resource;
+use crate::schema::encode;
+use crate::schema::wire::Message;
 use crate::status::Status;
 use crate::table::{self, Include};
 
@@ -90,6 +92,9 @@ pub(super) fn listing(
             return Err(Status::wrong_form(format!("{message} (*core.{kind})")));
         }
     };
+    if accept.encoding == Encoding::Protobuf {
+        return listing_as_protobuf(resource, listing, &accept.form);
+    }
     let item = item_printer(resource, &accept.form, query, now)?;
     let items = listing.items.into_iter().enumerate().flat_map(move |(index, entry)| {
         let comma = if index == 0 { Bytes::new() } else { Bytes::from_static(b",") };
@@ -102,7 +107,32 @@ pub(super) fn listing(
             let whole: Vec<u8> = pieces.flatten().collect();
             Ok(body::value(200, &parse(&whole)?, Encoding::Yaml))
         }
+        Encoding::Protobuf => Err(Status::internal("a list was to be written as protobuf after it was")),
     }
+}
+
+/// A list as one message, whose length has to be known before it is sent.
+fn listing_as_protobuf(resource: &Resource, listing: Listing, form: &Form) -> Result<Reply, Status> {
+    let (api_version, kind, of_item) = match form {
+        Form::Partial(version) | Form::PartialList(version) => {
+            let of = encode::of_meta("PartialObjectMetadata");
+            (format!("meta.k8s.io/{version}"), "PartialObjectMetadataList", of)
+        }
+        Form::Object | Form::Table(_) => {
+            (resource.names.api_version(), &*resource.names.list_kind, resource.schema)
+        }
+    };
+    let (Some(of_item), Some(of_meta)) = (of_item, encode::of_meta("ListMeta")) else {
+        return Err(Status::not_acceptable(OFFERED));
+    };
+    // Every list has these two fields, under these numbers.
+    let mut list = Message::default();
+    list.message(1, &encode::encode(&list_meta(&listing), of_meta));
+    for entry in &listing.items {
+        let object = parse(&in_version(resource, entry.bytes.clone()))?;
+        list.message(2, &encode::encode(&object, of_item));
+    }
+    Ok(body::full(200, body::PROTOBUF, encode::seal(&api_version, kind, &list)))
 }
 
 type ItemPrinter = Box<dyn Fn(&Bytes) -> Vec<Bytes> + Send>;

@@ -28,6 +28,7 @@ async fn server(in_flight: usize, body_within: Duration) -> (Arc<Context>, tokio
         in_flight: Semaphore::new(in_flight),
         body_within,
         metrics: Metrics::new(),
+        openapi: Default::default(),
         controllers: None,
         stopping,
     };

@@ -11,11 +11,13 @@ use tokio::time::Instant;
 use super::accept::{Accept, Encoding, Form};
 use super::body::{self, CHUNK_BYTES, Reply};
 use super::query::Query;
+use super::websocket::Upgrade;
 use super::{Context, list_options, show, stopped};
 use crate::codec;
 use crate::object;
 use crate::ops::{Watch, WatchEvent, WatchOptions};
 use crate::registry::Resource;
+use crate::schema::encode;
 use crate::selector::Filter;
 use crate::status::Status;
 use crate::store::{Entry, EventType};
@@ -35,13 +37,13 @@ pub(super) fn watch(
     filter: Filter,
     accept: &Accept,
     query: &Query,
+    upgrade: Upgrade,
 ) -> Result<Reply, Status> {
     if accept.encoding == Encoding::Yaml {
         return Err(Status::not_acceptable(
             "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
         ));
     }
-    list_options::check_watch(query)?;
     let options = WatchOptions {
         filter,
         revision: list_options::revision(query)?,
@@ -50,18 +52,30 @@ pub(super) fn watch(
     let has_bookmarks = query.flag("allowWatchBookmarks");
     let asked = query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
     let duration = asked.filter(|seconds| *seconds > 0).map_or(DURATION, Duration::from_secs);
-    let printer = Printer::new(context, resource.clone(), accept, query)?;
+    let mut printer = Printer::new(context, resource.clone(), accept, query)?;
+    // The messages of a WebSocket are texts.
+    printer.is_protobuf &= !upgrade.is_asked();
     match context.api.watch_shown(resource, options) {
         Ok(watch) => {
-            Ok(body::stream("application/json", lines(context, watch, printer, duration, has_bookmarks)))
+            let media_type = printer.media_type();
+            send(upgrade, media_type, lines(context, watch, printer, duration, has_bookmarks))
         }
         // The client asked well, but the history is gone: it is told in the stream, where it looks for it.
         Err(status) if status.code == 410 => {
-            let line = error_line(&status);
-            Ok(body::stream("application/json", futures_util::stream::once(async { line })))
+            let (media_type, line) = (printer.media_type(), printer.error(&status));
+            send(upgrade, media_type, futures_util::stream::once(async { line }))
         }
         Err(status) => Err(status),
     }
+}
+
+/// Sends events as the client wants to follow them.
+fn send(
+    upgrade: Upgrade,
+    media_type: &'static str,
+    lines: impl Stream<Item = Bytes> + Send + 'static,
+) -> Result<Reply, Status> {
+    if upgrade.is_asked() { upgrade.lines(lines) } else { Ok(body::stream(media_type, lines)) }
 }
 
 /// A watch on its way to a client.
@@ -164,7 +178,7 @@ impl Session {
             Ok(WatchEvent::InitialEnd(_)) => {}
             Ok(event) => chunk.extend_from_slice(&self.printer.line(&event)),
             Err(status) => {
-                chunk.extend_from_slice(&error_line(&status));
+                chunk.extend_from_slice(&self.printer.error(&status));
                 self.is_over = true;
             }
         }
@@ -179,6 +193,8 @@ struct Printer {
     env: Arc<dyn crate::env::Env>,
     /// Columns are described in the first table only.
     has_shown_columns: bool,
+    /// Whether events are messages, each with its length before it, and not lines.
+    is_protobuf: bool,
 }
 
 impl Printer {
@@ -193,11 +209,30 @@ impl Printer {
             Form::PartialList(version) => Form::Partial(version),
             ref form => form.clone(),
         };
-        Ok(Printer { resource, form, include, env: context.env.clone(), has_shown_columns: false })
+        let is_protobuf = accept.encoding == Encoding::Protobuf;
+        let env = context.env.clone();
+        Ok(Printer { resource, form, include, env, has_shown_columns: false, is_protobuf })
+    }
+
+    fn media_type(&self) -> &'static str {
+        if self.is_protobuf { "application/vnd.kubernetes.protobuf;stream=watch" } else { "application/json" }
+    }
+
+    /// One event with an object as it is shown.
+    fn event(&self, event_type: &str, shown: &Value) -> Bytes {
+        if self.is_protobuf {
+            return encode::frame(event_type, &encode::sealed(shown).unwrap_or_default()).into();
+        }
+        format!("{{\"type\":\"{event_type}\",\"object\":{shown}}}\n").into()
+    }
+
+    fn error(&self, status: &Status) -> Bytes {
+        self.event("ERROR", &status.to_json())
     }
 
     fn line(&mut self, event: &WatchEvent) -> Bytes {
-        let is_as_stored = self.form == Form::Object && self.resource.is_shown_as_stored();
+        let is_as_stored =
+            self.form == Form::Object && self.resource.is_shown_as_stored() && !self.is_protobuf;
         match event {
             // The line is made once and shared by all who watch this.
             WatchEvent::Stored(event) if is_as_stored => event.line().clone(),
@@ -212,7 +247,7 @@ impl Printer {
 
     fn entry_line(&mut self, event_type: EventType, entry: &Entry, revision: Option<u64>) -> Bytes {
         let bytes = show::in_version(&self.resource, entry.bytes.clone());
-        if self.form == Form::Object && revision.is_none() {
+        if self.form == Form::Object && revision.is_none() && !self.is_protobuf {
             return crate::store::watch_line(event_type, &bytes);
         }
         let mut object: Value = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -220,7 +255,7 @@ impl Printer {
             object::set_meta(&mut object, "resourceVersion", revision.to_string());
         }
         let shown = self.shown(&object);
-        crate::store::watch_line(event_type, shown.to_string().as_bytes())
+        self.event(event_type.as_str(), &shown)
     }
 
     fn shown(&mut self, object: &Value) -> Value {
@@ -252,10 +287,6 @@ impl Printer {
             json!({"kind": names.kind.as_ref(), "apiVersion": names.api_version(), "metadata": metadata});
         codec::complete(&self.resource, &mut object);
         let shown = self.shown(&object);
-        format!("{{\"type\":\"BOOKMARK\",\"object\":{shown}}}\n").into()
+        self.event("BOOKMARK", &shown)
     }
-}
-
-fn error_line(status: &Status) -> Bytes {
-    format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.to_json()).into()
 }

@@ -65,10 +65,7 @@ fn check(kind: WriteKind, query: &Query) -> Vec<FieldError> {
         WriteKind::Create | WriteKind::Update | WriteKind::Patch | WriteKind::Apply => {}
     }
     errors.extend(check_manager(manager));
-    match query.get("dryRun") {
-        None | Some("All") => {}
-        Some(other) => errors.push(FieldError::not_supported("dryRun", json!([other]), &["All"])),
-    }
+    errors.extend(check_dry_run(query.all("dryRun")));
     match query.text("fieldValidation") {
         "" | "Ignore" | "Strict" | "Warn" => {}
         other => {
@@ -79,12 +76,24 @@ fn check(kind: WriteKind, query: &Query) -> Vec<FieldError> {
     errors
 }
 
+/// Only a dry run of everything is known.
+pub(super) fn check_dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Option<FieldError> {
+    let values: Vec<&str> = values.collect();
+    let is_known = values.iter().all(|value| *value == "All");
+    (!is_known).then(|| FieldError::not_supported("dryRun", json!(values), &["All"]))
+}
+
+/// Whether Go would print a character as it is. The letter before it keeps marks that combine from being escaped.
+fn is_printable(character: char) -> bool {
+    matches!(character, '"' | '\'' | '\\') || format!("a{character}").escape_debug().count() == 2
+}
+
 fn check_manager(manager: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if manager.len() > MANAGER_BYTES_MAX {
         errors.push(FieldError::too_long("fieldManager", MANAGER_BYTES_MAX));
     }
-    for (position, character) in manager.char_indices().filter(|(_, character)| character.is_control()) {
+    for (position, character) in manager.char_indices().filter(|(_, c)| !is_printable(*c)) {
         let why = format!("invalid character U+{:04X} (at position {position})", u32::from(character));
         errors.push(FieldError::invalid("fieldManager", manager, why));
     }
@@ -95,7 +104,7 @@ fn check_manager(manager: &str) -> Vec<FieldError> {
 fn manager_of_agent(user_agent: &str) -> String {
     let name = user_agent.split('/').next().unwrap_or_default();
     let mut manager = String::new();
-    for character in name.chars().filter(|character| !character.is_control()) {
+    for character in name.chars().filter(|character| is_printable(*character)) {
         if manager.len() + character.len_utf8() > MANAGER_BYTES_MAX {
             break;
         }

@@ -46,6 +46,18 @@ impl Rules for Pod {
         merge_label_keys(object);
     }
 
+    /// Whoever writes the manifest again that made the pod leaves out what the server added to it.
+    fn on_update(&self, object: &mut Value, old: &Value) {
+        let spec = object::part(object, "spec");
+        for field in ["priority", "preemptionPolicy"] {
+            let kept = old.get("spec").and_then(|spec| spec.get(field));
+            if let (None, Some(kept)) = (spec.get(field), kept) {
+                spec.insert(field.into(), kept.clone());
+            }
+        }
+        add_default_tolerations(spec);
+    }
+
     fn on_status_update(&self, object: &mut Value, old: &Value) {
         super::keep_all_but(object, old, &["metadata", "status"]);
         // How a pod's needs are met is decided when it is created.

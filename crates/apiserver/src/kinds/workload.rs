@@ -2,6 +2,7 @@
 
 use krafla_admission::builtin::workload;
 use krafla_admission::pod;
+use krafla_plan::Propagation;
 use serde_json::{Map, Value, json};
 
 use super::{Rules, default_to};
@@ -18,6 +19,7 @@ impl Rules for PodTemplate {
 }
 
 /// Sets of pods that are kept at a number.
+#[derive(PartialEq, Eq)]
 pub enum Replicated {
     /// A Deployment.
     Deployment,
@@ -83,6 +85,11 @@ impl Rules for Replicated {
             let is_changed = object.pointer("/spec/template") != old.pointer("/spec/template");
             set_template_generation(object, before.saturating_add(i64::from(is_changed)));
         }
+    }
+
+    /// For the sake of clients from before there was a choice, the pods of a ReplicationController stay when it goes.
+    fn default_propagation(&self) -> Option<Propagation> {
+        (*self == Replicated::ReplicationController).then_some(Propagation::Orphan)
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {

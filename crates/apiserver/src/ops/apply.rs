@@ -6,19 +6,13 @@ use serde_json::Value;
 use super::create::settle_namespace;
 use super::meta::{ANNOTATIONS_BYTES_MAX, annotations_bytes};
 use super::ownership::Ownership;
-use super::update::{ATTEMPTS, check_name};
-use super::{Answer, Api, Part, WriteOptions};
+use super::update::check_name;
+use super::{Answer, Api, FieldValidation, Part, Strictness, WriteOptions};
 use crate::codec;
 use crate::object;
 use crate::registry::Resource;
-use crate::schema::apply::Refused;
+use crate::schema::apply::{KUBECTL, LAST_APPLIED, Refused};
 use crate::status::Status;
-
-/// Who applies with `kubectl apply --server-side`, unless it is told another name.
-const KUBECTL: &str = "kubectl";
-
-/// Where `kubectl apply` notes what it applied last, to find out at the next time what is no longer wanted.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// What a manager wants.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,8 +35,8 @@ impl Api {
     ) -> Result<Answer, Status> {
         check_applied(resource, &applied.object)?;
         let merge = |live: Option<&Value>| self.merge_applied(resource, key, part, live, applied, options);
-        for _ in 0..ATTEMPTS {
-            let is_missing = self.store().get(&resource.storage, key).is_none();
+        loop {
+            let is_missing = self.store().newest(&resource.storage, key).entry.is_none();
             let written = if is_missing && part == Part::Main {
                 let new = new_from(resource, key, merge(None)?)?;
                 self.create_named(resource, new, Ownership::Settled, options).await
@@ -57,7 +51,6 @@ impl Api {
                 outcome => return outcome,
             }
         }
-        Err(Status::stale(&resource.qualified(), &key.name))
     }
 
     fn merge_applied(
@@ -74,6 +67,7 @@ impl Api {
         let merged = self.with_writer(resource, part, options, |writer| {
             merges.apply(live, object, writer, *is_forced).map_err(|why| refusal(resource, object, why))
         })?;
+        check_repeated(options)?;
         let mut merged =
             codec::normalise(resource, &merged).map_err(|why| unreadable(resource, object, &why))?;
         if options.manager.as_deref() == Some(KUBECTL) {
@@ -98,6 +92,18 @@ fn note_last_applied(merged: &mut Value, applied: &Value) {
     if annotations_bytes(&*annotations) > ANNOTATIONS_BYTES_MAX {
         annotations.remove(LAST_APPLIED);
     }
+}
+
+/// Keys that come twice are refused, or told, once everything else about the fields is in order.
+fn check_repeated(options: &WriteOptions) -> Result<(), Status> {
+    let FieldValidation { strictness, found } = &options.field_validation;
+    if *strictness == Strictness::Refuse && !found.is_empty() {
+        let lines: String = found.iter().map(|line| format!("\n  {line}")).collect();
+        let why = format!("error converting YAML to JSON: yaml: unmarshal errors:{lines}");
+        return Err(Status::bad_request(format!("error strict decoding YAML: {why}")));
+    }
+    options.warnings.extend(found.iter().cloned());
+    Ok(())
 }
 
 /// What is applied says of what kind it is, and leaves its managers to the server.

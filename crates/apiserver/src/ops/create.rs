@@ -73,7 +73,7 @@ impl Api {
         }
         let created = if options.dry_run {
             let key = Key::new(object::namespace(&object), object::name(&object));
-            match self.store().get(&resource.storage, &key) {
+            match self.store().newest(&resource.storage, &key).entry {
                 Some(_) => Err(Status::already_exists(&resource.qualified(), &key.name)),
                 None => Ok(Answer { is_new: true, ..Answer::shown(&object, 0) }),
             }

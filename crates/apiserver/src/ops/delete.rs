@@ -15,7 +15,7 @@ use crate::kinds::namespace::PROTECTED;
 use crate::object;
 use crate::registry::{Generation, Resource};
 use crate::status::Status;
-use crate::store::{Change, CommitError, Entry, Expect, Write};
+use crate::store::{Change, CommitError, Entry, Expect, Newest, Write};
 
 /// How an object is to be deleted.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +28,9 @@ pub struct DeleteOptions {
     pub revision: Option<String>,
     /// What becomes of its dependents.
     pub propagation: Option<Propagation>,
+    /// Whether the client asked, by the older parameter, that dependents go too: then an object that stays for now is told
+    /// by another code.
+    pub accepts_later: bool,
     /// Whether to do everything but store it.
     pub dry_run: bool,
     /// Where what the client should know is gathered.
@@ -55,25 +58,39 @@ impl Api {
         options: &DeleteOptions,
     ) -> Result<Deleted, Status> {
         loop {
-            let entry = self.stored(resource, key)?;
-            let old = self.read(resource, &entry).await?;
-            check_protected(resource, key)?;
-            check_preconditions(resource, &entry, options)?;
-            if !object::is_deleting(&old) {
-                self.admission().validate(self, resource, Operation::Delete, &old, Some(&old))?;
-                self.ask_about_deletion(resource, &old, options).await?;
+            let newest = self.store().newest(&resource.storage, key);
+            let attempt = self.try_delete(resource, key, &newest, options).await;
+            if let Some(outcome) = attempt.transpose() {
+                return self.once_durable(newest.revision, outcome).await;
             }
-            let new = self.mark(resource, &old, options);
-            match self.put_deleted(resource, &entry, &old, new, options).await {
-                Err(NotPut::Commit(CommitError::Stale { .. })) => {}
-                Err(NotPut::Commit(error)) => return Err(commit_failed(resource, key, &error)),
-                Err(NotPut::Refused(status)) => return Err(status),
-                Ok(Deleted::Gone(answer)) => {
-                    return Ok(Deleted::Gone(self.shown_answer(resource, answer).await?));
-                }
-                Ok(Deleted::Marked(answer)) => {
-                    return Ok(Deleted::Marked(self.shown_answer(resource, answer).await?));
-                }
+        }
+    }
+
+    /// One attempt at a deletion; none if another writer came in between.
+    async fn try_delete(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        newest: &Newest,
+        options: &DeleteOptions,
+    ) -> Result<Option<Deleted>, Status> {
+        let missing = || Status::not_found(&resource.qualified(), &key.name);
+        let entry = newest.entry.as_ref().ok_or_else(missing)?;
+        let old = self.read(resource, entry).await?;
+        check_protected(resource, key)?;
+        check_preconditions(resource, entry, options)?;
+        if !object::is_deleting(&old) {
+            self.admission().validate(self, resource, Operation::Delete, &old, Some(&old))?;
+            self.ask_about_deletion(resource, &old, options).await?;
+        }
+        let new = self.mark(resource, &old, options);
+        match self.put_deleted(resource, entry, &old, new, options).await {
+            Err(NotPut::Commit(CommitError::Stale { .. } | CommitError::Missing)) => Ok(None),
+            Err(NotPut::Commit(error)) => Err(commit_failed(resource, key, &error)),
+            Err(NotPut::Refused(status)) => Err(status),
+            Ok(Deleted::Gone(answer)) => Ok(Some(Deleted::Gone(self.shown_answer(resource, answer).await?))),
+            Ok(Deleted::Marked(answer)) => {
+                Ok(Some(Deleted::Marked(self.shown_answer(resource, answer).await?)))
             }
         }
     }

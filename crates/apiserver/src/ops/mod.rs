@@ -201,6 +201,16 @@ impl Api {
         let entry = self.store().get(&resource.storage, key);
         entry.ok_or_else(|| Status::not_found(&resource.qualified(), &key.name))
     }
+
+    /// What the next write under a key will meet.
+    async fn accepted(&self, resource: &Resource, key: &Key) -> Result<Arc<Entry>, Status> {
+        let newest = self.store().newest(&resource.storage, key);
+        let missing = || Status::not_found(&resource.qualified(), &key.name);
+        match newest.entry {
+            Some(entry) => Ok(entry),
+            None => self.once_durable(newest.revision, Err(missing())).await,
+        }
+    }
 }
 
 /// The stored object as a tree.

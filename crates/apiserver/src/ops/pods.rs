@@ -20,7 +20,7 @@ impl Api {
         options: &WriteOptions,
     ) -> Result<Answer, Status> {
         let node = binding_target(pod, binding)?;
-        let entry = self.stored(pods, pod)?;
+        let entry = self.accepted(pods, pod).await?;
         if !object::uid(binding).is_empty() && *object::uid(binding) != *entry.uid.0 {
             return Err(wrong_uid(pods, &entry, object::uid(binding), options.dry_run));
         }
@@ -51,7 +51,7 @@ impl Api {
         if !named.is_empty() && *named != *pod.name {
             return Err(Status::bad_request("name in URL does not match name in Eviction object"));
         }
-        let entry = self.stored(pods, pod)?;
+        let entry = self.accepted(pods, pod).await?;
         self.spend_budget(&parse(&entry)?, options.dry_run).await?;
         if options.uid.is_none() && !options.dry_run && !entry.meta.is_deleting {
             self.mark_disrupted(pods, pod).await?;

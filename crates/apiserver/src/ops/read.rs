@@ -54,17 +54,25 @@ pub struct Listing {
 }
 
 /// Where a page ended. Clients hand it back as they got it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Continue {
     /// In which form this is written.
     #[serde(rename = "v", default)]
     version: String,
+    /// As of when; [`ANY_REVISION`] for whatever is there now.
     #[serde(rename = "rv", default)]
-    revision: u64,
+    revision: i64,
     /// `namespace/name` of the last object shown.
     #[serde(rename = "start", default)]
     last: String,
+    /// When the first page was shown, in seconds; zero if nobody knows.
+    #[serde(rename = "t", default)]
+    since: i64,
 }
+
+/// How long the pages of a list can be had as of their beginning: as long as a cluster keeps old revisions. What stays the
+/// same could be shown for longer, but clients must not come to rely on that.
+const PAGES_SECONDS: i64 = 300;
 
 impl Api {
     /// One object.
@@ -94,15 +102,25 @@ impl Api {
         let matching = snapshot.range(options.filter.namespace.as_deref(), None);
         let matching = matching.filter(|entry| but_for_fields.matches(entry)).cloned().collect();
         let shown = self.shown_all(resource, matching).await?;
-        Ok(page(snapshot.revision, options, resumed.as_ref(), shown.iter()))
+        let since = self.since(resumed.as_ref());
+        Ok(page(snapshot.revision, options, resumed.as_ref(), since, shown.iter()))
     }
 
     /// A page of objects as they are stored.
     pub fn list(&self, resource: &Resource, options: &ListOptions) -> Result<Listing, Status> {
         let resumed = options.continue_token.as_deref().map(Continue::decode).transpose()?;
         let snapshot = self.snapshot_for(resource, options, resumed.as_ref())?;
+        let since = self.since(resumed.as_ref());
         let all = snapshot.range(options.filter.namespace.as_deref(), None);
-        Ok(page(snapshot.revision, options, resumed.as_ref(), all))
+        Ok(page(snapshot.revision, options, resumed.as_ref(), since, all))
+    }
+
+    /// When the first page of a list was shown.
+    fn since(&self, resumed: Option<&Continue>) -> i64 {
+        match resumed {
+            Some(resumed) if resumed.revision != ANY_REVISION => resumed.since,
+            _ => self.env().now().0.as_second(),
+        }
     }
 
     fn snapshot_for(
@@ -112,7 +130,7 @@ impl Api {
         resumed: Option<&Continue>,
     ) -> Result<Snapshot, Status> {
         let exact = match (resumed, options.revision_match, options.revision) {
-            (Some(resumed), _, _) => Some(resumed.revision),
+            (Some(resumed), _, _) => u64::try_from(resumed.revision).ok(),
             (None, Match::Exact, Some(revision)) => Some(revision),
             (None, _, asked) => {
                 self.check_reached(asked)?;
@@ -121,12 +139,17 @@ impl Api {
         };
         let Some(exact) = exact else { return Ok(self.store().snapshot(&resource.storage)) };
         self.check_reached(Some(exact))?;
-        self.store().snapshot_at(&resource.storage, exact).ok_or_else(|| {
-            if resumed.is_some() {
-                Status::expired(PAGE_EXPIRED)
-            } else {
-                Status::expired("The resourceVersion for the provided list is too old.")
+        let age = resumed.map_or(0, |resumed| match resumed.since {
+            0 => 0,
+            since => self.env().now().0.as_second().saturating_sub(since),
+        });
+        let snapshot = self.store().snapshot_at(&resource.storage, exact);
+        snapshot.filter(|_| age <= PAGES_SECONDS).ok_or_else(|| match resumed {
+            Some(resumed) => {
+                let rest = Continue { revision: ANY_REVISION, ..resumed.clone() };
+                Status::page_expired(PAGE_EXPIRED, rest.encode())
             }
+            None => Status::expired("The resourceVersion for the provided list is too old."),
         })
     }
 
@@ -145,6 +168,7 @@ fn page<'a>(
     revision: u64,
     options: &ListOptions,
     resumed: Option<&Continue>,
+    since: i64,
     all: impl Iterator<Item = &'a Arc<Entry>>,
 ) -> Listing {
     let after = resumed.map(Continue::key);
@@ -160,7 +184,7 @@ fn page<'a>(
     let last = items.last().filter(|_| rest > 0);
     Listing {
         revision,
-        continue_token: last.map(|last| Continue::after(revision, &last.key).encode()),
+        continue_token: last.map(|last| Continue::after(revision, &last.key, since).encode()),
         // Upstream does not count what a selector would leave out.
         remaining: (rest > 0 && options.filter.is_unselective()).then_some(rest),
         items,
@@ -173,7 +197,12 @@ fn as_text(key: &Key) -> impl Iterator<Item = u8> + '_ {
 }
 
 const PAGE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can \
-    start a new list without the continue parameter.";
+    start a new list without the continue parameter, or use the continue token in this response to retrieve the \
+    remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were \
+    created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// The revision of a token that goes on with whatever is there now.
+const ANY_REVISION: i64 = -1;
 
 /// Tokens are read even if their last character holds bits of nothing: what they say is checked anyway.
 const TOKEN: GeneralPurpose = GeneralPurpose::new(
@@ -187,11 +216,12 @@ const TOKEN: GeneralPurpose = GeneralPurpose::new(
 impl Continue {
     const VERSION: &str = "meta.k8s.io/v1";
 
-    fn after(revision: u64, last: &Key) -> Continue {
+    fn after(revision: u64, last: &Key, since: i64) -> Continue {
         Continue {
             version: Continue::VERSION.to_owned(),
-            revision,
+            revision: i64::try_from(revision).unwrap_or(i64::MAX),
             last: format!("{}/{}", last.namespace, last.name),
+            since,
         }
     }
 
@@ -208,11 +238,21 @@ impl Continue {
         let bad = |why: String| {
             Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
         };
-        let bytes = TOKEN.decode(token).map_err(|error| bad(error.to_string()))?;
+        let bytes = TOKEN.decode(token).map_err(|_| {
+            let is_strange = |byte: u8| !(byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+            let at = token.bytes().position(is_strange).unwrap_or(token.len() - token.len() % 4);
+            bad(format!("illegal base64 data at input byte {at}"))
+        })?;
         let token = Node::parse(&bytes).map_err(bad)?.into_value();
         let token: Continue = serde_json::from_value(token).map_err(|error| bad(error.to_string()))?;
         if token.version != Continue::VERSION {
             return Err(bad(format!("server does not recognize this encoded version {}", token.version)));
+        }
+        if token.revision == 0 {
+            return Err(bad(format!("incorrect encoded start resourceVersion (version {})", token.version)));
+        }
+        if token.last.is_empty() {
+            return Err(bad(format!("encoded start key empty (version {})", token.version)));
         }
         Ok(token)
     }

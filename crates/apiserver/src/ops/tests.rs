@@ -2,6 +2,7 @@
 
 mod applied;
 mod autoscalers;
+mod contended;
 mod definitions;
 mod events;
 mod hostile;
@@ -28,11 +29,12 @@ use crate::selector::{FieldSelector, Filter, LabelSelector};
 
 /// Surroundings in which nothing is left to chance.
 #[derive(Default)]
-struct Still(AtomicU64);
+struct Still(AtomicU64, AtomicU64);
 
 impl Env for Still {
     fn now(&self) -> Time {
-        Time::from_seconds(1_800_000_000)
+        let later = i64::try_from(self.1.load(Ordering::Relaxed)).unwrap_or(0);
+        Time::from_seconds(1_800_000_000 + later)
     }
 
     fn uid(&self) -> Uid {
@@ -108,6 +110,49 @@ fn pod(name: &str) -> Value {
 
 fn says(status: &Status, expected: Expect) {
     expected.assert_eq(&format!("{} {}: {}", status.code, status.reason, status.message));
+}
+
+#[test]
+fn the_rest_of_an_old_list_can_be_had_as_it_is_now() {
+    let env = Arc::new(Still::default());
+    let cluster = Cluster(Api::new(Store::in_memory(), env.clone(), Admission::default()));
+    cluster.0.bootstrap().now_or_never().unwrap().unwrap();
+    for name in ["a", "b", "c"] {
+        cluster.create(Kind::ConfigMap, config_map(name)).unwrap();
+    }
+    let resource = cluster.resource(Kind::ConfigMap);
+    let filter = Filter { namespace: Some("default".to_owned()), ..Filter::default() };
+    let page = |continue_token: Option<String>| {
+        let options =
+            ListOptions { filter: filter.clone(), limit: 1, continue_token, ..ListOptions::default() };
+        cluster.0.list(&resource, &options)
+    };
+    let names =
+        |listing: &Listing| listing.items.iter().map(|entry| entry.key.name.to_string()).collect::<Vec<_>>();
+    let first = page(None).unwrap();
+    cluster.create(Kind::ConfigMap, config_map("ab")).unwrap();
+    assert_eq!(names(&page(first.continue_token.clone()).unwrap()), ["b"], "as it was at first");
+    env.1.store(301, Ordering::Relaxed);
+    let expired = page(first.continue_token).unwrap_err();
+    assert_eq!((expired.code, &*expired.reason), (410, "Expired"));
+    let token = expired.to_json()["metadata"]["continue"].as_str().unwrap().to_owned();
+    let second = page(Some(token)).unwrap();
+    assert_eq!(names(&second), ["ab"], "as it is now");
+    env.1.store(400, Ordering::Relaxed);
+    assert_eq!(names(&page(second.continue_token).unwrap()), ["b"], "and so it goes on");
+}
+
+#[test]
+fn a_pod_can_be_replaced_by_the_manifest_that_made_it() {
+    let cluster = Cluster::new();
+    let made = cluster.create(Kind::Pod, pod("a")).unwrap();
+    let resource = cluster.resource(Kind::Pod);
+    let manifest = crate::codec::normalise(&resource, &pod("a")).unwrap();
+    let options = WriteOptions::default();
+    let (key, part) = (key(Kind::Pod, "a"), Part::Main);
+    let replaced = cluster.0.update(&resource, &key, part, manifest, &options).now_or_never().unwrap();
+    let replaced: Value = serde_json::from_slice(&replaced.unwrap().bytes).unwrap();
+    assert_eq!(replaced, made, "and nothing is written");
 }
 
 #[test]

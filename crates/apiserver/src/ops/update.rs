@@ -16,10 +16,7 @@ use crate::object;
 use crate::registry::Resource;
 use crate::schema::json::go_quote;
 use crate::status::Status;
-use crate::store::{Change, CommitError, Entry, Expect, Write};
-
-/// How often a write that met another one is computed anew.
-pub(super) const ATTEMPTS: usize = 64;
+use crate::store::{Change, CommitError, Entry, Expect, Newest, Write};
 
 /// Which part of an object a request may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,28 +50,29 @@ impl Api {
         }
         object::set_meta(&mut object, "name", &*key.name);
         settle_namespace(resource, &mut object, &key.namespace)?;
-        let is_missing = self.store().get(&resource.storage, key).is_none();
-        if is_missing && resource.create_on_update && part == Part::Main {
-            object::metadata(&mut object).remove("resourceVersion");
-            return self.create(resource, &key.namespace, object, options).await;
-        }
-        if !resource.unconditional_update
-            && matches!(object::meta(&object, "resourceVersion"), "" | "0")
-            && !is_missing
-        {
+        let newest = self.store().newest(&resource.storage, key);
+        let Some(entry) = &newest.entry else {
+            if resource.create_on_update && part == Part::Main {
+                object::metadata(&mut object).remove("resourceVersion");
+                return self.create(resource, &key.namespace, object, options).await;
+            }
+            let missing = Status::not_found(&resource.qualified(), &key.name);
+            return self.once_durable(newest.revision, Err(missing)).await;
+        };
+        if !resource.unconditional_update && matches!(object::meta(&object, "resourceVersion"), "" | "0") {
             let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
             return Err(Status::invalid(&resource.qualified(), &key.name, &[error]));
         }
-        if let Some(entry) = self.store().get(&resource.storage, key) {
-            let uid = object::uid(&object);
-            if !uid.is_empty() && *uid != *entry.uid.0 {
-                return Err(wrong_uid(resource, &entry, uid, options.dry_run));
-            }
+        let uid = object::uid(&object);
+        if !uid.is_empty() && *uid != *entry.uid.0 {
+            let refused = Err(wrong_uid(resource, entry, uid, options.dry_run));
+            return self.once_durable(newest.revision, refused).await;
         }
         self.change(resource, key, part, Ownership::Tracked, options, |_| Ok(object.clone())).await
     }
 
-    /// Computes a new state from the stored one until no other writer comes in between.
+    /// Computes a new state from the newest one until no other writer comes in between. There is no limit to the attempts:
+    /// each one that fails means that another write succeeded.
     pub(super) async fn change(
         &self,
         resource: &Resource,
@@ -84,27 +82,59 @@ impl Api {
         options: &WriteOptions,
         compute: impl Fn(&Value) -> Result<Value, Status>,
     ) -> Result<Answer, Status> {
-        for _ in 0..ATTEMPTS {
-            let entry = self.stored(resource, key)?;
-            let old = self.read(resource, &entry).await?;
-            let mut new = compute(&old)?;
-            check_identity(resource, &entry, &new, options)?;
-            let _held = self.prepare_changed(resource, part, ownership, options, (&mut new, &old)).await?;
-            let warnings = match part {
-                Part::Main => resource.rules.warnings_of_change(&new, &old),
-                _ => Vec::new(),
-            };
-            match self.put_changed(resource, &entry, new, options).await {
-                Err(NotPut::Commit(CommitError::Stale { .. })) => {}
-                Err(NotPut::Commit(error)) => return Err(commit_failed(resource, key, &error)),
-                Err(NotPut::Refused(status)) => return Err(status),
-                Ok(answer) => {
-                    options.warnings.extend(warnings);
-                    return self.shown_answer(resource, answer).await;
-                }
+        loop {
+            let newest = self.store().newest(&resource.storage, key);
+            let attempt = self.try_change(resource, key, &newest, part, ownership, options, &compute).await;
+            if let Some(outcome) = attempt.transpose() {
+                return self.once_durable(newest.revision, outcome).await;
             }
         }
-        Err(Status::stale(&resource.qualified(), &key.name))
+    }
+
+    /// One attempt at a change; none if another writer came in between.
+    #[expect(clippy::too_many_arguments, reason = "it is one attempt of `change`, and has what that has")]
+    async fn try_change(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        newest: &Newest,
+        part: Part,
+        ownership: Ownership,
+        options: &WriteOptions,
+        compute: impl Fn(&Value) -> Result<Value, Status>,
+    ) -> Result<Option<Answer>, Status> {
+        let missing = || Status::not_found(&resource.qualified(), &key.name);
+        let entry = newest.entry.as_ref().ok_or_else(missing)?;
+        let old = self.read(resource, entry).await?;
+        let mut new = compute(&old)?;
+        check_identity(resource, entry, &new, options)?;
+        let _held = self.prepare_changed(resource, part, ownership, options, (&mut new, &old)).await?;
+        let warnings = match part {
+            Part::Main => resource.rules.warnings_of_change(&new, &old),
+            _ => Vec::new(),
+        };
+        match self.put_changed(resource, entry, new, options).await {
+            // What is missing now was there a moment ago: the next attempt says so, or finds a new one.
+            Err(NotPut::Commit(CommitError::Stale { .. } | CommitError::Missing)) => Ok(None),
+            Err(NotPut::Commit(error)) => Err(commit_failed(resource, key, &error)),
+            Err(NotPut::Refused(status)) => Err(status),
+            Ok(answer) => {
+                options.warnings.extend(warnings);
+                self.shown_answer(resource, answer).await.map(Some)
+            }
+        }
+    }
+
+    /// Holds an answer back until what it was computed from cannot be lost any more.
+    pub(super) async fn once_durable<T>(
+        &self,
+        revision: u64,
+        outcome: Result<T, Status>,
+    ) -> Result<T, Status> {
+        match self.store().durable(revision).await {
+            Ok(()) => outcome,
+            Err(error) => Err(Status::internal(&error.to_string())),
+        }
     }
 
     /// Everything that makes a wanted state one that can be stored.

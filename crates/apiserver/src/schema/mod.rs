@@ -6,8 +6,8 @@
 //!       +-----------+-+---------+------------+-----------+-------------+
 //!       |           |           |            |           |             |
 //!    decode      protobuf   strategic      apply      openapi      structural
-//!    JSON, YAML  request    merge patch    server-    documents    schemas of CRDs: emit,
-//!    -> objects  bodies                    side                    prune, default, validate
+//!    JSON, YAML  encode     merge patch    server-    documents    schemas of CRDs: emit,
+//!    -> objects  to and fro                side                    prune, default, validate
 //! ```
 //!
 //! Rules that definitions state as expressions are in [`rules`].
@@ -17,6 +17,7 @@
 pub mod apply;
 mod complete;
 pub mod decode;
+pub mod encode;
 #[cfg(test)]
 pub(crate) mod golden;
 pub mod json;
@@ -28,6 +29,7 @@ pub mod spelling;
 pub mod strategic;
 pub mod structural;
 pub mod table;
+pub mod wire;
 pub mod yaml;
 
 pub use complete::complete;

@@ -7,7 +7,7 @@
 //!                                                     sparse object, as `decode` makes it from JSON
 //! ```
 //!
-//! Only reading: answers stay JSON, which the same clients accept. A message's fields are its JSON names; a few types
+//! Only reading: [`super::encode`] writes. A message's fields are its JSON names; a few types
 //! have a form of their own on either side and are told apart by [`Shape`]. Errors are Go's texts.
 
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ use super::scalar::{self, Precision};
 use super::table::{Field, Shape, Type, TypeId, TypeRef};
 
 /// What every body begins with.
-const MAGIC: &[u8] = b"k8s\0";
+pub(super) const MAGIC: &[u8] = b"k8s\0";
 /// Messages nest through schemas and raw objects only; deeper ones are refused.
 const DEPTH_MAX: usize = 200;
 const END: &str = "unexpected EOF";

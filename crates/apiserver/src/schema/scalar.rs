@@ -189,6 +189,11 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
+/// The bytes that base64 stands for; none if it is not well formed.
+pub fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    LENIENT.decode(text).ok()
+}
+
 /// Base64 without the line breaks that it may have. The error is Go's text, with the place that Go names.
 pub fn canonical_base64(text: &str) -> Result<String, String> {
     let plain: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();

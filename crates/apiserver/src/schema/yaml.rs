@@ -5,13 +5,14 @@
 //! names a line.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::DuplicateKeyPolicy;
+use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
-use super::json::{DEPTH_MAX, Node};
+use super::json::{DEPTH_MAX, Node, go_quote};
 
 /// Reads a document; nothing at all is null. The limits on aliases and nesting are the reader's own.
 pub fn parse(text: &[u8]) -> Result<Node<'static>, String> {
@@ -25,6 +26,105 @@ pub fn parse(text: &[u8]) -> Result<Node<'static>, String> {
         .map_err(|error| format!("yaml: {error}"))?;
     let node = first.map_or(Node::Null, |tree| tree.0);
     if depth(&node) > DEPTH_MAX { Err("yaml: exceeded max depth".to_owned()) } else { Ok(node) }
+}
+
+/// The keys that come twice, in the words of kube-apiserver's reader: `line 8: key "a" already set in map`. The line is that
+/// of the value; what is within a value is found before the value itself.
+pub fn duplicates(text: &[u8]) -> Vec<String> {
+    let options = serde_saphyr::options! {
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
+        legacy_octal_numbers: true,
+        with_snippet: false,
+    };
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    let read = serde_saphyr::from_str_with_options::<Option<Repeats>>(first_document(text), options);
+    // What cannot be read at all is refused elsewhere.
+    read.ok().flatten().map(|repeats| repeats.found).unwrap_or_default()
+}
+
+/// A value as far as it matters for keys that come twice.
+#[derive(Default)]
+struct Repeats {
+    /// What was found in it.
+    found: Vec<String>,
+    /// How Go prints it as a key.
+    shown: String,
+}
+
+impl Repeats {
+    fn shown(shown: String) -> Repeats {
+        Repeats { shown, found: Vec::new() }
+    }
+}
+
+impl<'de> Deserialize<'de> for Repeats {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RepeatsVisitor)
+    }
+}
+
+struct RepeatsVisitor;
+
+impl<'de> Visitor<'de> for RepeatsVisitor {
+    type Value = Repeats;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a YAML value")
+    }
+
+    fn visit_bool<E: Error>(self, bool: bool) -> Result<Self::Value, E> {
+        Ok(Repeats::shown(bool.to_string()))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Repeats::shown(number.to_string()))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Repeats::shown(number.to_string()))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Repeats::shown(number.to_string()))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Repeats::shown(go_quote(text)))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Repeats::shown("interface {}(nil)".to_owned()))
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
+        self.visit_unit()
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(RepeatsVisitor)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+        let mut all = Repeats::default();
+        while let Some(item) = access.next_element::<Repeats>()? {
+            all.found.extend(item.found);
+        }
+        Ok(all)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+        let mut all = Repeats::default();
+        let mut keys = HashSet::new();
+        while let Some(Repeats { shown: key, .. }) = access.next_key()? {
+            let value: Spanned<Repeats> = access.next_value()?;
+            all.found.extend(value.value.found);
+            if !keys.insert(key.clone()) {
+                let line = value.referenced.line();
+                all.found.push(format!("line {line}: key {key} already set in map"));
+            }
+        }
+        Ok(all)
+    }
 }
 
 /// The text up to the line that begins a second document.
@@ -165,6 +265,19 @@ mod tests {
         let node = parse(b"a: 1\nb: 2\na: 3\n").unwrap();
         assert!(matches!(&node, Node::Object(fields) if fields.len() == 3), "{node:?}");
         assert_eq!(node.into_value(), json!({"a": 3, "b": 2}));
+    }
+
+    #[test]
+    fn keys_that_come_twice_are_named_with_the_line_of_their_value() {
+        let text = "metadata:\n  labels: {x: '1', x: '2'}\ndata:\n  a: '1'\ndata:\n  a: '2'\n  a: '3'\n";
+        let expected = [
+            "line 2: key \"x\" already set in map",
+            "line 7: key \"a\" already set in map",
+            "line 6: key \"data\" already set in map",
+        ];
+        assert_eq!(duplicates(text.as_bytes()), expected);
+        assert_eq!(duplicates(br#"{"a": {"b": 1, "b": 2}}"#), ["line 1: key \"b\" already set in map"]);
+        assert_eq!(duplicates(b"a: 1\n"), [""; 0]);
     }
 
     #[test]

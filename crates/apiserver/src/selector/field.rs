@@ -19,10 +19,8 @@ impl FieldSelector {
     /// Reads a selector, with the fields that `resource` can be selected by.
     pub fn parse(text: &str, resource: &Resource) -> Result<FieldSelector, Status> {
         let mut conditions = Vec::new();
-        for term in split_unescaped(text).into_iter().filter(|term| !term.is_empty()) {
-            let mut condition = parse_term(term).ok_or_else(|| {
-                Status::bad_request(format!("invalid selector: '{text}'; can't understand '{term}'"))
-            })??;
+        for condition in conditions_of(text) {
+            let mut condition = condition?;
             match resource.conversion.as_ref().and_then(|of| of.stored_field(&condition.field)) {
                 Some(stored) => condition.field = stored.to_owned(),
                 None => check_field(&condition.field, resource)?,
@@ -30,6 +28,11 @@ impl FieldSelector {
             conditions.push(condition);
         }
         Ok(FieldSelector(conditions))
+    }
+
+    /// Whether a text is a selector, whatever its fields are.
+    pub fn check_form(text: &str) -> Result<(), Status> {
+        conditions_of(text).try_for_each(|condition| condition.map(drop))
     }
 
     /// Selects one object by its name.
@@ -59,6 +62,14 @@ impl FieldSelector {
             (value == condition.value) == condition.is_wanted
         })
     }
+}
+
+fn conditions_of(text: &str) -> impl Iterator<Item = Result<Condition, Status>> {
+    let terms = split_unescaped(text).into_iter().filter(|term| !term.is_empty());
+    terms.map(move |term| {
+        let strange = || format!("invalid selector: '{text}'; can't understand '{term}'");
+        parse_term(term).unwrap_or_else(|| Err(Status::bad_request(strange())))
+    })
 }
 
 fn parse_term(term: &str) -> Option<Result<Condition, Status>> {
@@ -101,7 +112,10 @@ fn unescape(text: &str) -> Result<String, Status> {
                 let other = other.map(String::from).unwrap_or_default();
                 return Err(wrong(&format!("invalid escape sequence: \\{other}")));
             }
-            (',' | '=', _) => return Err(wrong(&format!("unescaped character: {character}"))),
+            // Upstream prints the number of the character.
+            (',' | '=', _) => {
+                return Err(wrong(&format!("unescaped character in value: {}", u32::from(character))));
+            }
             (other, _) => value.push(other),
         }
     }

@@ -56,6 +56,15 @@ pub struct Store {
     inner: Arc<Inner>,
 }
 
+/// What the next write of an object will meet.
+#[derive(Clone, Debug)]
+pub(crate) struct Newest {
+    /// The object, if it exists.
+    pub(crate) entry: Option<Arc<Entry>>,
+    /// The revision that must be durable before this may be told to anybody.
+    pub(crate) revision: u64,
+}
+
 #[derive(Debug)]
 struct Inner {
     sequencer: Arc<Sequencer>,
@@ -122,6 +131,19 @@ impl Store {
     /// tells a writer what the next write will meet.
     pub(crate) fn newest_snapshot(&self, resource: &ResourceId) -> Snapshot {
         self.inner.sequencer.newest_snapshot(resource)
+    }
+
+    /// One object as the next write will meet it, durable or not. An answer that is made from it without a write must wait
+    /// for [`Store::durable`].
+    pub(crate) fn newest(&self, resource: &ResourceId, key: &Key) -> Newest {
+        let (entry, revision) = self.inner.sequencer.newest(resource, key);
+        let revision = entry.as_ref().map_or(revision, |entry| entry.revision);
+        Newest { entry, revision }
+    }
+
+    /// Waits until everything up to a revision that was accepted is durable.
+    pub(crate) async fn durable(&self, revision: u64) -> Result<(), CommitError> {
+        self.inner.sequencer.durable(revision).await
     }
 
     /// All objects of a resource as they were at a revision, unless that is forgotten or yet to come. It is forgotten
@@ -195,4 +217,4 @@ fn serve_disk(sequencer: &Sequencer, mut disk: Disk) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

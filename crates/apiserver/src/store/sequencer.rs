@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use krafla_api::Key;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{Notify, oneshot};
 
@@ -128,6 +129,26 @@ impl Sequencer {
         self.pending.lock().newest.snapshot(resource)
     }
 
+    /// One object after the last accepted write, and the revision of that write.
+    pub(super) fn newest(&self, resource: &ResourceId, key: &Key) -> (Option<Arc<Entry>>, u64) {
+        let pending = self.pending.lock();
+        (pending.newest.get(resource, key).cloned(), pending.newest.revision())
+    }
+
+    /// Waits until everything up to an accepted revision is durable; fails if the disk did not take it.
+    pub(super) async fn durable(&self, revision: u64) -> Result<(), CommitError> {
+        loop {
+            let rung = self.bells.of_all.notified();
+            if self.visible.load().revision() >= revision {
+                return Ok(());
+            }
+            if self.pending.lock().newest.revision() < revision {
+                return Err(CommitError::Failed("the disk did not take what this depends on".to_owned()));
+            }
+            rung.await;
+        }
+    }
+
     /// What is rung after something has happened to a resource.
     pub(super) fn bell(&self, resource: &ResourceId) -> Arc<Notify> {
         self.bells.of(resource)
@@ -212,6 +233,8 @@ impl Sequencer {
         for Accepted { outcome, .. } in batch.writes.into_iter().chain(later) {
             outcome.map(|outcome| outcome.send(Err(CommitError::Failed(reason.to_owned()))));
         }
+        drop(pending);
+        self.bells.of_all.notify_waiters();
     }
 
     /// Forgets the events that have become too old, when no write does it.

@@ -55,6 +55,7 @@ areas! {
     negotiation: "12-negotiation.json",
     admission: "14-admission.json",
     protobuf: "15-protobuf.json",
+    parameters: "16-parameters.json",
 }
 
 /// Cases that look at what the garbage collector is about to take away, recorded while it did not run.

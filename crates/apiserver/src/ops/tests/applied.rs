@@ -34,3 +34,54 @@ fn the_note_of_what_kubectl_applied_last_is_kept_up_to_date() {
     let large = json!({"b": "x".repeat(300 << 10)});
     assert_eq!(note_after_apply(Some("{}"), "kubectl", &large), None, "there is no room for it");
 }
+
+/// Applies on the client's side, lets somebody change something, and applies on the server's side as `manager`.
+fn apply_after(theirs: Option<Value>, manager: &str) -> Result<Value, Status> {
+    let cluster = Cluster::new();
+    let resource = cluster.resource(Kind::ConfigMap);
+    let note = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}});
+    let mut live = note.clone();
+    live["metadata"]["annotations"] =
+        json!({"kubectl.kubernetes.io/last-applied-configuration": note.to_string()});
+    let as_manager = |name: &str| WriteOptions { manager: Some(name.into()), ..WriteOptions::default() };
+    let live = crate::codec::normalise(&resource, &live).unwrap();
+    let options = as_manager("kubectl-client-side-apply");
+    let created = cluster.0.create(&resource, "default", live, &options);
+    created.now_or_never().unwrap().unwrap();
+    let key = key(Kind::ConfigMap, "a");
+    if let Some(theirs) = theirs {
+        let (patch, options) = (Patch::Merge(theirs), as_manager("somebody"));
+        cluster.0.patch(&resource, &key, Part::Main, &patch, &options).now_or_never().unwrap().unwrap();
+    }
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "new", "l": "w"}});
+    let applied = Applied { object, is_forced: false };
+    let options = as_manager(manager);
+    let answer = cluster.0.apply(&resource, &key, Part::Main, &applied, &options).now_or_never().unwrap()?;
+    Ok(serde_json::from_slice(&answer.bytes).unwrap())
+}
+
+#[test]
+fn kubectl_may_change_on_the_servers_side_what_it_set_on_the_clients_side() {
+    let after = apply_after(None, "kubectl").unwrap();
+    assert_eq!(after["data"], json!({"k": "new", "l": "w"}));
+    let unrelated = apply_after(Some(json!({"data": {"other": "x"}})), "kubectl").unwrap();
+    assert_eq!(unrelated["data"], json!({"k": "new", "l": "w", "other": "x"}));
+}
+
+#[test]
+fn what_somebody_changed_since_is_still_a_conflict() {
+    let refused = apply_after(Some(json!({"data": {"k": "theirs"}})), "kubectl").unwrap_err();
+    says(
+        &refused,
+        expect![[
+            r#"409 Conflict: Apply failed with 1 conflict: conflict with "somebody" using v1: .data.k"#
+        ]],
+    );
+    let another = apply_after(None, "me").unwrap_err();
+    says(
+        &another,
+        expect![[
+            r#"409 Conflict: Apply failed with 1 conflict: conflict with "kubectl-client-side-apply" using v1: .data.k"#
+        ]],
+    );
+}

@@ -25,6 +25,12 @@ use super::complete;
 use super::structural::Structural;
 use super::table::TypeId;
 
+/// Who applies with `kubectl apply --server-side`, unless it is told another name.
+pub const KUBECTL: &str = "kubectl";
+
+/// Where `kubectl apply` notes what it applied last, to find out at the next time what is no longer wanted.
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// How the objects of a kind merge.
 #[derive(Clone, Copy)]
 pub enum Merges<'s> {
@@ -123,7 +129,18 @@ impl<'s> Merges<'s> {
             let first = Writer { manager: "before-first-apply", subresource: "", ..writer.clone() };
             self.track(&self.empty(), &live, &mut managed, &first);
         }
-        let merged = self.merge_applied(&live, applied, &mut managed, writer, is_forced)?;
+        let before = managed.clone();
+        let merged = match self.merge_applied(&live, applied, &mut managed, writer, is_forced) {
+            Err(Refused::Conflicts(conflicts)) if writer.manager == KUBECTL => {
+                let left = self.without_own(conflicts, &live, writer);
+                if !left.is_empty() {
+                    return Err(Refused::Conflicts(left));
+                }
+                managed = before;
+                self.merge_applied(&live, applied, &mut managed, writer, true)?
+            }
+            outcome => outcome?,
+        };
         let manager = writer.as_applier();
         strip_metadata(&mut managed, &manager);
         let is_changed = merged != live;
@@ -134,6 +151,30 @@ impl<'s> Merges<'s> {
         let mut object = if is_changed { merged } else { live };
         set_managed(&mut object, managed);
         Ok(object)
+    }
+
+    /// The conflicts about fields that `kubectl apply` did not set itself, on the client's side, according to its note of what
+    /// it applied last: what is still as the note says is kubectl's own, whoever stands in the books for it.
+    fn without_own(self, conflicts: Vec<Conflict>, live: &Value, writer: &Writer<'_>) -> Vec<Conflict> {
+        let Some(own) = self.last_applied(live, writer) else { return conflicts };
+        let own = own.shown_paths();
+        conflicts.into_iter().filter(|conflict| !own.contains(&conflict.field)).collect()
+    }
+
+    /// The fields that `kubectl apply` set and that nobody has changed since; none without a note that can be read.
+    fn last_applied(self, live: &Value, writer: &Writer<'_>) -> Option<FieldSet> {
+        let note = live.get("metadata")?.get("annotations")?.get(LAST_APPLIED)?.as_str()?;
+        let note: Value = serde_json::from_str(note).ok()?;
+        let mut faults = Vec::new();
+        walk::check(&note, self.at(), "", &mut faults);
+        if note.get("apiVersion")?.as_str()? != writer.api_version || !faults.is_empty() {
+            return None;
+        }
+        let Comparison { removed, changed } = walk::compare(&note, live, self.at());
+        let mut fields = walk::fields_of(&note, self.at());
+        fields.subtract(&removed);
+        fields.subtract(&changed);
+        Some(fields)
     }
 
     /// Keeps the books of any other write: the managers of `new`, which is the object as the client wants it, complete

@@ -9,7 +9,9 @@
 //! Schemas follow the rules of Kubernetes' own generator, without its descriptions. Kinds of CRDs bring their schemas.
 
 mod components;
+pub mod gnostic;
 mod paths;
+pub mod v2;
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -4,6 +4,7 @@ mod crash;
 mod crowd;
 mod damage;
 mod faulty_disk;
+pub(crate) mod gate;
 mod model;
 mod process;
 mod watching;
