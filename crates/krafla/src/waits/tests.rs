@@ -440,7 +440,7 @@ async fn what_pods_repeat_after_their_gang_is_told_of_the_gang() {
         &mut waits,
         start + 2 * TOLD_AFTER,
         expect![[r#"
-            a: 2/3 tasks find no room; to do: ask for less in resources.requests, lower spec.minAvailable, or wait until others have ended
+            a: 2/3 tasks find no room; to do: see `kubectl describe podgroup` and `kubectl get nodes`
         "#]],
     );
     check(&mut waits, start + 3 * TOLD_AFTER, expect![[""]]);
