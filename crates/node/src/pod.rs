@@ -8,6 +8,7 @@ use krafla_api::{Key, Quantity, Time, Uid};
 use serde::{Deserialize, Serialize};
 
 use crate::status::PodStatus;
+use crate::supervisor::stage::Identity;
 
 /// How long a container has at least to end by itself, as in Kubernetes.
 pub(crate) const GRACE_SECONDS_MIN: u32 = 1;
@@ -64,6 +65,23 @@ impl Pod {
     pub fn has_names(&self) -> bool {
         let spec = &self.spec;
         self.asks_for_hostname() || !spec.subdomain.is_empty() || !spec.host_aliases.is_empty()
+    }
+
+    /// The user and the groups that a container asks for, if it asks for any.
+    pub fn identity(&self, container: &Container) -> Option<Identity> {
+        let number = |id: Option<i64>| id.and_then(|id| u32::try_from(id).ok());
+        let (own, pod) = (&container.security_context, &self.spec.security_context);
+        let uid = number(own.run_as_user.or(pod.run_as_user));
+        let gid = number(own.run_as_group.or(pod.run_as_group));
+        let groups = pod.supplemental_groups.iter().copied().chain(pod.fs_group);
+        let groups: Vec<u32> = groups.filter_map(|group| number(Some(group))).collect();
+        let is_asked = uid.is_some() || gid.is_some() || !groups.is_empty();
+        is_asked.then(|| Identity { uid: uid.unwrap_or(0), gid: gid.unwrap_or(0), groups })
+    }
+
+    /// The group that volumes belong to, if the pod asks for one.
+    pub fn volume_group(&self) -> Option<u32> {
+        self.spec.security_context.fs_group.and_then(|group| u32::try_from(group).ok())
     }
 
     /// Whether it asks for a host name that is not its own name.
@@ -139,6 +157,8 @@ pub struct PodSpec {
     pub set_hostname_as_fqdn: Option<bool>,
     pub subdomain: String,
     pub host_network: bool,
+    #[serde(deserialize_with = "null_as_default")]
+    pub security_context: SecurityContext,
     pub enable_service_links: Option<bool>,
     #[serde(deserialize_with = "null_as_default")]
     pub host_aliases: Vec<HostAlias>,
@@ -153,6 +173,18 @@ pub struct PodSpec {
     pub volumes: Vec<Volume>,
     #[serde(deserialize_with = "null_as_default")]
     pub readiness_gates: Vec<ReadinessGate>,
+}
+
+/// The users and groups of processes.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "Kubernetes' own fields")]
+pub struct SecurityContext {
+    pub run_as_user: Option<i64>,
+    pub run_as_group: Option<i64>,
+    pub fs_group: Option<i64>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub supplemental_groups: Vec<i64>,
 }
 
 /// Names of an address, for this pod alone.
@@ -190,6 +222,8 @@ pub enum RestartPolicy {
 pub struct Container {
     pub name: String,
     pub image: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub security_context: SecurityContext,
     #[serde(deserialize_with = "null_as_default")]
     pub command: Vec<String>,
     #[serde(deserialize_with = "null_as_default")]

@@ -3,7 +3,11 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use krafla_api::Uid;
+
+use crate::container::is_file_name;
 
 /// What the owner of a directory needs to empty it.
 const OWNER_ALL: u32 = 0o700;
@@ -28,6 +32,19 @@ fn make_writable(directory: &Path) {
     let _ = fs::set_permissions(directory, fs::Permissions::from_mode(mode));
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.for_each(|entry| make_writable(&entry.path()));
+}
+
+/// The directory of a pod's volumes in memory; none if this machine has no such place.
+pub(crate) fn memory_of(pod: &Uid) -> Option<PathBuf> {
+    const SHARED_MEMORY: &str = "/dev/shm";
+    let shared = Path::new(SHARED_MEMORY);
+    (is_file_name(&pod.0) && shared.is_dir()).then(|| shared.join(format!("krafla-{pod}")))
+}
+
+/// Removes a pod's volumes in memory.
+pub(crate) fn remove_memory_of(pod: &Uid) {
+    // Most pods have none.
+    let _ = memory_of(pod).map(|directory| remove_tree(&directory));
 }
 
 #[cfg(test)]

@@ -428,3 +428,51 @@ async fn a_container_can_say_why_it_ended() {
     }
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_container_is_the_user_that_it_asks_to_be() {
+    let machine = machine();
+    if !machine.allows_isolation() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    config_map(&machine);
+    let node = machine.start_node();
+    let script = "id -u; id -g; id -G; stat -c '%g %a' /etc/krafla-test/colour; cat /etc/krafla-test/colour; \
+                  echo; echo mine > /krafla-data/x && stat -c '%u %g' /krafla-data/x; \
+                  echo why > /dev/termination-log";
+    let mut pod = mounting(
+        script,
+        json!([
+            {"name": "config", "configMap": {"name": "settings", "defaultMode": 0o400}}, {"name": "data", "emptyDir": {}},
+        ]),
+        json!([{"name": "config", "mountPath": "/etc/krafla-test"}, {"name": "data", "mountPath": "/krafla-data"}]),
+    );
+    pod["securityContext"] = json!({"runAsUser": 1001, "fsGroup": 1003, "supplementalGroups": [1004]});
+    pod["containers"][0]["securityContext"] = json!({"runAsUser": 1002, "runAsGroup": 1005});
+    machine.server.create_pod("p", pod);
+    let reported = machine.server.until_phase("p", "Succeeded").await;
+    let expected = "1002\n1005\n1005 1003 1004\n1003 440\nblue\n1002 1003\n";
+    assert_eq!(node.logs("p", LogOptions::default()).await, expected);
+    let message = &reported["status"]["containerStatuses"][0]["state"]["terminated"]["message"];
+    assert_eq!(message, "why\n");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_volume_in_memory_is_in_memory_and_goes_with_its_pod() {
+    let machine = machine();
+    if !machine.allows_isolation() || !Path::new("/dev/shm").is_dir() {
+        return;
+    }
+    let node = machine.start_node();
+    let script = "stat -f -c %T /krafla-memory; stat -c %a /krafla-memory; echo x > /krafla-memory/x";
+    let volumes = json!([{"name": "memory", "emptyDir": {"medium": "Memory"}}]);
+    let pod = mounting(script, volumes, json!([{"name": "memory", "mountPath": "/krafla-memory"}]));
+    machine.server.create_pod("p", pod);
+    let ended = machine.server.until_phase("p", "Succeeded").await;
+    assert_eq!(node.logs("p", LogOptions::default()).await, "tmpfs\n777\n");
+    let place = format!("/dev/shm/krafla-{}", ended["metadata"]["uid"].as_str().unwrap());
+    assert!(Path::new(&place).join("memory/x").exists());
+    node.stop().await;
+    assert!(!Path::new(&place).exists(), "{place} is left");
+}

@@ -23,6 +23,7 @@ use crate::materials::volumes::{self, Content, Desired, Places};
 use crate::pod::{Container, Pod};
 use crate::supervisor::cgroup::Limits;
 use crate::supervisor::protocol::{Launch, Surroundings};
+use crate::tree::memory_of;
 
 /// Why a container can not be started: the reason and message of a waiting container.
 pub(crate) struct Problem {
@@ -90,7 +91,8 @@ impl Context {
     async fn desired_volumes(&self) -> Result<Vec<Result<Desired, Missing>>, Problem> {
         let mut sources = self.fetch(references::of_volumes(&self.pod), decode).await?;
         let (of_pod, of_claims) = (self.volumes_of_pod(), self.find_claims().await?);
-        let places = Places { of_pod: &of_pod, of_claims: &of_claims };
+        let in_memory = memory_of(&self.pod.metadata.uid);
+        let places = Places { of_pod: &of_pod, of_claims: &of_claims, in_memory: in_memory.as_deref() };
         let no_token = |why| not_mounted(format!("no token for the pod: {why}"));
         self.add_tokens(&mut sources).map_err(no_token)?;
         Ok(volumes::desired(&self.pod, places, &self.facts(), &sources))
@@ -295,7 +297,7 @@ fn with_sub_paths<'a>(
         let stays = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         if !Path::new(&sub_path).components().all(stays) {
             let message = format!("{field} {sub_path:?} leads out of volume {:?}", mount.name);
-            return Err(Problem { reason: "CreateContainerError", message });
+            return Err(Problem { reason: "CreateContainerConfigError", message });
         }
         if sub_path != mount.sub_path
             && let Some(mount) = container.to_mut().volume_mounts.get_mut(index)
@@ -348,7 +350,7 @@ mod tests {
         );
         assert_eq!(
             of(json!({"name": "v", "subPathExpr": "a/$(UP)"})),
-            "CreateContainerError: subPathExpr \"a/../up\" leads out of volume \"v\""
+            "CreateContainerConfigError: subPathExpr \"a/../up\" leads out of volume \"v\""
         );
         for out in [json!({"name": "v", "subPathExpr": "$(ROOT)"}), json!({"name": "v", "subPath": "../x"})] {
             assert!(of(out).ends_with("leads out of volume \"v\""));

@@ -1,13 +1,17 @@
 //! What a container sees differently from the rest of the machine: its volumes, and its peers' names.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use krafla_api::Key;
+use rustix::process::geteuid;
 
 use super::launch::{Context, Problem, volume_variable};
 use crate::container::is_file_name;
+use crate::materials::volumes::Places;
 use crate::pod::{Container, Pod, Volume, VolumeMount};
-use crate::supervisor::stage::{Mount, Sandbox};
+use crate::supervisor::stage::{Identity, Mount, Sandbox};
+use crate::tree::memory_of;
 
 /// How the names of volumes begin that the server gives to pods by itself.
 const ACCESS_VOLUME: &str = "kube-api-access-";
@@ -60,6 +64,7 @@ impl Context {
             scratch,
             cgroup: None,
             tty: false,
+            identity: identity(&self.pod, container),
         }))
     }
 
@@ -122,7 +127,10 @@ impl Context {
         } else if let Some(claim) = &volume.persistent_volume_claim {
             self.shared.claims.directory(&Key::new(&self.pod.metadata.namespace, &claim.claim_name))?
         } else if is_file_name(&mount.name) {
-            self.volumes_of_pod().join(&mount.name)
+            let (of_pod, in_memory) = (self.volumes_of_pod(), memory_of(&self.pod.metadata.uid));
+            let of_claims = BTreeMap::new();
+            let places = Places { of_pod: &of_pod, of_claims: &of_claims, in_memory: in_memory.as_deref() };
+            places.own(volume)
         } else {
             return None;
         };
@@ -131,7 +139,12 @@ impl Context {
 }
 
 fn needs_sandbox(pod: &Pod, container: &Container) -> bool {
-    pod.has_names() || !container.volume_mounts.is_empty()
+    pod.has_names() || !container.volume_mounts.is_empty() || identity(pod, container).is_some()
+}
+
+/// Who a container is, if it asks to be somebody else and we can make it so.
+fn identity(pod: &Pod, container: &Container) -> Option<Identity> {
+    pod.identity(container).filter(|_| geteuid().is_root())
 }
 
 /// Volumes that are made of other objects are not for the container to change.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use krafla_api::Kind;
@@ -32,6 +32,8 @@ pub struct Desired {
     pub path: PathBuf,
     /// What is to be there.
     pub content: Content,
+    /// The group that it belongs to, if the pod asks for one and krafla runs as root.
+    pub group: Option<u32>,
 }
 
 /// What a volume holds.
@@ -63,6 +65,16 @@ pub struct Places<'a> {
     pub of_pod: &'a Path,
     /// Those of claims, by name; they stay.
     pub of_claims: &'a BTreeMap<String, PathBuf>,
+    /// The pod's own volumes in memory, where the machine has such a place; they go with it.
+    pub in_memory: Option<&'a Path>,
+}
+
+impl Places<'_> {
+    /// Where a volume of the pod's own is.
+    pub fn own(&self, volume: &Volume) -> PathBuf {
+        let wants_memory = volume.empty_dir.as_ref().is_some_and(|empty| empty.medium == "Memory");
+        self.in_memory.filter(|_| wants_memory).unwrap_or(self.of_pod).join(&volume.name)
+    }
 }
 
 /// All volumes of a pod, or what those lack that can not be made.
@@ -89,7 +101,7 @@ fn desired_volume(
             || Missing::Object { kind: Kind::PersistentVolumeClaim, name: claim.claim_name.clone() };
         (places.of_claims.get(&claim.claim_name).ok_or_else(missing)?.clone(), Content::Directory)
     } else {
-        let path = places.of_pod.join(&volume.name);
+        let path = places.own(volume);
         match files(pod, volume, facts, sources)? {
             Some(files) => (path, Content::Files(files)),
             None if volume.empty_dir.is_some() => (path, Content::Scratch),
@@ -103,7 +115,8 @@ fn desired_volume(
             }
         }
     };
-    Ok(Desired { name: volume.name.clone(), path, content })
+    let group = pod.volume_group().filter(|_| rustix::process::geteuid().is_root());
+    Ok(Desired { name: volume.name.clone(), path, content, group })
 }
 
 /// The files of a volume that is made of files.
@@ -220,17 +233,36 @@ pub fn write(volume: &Desired) -> io::Result<()> {
     match &volume.content {
         Content::Directory => fs::create_dir_all(&volume.path),
         Content::Scratch => {
-            fs::create_dir_all(&volume.path)?;
-            fs::set_permissions(&volume.path, fs::Permissions::from_mode(0o777))
+            // What is in it is for everybody who sees it, and those are the pod's containers.
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&volume.path)?;
+            give_to(volume.group, &volume.path, 0o777)
         }
         Content::OfHost(path_type) => make_or_check(&volume.path, path_type),
         Content::Files(files) => {
             fs::create_dir_all(&volume.path)?;
             let _lock = lock_beside(&volume.path);
-            files.iter().try_for_each(|(path, file)| write_file(&volume.path.join(path), file))?;
+            for (path, file) in files {
+                write_file(&volume.path.join(path), file)?;
+                if volume.group.is_some() {
+                    give_to(volume.group, &volume.path.join(path), file.mode | GROUP_READS)?;
+                }
+            }
             remove_others(&volume.path, Path::new(""), files)
         }
     }
+}
+
+/// A group that volumes belong to may read them.
+const GROUP_READS: u32 = 0o440;
+/// What is made in such a directory belongs to its group, too.
+const GROUP_STAYS: u32 = 0o2000;
+
+/// Gives a file or a directory to a group, if there is one, with these permissions.
+fn give_to(group: Option<u32>, path: &Path, mode: u32) -> io::Result<()> {
+    let Some(group) = group else { return fs::set_permissions(path, fs::Permissions::from_mode(mode)) };
+    std::os::unix::fs::chown(path, None, Some(group))?;
+    let mode = if path.is_dir() { mode | GROUP_STAYS } else { mode };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
 /// Keeps others from writing a volume until it is dropped: what a worker had begun goes on for a moment after the worker has
@@ -329,7 +361,7 @@ mod tests {
             AccountToken { path: "token".into(), expiration_seconds: Some(3607), ..Default::default() };
         sources.insert_token(wanted, "TOKEN".to_owned());
         let of_claims = BTreeMap::from([("data".to_owned(), PathBuf::from("/claims/ns/data-u"))]);
-        let places = Places { of_pod: Path::new("/pod"), of_claims: &of_claims };
+        let places = Places { of_pod: Path::new("/pod"), of_claims: &of_claims, in_memory: None };
         let text =
             desired(&pod, places, &Facts::default(), &sources).into_iter().map(|volume| match volume {
                 Ok(volume) => print(&volume),
@@ -458,7 +490,7 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
         let made = |name: &str, path_type: &str| {
             let content = Content::OfHost(path_type.to_owned());
-            let volume = Desired { name: "v".to_owned(), path: path(name), content };
+            let volume = Desired { name: "v".to_owned(), path: path(name), content, group: None };
             let place = format!("{}/", directory.path().display());
             write(&volume).map_err(|error| error.to_string().replace(&place, ""))
         };
@@ -497,7 +529,8 @@ mod tests {
     fn everybody_may_write_to_an_empty_directory() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("v");
-        write(&Desired { name: "v".to_owned(), path: path.clone(), content: Content::Scratch }).unwrap();
+        write(&Desired { name: "v".to_owned(), path: path.clone(), content: Content::Scratch, group: None })
+            .unwrap();
         assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o777);
     }
 
@@ -507,7 +540,12 @@ mod tests {
         let volume = |text: &str| {
             let file = File { bytes: text.as_bytes().to_vec(), mode: TOKEN_MODE };
             let files = BTreeMap::from([(PathBuf::from("token"), file)]);
-            Desired { name: "v".to_owned(), path: directory.path().join("v"), content: Content::Files(files) }
+            Desired {
+                name: "v".to_owned(),
+                path: directory.path().join("v"),
+                content: Content::Files(files),
+                group: None,
+            }
         };
         let write_often = |texts: [&str; 2]| {
             (0..200).for_each(|_| texts.iter().for_each(|text| write(&volume(text)).unwrap()));
@@ -524,7 +562,12 @@ mod tests {
         let volume = |paths: &[&str]| {
             let files =
                 paths.iter().map(|path| (path.into(), File { bytes: Vec::new(), mode: 0o644 })).collect();
-            Desired { name: "v".to_owned(), path: directory.path().join("v"), content: Content::Files(files) }
+            Desired {
+                name: "v".to_owned(),
+                path: directory.path().join("v"),
+                content: Content::Files(files),
+                group: None,
+            }
         };
         write(&volume(&["a", "deep/b", "deep/c"])).unwrap();
         write(&volume(&["deep/c"])).unwrap();
@@ -544,6 +587,7 @@ mod tests {
         let volume = |text: &str| Desired {
             name: "v".to_owned(),
             path: directory.path().join("v"),
+            group: None,
             content: Content::Files(
                 [(PathBuf::from("x/y"), File { bytes: text.into(), mode: 0o400 })].into(),
             ),

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -34,7 +35,7 @@ use super::strays::{Alive, Traces};
 use super::{PODS, SWEEP_AFTER, log_file};
 use crate::container::{Cause, ContainerId, End, Record, is_file_name};
 use crate::mark::{Marked, Numbers};
-use crate::tree::remove_tree;
+use crate::tree::{remove_memory_of, remove_tree};
 
 /// All containers, known by their records. Single-threaded: nothing here waits while it holds a borrow.
 pub(super) struct Containers {
@@ -121,6 +122,9 @@ impl Containers {
 
     /// Removes all that was kept of containers of which nobody will ask again.
     pub(super) fn remove_all(&self) {
+        let pods = fs::read_dir(&self.pods).into_iter().flatten().flatten();
+        pods.filter_map(|entry| Some(Uid::from(entry.file_name().to_str()?)))
+            .for_each(|pod| remove_memory_of(&pod));
         let _ = remove_tree(&self.pods);
         last_words::remove_all(&self.root);
         Records::remove_all(&self.root);
@@ -255,7 +259,9 @@ impl Containers {
         let Some(target) = sandbox.message_at.take() else { return Ok(()) };
         let source = id.message_path(&self.root);
         let no_file = |error| format!("terminationMessagePath {target:?}: no file for it: {error}");
-        fs::File::create(&source).map_err(no_file)?;
+        let file = fs::File::create(&source).map_err(no_file)?;
+        // Whoever the container is may say why it ends.
+        file.set_permissions(fs::Permissions::from_mode(0o666)).map_err(no_file)?;
         // Where it can not be, the container has nothing to say in it, and that is all.
         sandbox.mounts.push(Mount { source, target, read_only: false, is_optional: true });
         Ok(())
@@ -397,6 +403,7 @@ impl Containers {
             reaped.await;
         }
         let directory = self.pods.join(&*pod.0);
+        remove_memory_of(&pod);
         loop {
             let directory = directory.clone();
             let removed = tokio::task::spawn_blocking(move || remove_tree(&directory)).await;

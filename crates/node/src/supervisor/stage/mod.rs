@@ -30,7 +30,10 @@ use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::process::{
     Pid, PidfdFlags, chroot, fchdir, getegid, geteuid, ioctl_tiocsctty, pidfd_open, setsid,
 };
-use rustix::thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces};
+use rustix::thread::{
+    Gid, ThreadNameSpaceType, Uid, UnshareFlags, move_into_thread_name_spaces, set_thread_gid,
+    set_thread_groups, set_thread_uid,
+};
 use serde::{Deserialize, Serialize};
 
 use super::cgroup;
@@ -66,6 +69,41 @@ pub struct Sandbox {
     /// Whether its standard input is a terminal that shall be its own.
     #[serde(default)]
     pub tty: bool,
+    /// Who it is, if not whoever started krafla. Only root can be somebody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+}
+
+/// The user and the groups of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// Further groups.
+    pub groups: Vec<u32>,
+}
+
+impl Identity {
+    /// Reads who a process is from its `status` in `/proc`.
+    fn read(status: &str) -> Option<Identity> {
+        let numbers = |name: &str| -> Option<Vec<u32>> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().map(|number| number.parse().ok()).collect()
+        };
+        // The second number of users and groups is the one that counts.
+        let second = |name: &str| numbers(name)?.get(1).copied();
+        Some(Identity { uid: second("Uid:")?, gid: second("Gid:")?, groups: numbers("Groups:")? })
+    }
+
+    /// Makes this process so. There is no way back.
+    fn assume(&self) -> anyhow::Result<()> {
+        let groups: Vec<Gid> = self.groups.iter().map(|group| Gid::from_raw(*group)).collect();
+        set_thread_groups(&groups).context("supplementalGroups can not be set")?;
+        set_thread_gid(Gid::from_raw(self.gid)).context("runAsGroup can not be set")?;
+        set_thread_uid(Uid::from_raw(self.uid)).context("runAsUser can not be set")
+    }
 }
 
 /// A file or directory at another place.
@@ -134,7 +172,7 @@ fn become_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallibl
         mounts::set_up(&sandbox)?;
         rustix::system::sethostname(sandbox.hostname.as_bytes()).context("the host name can not be set")?;
     }
-    Err(exec(argv, &sandbox.working_dir)?.into())
+    Err(exec(argv, &sandbox.working_dir, sandbox.identity.as_ref())?.into())
 }
 
 /// Runs a command in the place of a container that runs: `<pid> <limited or not> <working directory> <command>...`.
@@ -168,6 +206,9 @@ fn enter_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible
         // may be none that this user can join.
         cgroup::join_that_of(pid).context("the container's limits can not be set")?;
     }
+    // What runs beside a container is who the container is.
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()))?;
+    let identity = Identity::read(&status).filter(|its| geteuid().is_root() && its.uid != 0);
     let mut spaces = ThreadNameSpaceType::empty();
     for (name, space) in [
         ("mnt", ThreadNameSpaceType::MOUNT),
@@ -185,7 +226,7 @@ fn enter_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible
         fchdir(root)?;
         chroot(".").context("the container's files can not be seen")?;
     }
-    Err(exec(argv, &PathBuf::from(working_dir))?.into())
+    Err(exec(argv, &PathBuf::from(working_dir), identity.as_ref())?.into())
 }
 
 /// Waits until a container has become its command. Before that it does not see all that it will see, and may not be held to its limits.
@@ -271,7 +312,7 @@ fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
 }
 
 /// Becomes the command. Returns only if that fails.
-fn exec(argv: &[OsString], working_dir: &Path) -> anyhow::Result<SpawnError> {
+fn exec(argv: &[OsString], working_dir: &Path, identity: Option<&Identity>) -> anyhow::Result<SpawnError> {
     let argv: Vec<_> = argv.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let Some((name, arguments)) = argv.split_first() else { bail!("want a command") };
     if !working_dir.is_dir() {
@@ -282,13 +323,25 @@ fn exec(argv: &[OsString], working_dir: &Path) -> anyhow::Result<SpawnError> {
         Ok(program) => program,
         Err(error) => return Ok(error),
     };
-    let error = Command::new(&program).arg0(name).args(arguments).current_dir(working_dir).exec();
+    // Whoever it becomes need not be able to come here.
+    std::env::set_current_dir(working_dir).context("the working directory can not be entered")?;
+    if let Some(identity) = identity {
+        identity.assume()?;
+    }
+    let error = Command::new(&program).arg0(name).args(arguments).exec();
     Ok(SpawnError::Failed(program, error))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_is_who_proc_says() {
+        let status = "Name:\tsh\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nGroups:\t9 10 \n";
+        assert_eq!(Identity::read(status), Some(Identity { uid: 2, gid: 6, groups: vec![9, 10] }));
+        assert_eq!(Identity::read("Uid:\t1\n"), None);
+    }
 
     #[test]
     fn a_stage_is_known_by_its_command_line() {
