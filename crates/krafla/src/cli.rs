@@ -145,6 +145,12 @@ pub(crate) struct Up {
     /// Volcano's scheduler, which is off there too unless it is named.
     #[arg(long)]
     pub(crate) reclaim: bool,
+    /// Let jobs preempt jobs of a lower priority in the same queue
+    ///
+    /// Deletes pods of jobs with a lower priorityClassName when a job finds no room to start. No gang loses pods that it
+    /// needs, and no pod outside a PodGroup is deleted. This is the action preempt of Volcano's scheduler.
+    #[arg(long)]
+    pub(crate) preempt: bool,
     /// Leave the controllers to `krafla controller-manager` in another process
     #[arg(long)]
     pub(crate) without_controllers: bool,

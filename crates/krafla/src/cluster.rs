@@ -60,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) simulate: Option<ClusterSize>,
     /// Whether queues take back their share from others.
     pub(crate) reclaims: bool,
+    /// Whether jobs preempt others of a lower priority.
+    pub(crate) preempts: bool,
     /// Whether the controllers run in this process; if not, somebody else runs them.
     pub(crate) has_controllers: bool,
     /// What happens to containers when krafla ends.
@@ -133,8 +135,8 @@ impl Cluster {
             tasks.spawn(run_engine(client, engine(controllers(&config.settings), "controllers")));
         }
         let gang_names = config.settings.scheduler_names.clone();
-        let (tells, reclaims) = (config.is_served, config.reclaims);
-        let scheduler = Scheduler { gang_names, tells, reclaims, ..Scheduler::default() };
+        let (tells, reclaims, preempts) = (config.is_served, config.reclaims, config.preempts);
+        let scheduler = Scheduler { gang_names, tells, reclaims, preempts, ..Scheduler::default() };
         let scheduler = engine(vec![Box::new(scheduler), Box::new(PodGcController)], "scheduler");
         tasks.spawn(run_engine(client("krafla-scheduler"), scheduler));
 

@@ -123,6 +123,7 @@ impl Home {
             capacity,
             simulate: None,
             reclaims: false,
+            preempts: false,
             has_controllers: true,
             mode: Mode::LeaveNothing,
             is_served: false,

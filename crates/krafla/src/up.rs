@@ -27,6 +27,7 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
         capacity: args.capacity,
         simulate: args.simulate,
         reclaims: args.reclaim,
+        preempts: args.preempt,
         has_controllers: !args.without_controllers,
         // Objects in memory are gone with krafla, and nothing could take their containers over.
         mode: if args.in_memory { Mode::EndWithNode } else { Mode::OutliveNode },

@@ -24,6 +24,7 @@ const QUEUE_CLOSED: &str = "QueueClosed";
 /// in, first out, all others of that queue wait too.
 pub(crate) fn admit(cluster: &mut Cluster<'_>) {
     let mut left = room_left(cluster);
+    let spare = spare_by_priority(cluster);
     let mut line: Vec<usize> = (0..cluster.gangs.len()).collect();
     line.retain(|index| cluster.gangs.get(*index).is_some_and(|gang| !gang.is_admitted()));
     line.sort_by_cached_key(|index| cluster.gangs.get(*index).map(|gang| place_in_line(cluster, gang)));
@@ -33,7 +34,7 @@ pub(crate) fn admit(cluster: &mut Cluster<'_>) {
         let before = gang.queue.and_then(|queue| held.get(&queue));
         let answer = match before {
             Some(before) => Err(no(NOT_ENOUGH_RESOURCES, &waits_behind(cluster, *before))),
-            None => may_enter(cluster, gang, &left),
+            None => may_enter(cluster, gang, &left_for(gang, &left, &spare)),
         };
         let finds_no_room = answer.as_ref().is_err_and(|why_not| why_not.reason == NOT_ENOUGH_RESOURCES);
         if let Some(queue) = gang.queue.filter(|queue| finds_no_room && is_fifo(cluster, *queue)) {
@@ -110,6 +111,28 @@ fn may_enter(cluster: &Cluster<'_>, gang: &Gang<'_>, left: &Amounts) -> Result<Q
         Some(place) => not_now(place, "the cluster's", total.get(place)),
         None => Ok(id),
     }
+}
+
+/// What pods have that may have to go for others of their queue, by queue and by the priority of their gangs.
+type Spare = BTreeMap<QueueId, BTreeMap<i32, Amounts>>;
+
+fn spare_by_priority(cluster: &Cluster<'_>) -> Spare {
+    let mut spare = Spare::new();
+    for gang in cluster.gangs.iter().filter(|_| cluster.preempts) {
+        let Some(queue) = gang.queue else { continue };
+        for member in gang.spare_members() {
+            spare.entry(queue).or_default().entry(gang.priority).or_default().add(&member.uses);
+        }
+    }
+    spare
+}
+
+/// What is left for a gang: what is free, and what it may take from gangs with a lower priority.
+fn left_for(gang: &Gang<'_>, left: &Amounts, spare: &Spare) -> Amounts {
+    let mut left = left.clone();
+    let of_queue = gang.queue.and_then(|queue| spare.get(&queue)).into_iter().flatten();
+    of_queue.filter(|(priority, _)| **priority < gang.priority).for_each(|(_, amounts)| left.add(amounts));
+    left
 }
 
 /// Says so when pods that a gang needs do not come. Answers when to look again, if it is too early to say.

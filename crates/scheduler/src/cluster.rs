@@ -36,6 +36,8 @@ pub(crate) struct Cluster<'a> {
     pub(crate) orphans: BTreeMap<(&'a str, &'a str), Vec<&'a Object>>,
     /// Pods that are being deleted and still use room.
     pub(crate) leaving: Vec<Tenant<'a>>,
+    /// Whether gangs make room for those of their queue with a higher priority.
+    pub(crate) preempts: bool,
     /// Other pods that use room and are in no gang.
     pub(crate) lone: Vec<Tenant<'a>>,
     /// Gangs by the namespace and name of their PodGroup. Every pod looks up its own here; it is never gone through, so
@@ -63,6 +65,7 @@ impl<'a> Cluster<'a> {
             orphans: BTreeMap::new(),
             leaving: Vec::new(),
             lone: Vec::new(),
+            preempts: scheduler.preempts,
             by_podgroup: HashMap::new(),
             first_of_owner: HashMap::new(),
             priorities: priorities(objects),
@@ -105,7 +108,7 @@ impl<'a> Cluster<'a> {
             None => None,
         };
         if let Some(host) = host.filter(|_| object.meta.is_deleting()) {
-            self.leaving.push(Tenant { object, queue, host, uses: uses.clone() });
+            self.leaving.push(Tenant { object, queue, host, uses: uses.clone(), priority: i32::MAX });
         }
         if gang.is_none() {
             self.note_owner(object);
@@ -127,7 +130,13 @@ impl<'a> Cluster<'a> {
                 gang.members.push(member);
             }
             None if matches!(state, State::Bound | State::Running) => {
-                self.lone.extend(host.map(|host| Tenant { object, queue, host, uses: member.uses }));
+                self.lone.extend(host.map(|host| Tenant {
+                    object,
+                    queue,
+                    host,
+                    uses: member.uses,
+                    priority: i32::MAX,
+                }));
             }
             None if !matches!(state, State::Waiting(_)) => {}
             None => match group {

@@ -124,7 +124,13 @@ fn those_who_would_go<'a>(cluster: &mut Cluster<'a>) -> Vec<Tenant<'a>> {
                 | State::Failed => continue,
             };
             let (Some(host), Some(uses)) = (host, uses) else { continue };
-            tenants.push(Tenant { object: member.object, queue: gang.queue, host, uses });
+            tenants.push(Tenant {
+                object: member.object,
+                queue: gang.queue,
+                host,
+                uses,
+                priority: gang.priority,
+            });
         }
     }
     tenants.retain(has_its_share);

@@ -4,7 +4,8 @@
 //!   Objects ── observe ──> Cluster { nodes, gangs, queues }
 //!                             │ admit      PodGroups for which there is room get Inqueue, so that their pods are made
 //!                             │ allocate   gangs get nodes, all or nothing
-//!                             │ reclaim    if asked for: queues give back what is beyond their share
+//!                             │ reclaim    if asked for: gangs of a lower priority make room for those of a higher one, and
+//!                             │            queues give back what is beyond their share
 //!                             v
 //!                           Plan           bind pods, write status, delete pods that must go
 //! ```
@@ -56,6 +57,9 @@ pub struct Scheduler {
     /// Whether pods of queues beyond their share are deleted for gangs of queues below theirs. As in Volcano, this is a
     /// choice: without it, a queue waits until others have finished.
     pub reclaims: bool,
+    /// Whether pods of gangs with a lower priority are deleted for gangs of the same queue that find no room to start. As in
+    /// Volcano, this is a choice: without it, priority only decides who goes first.
+    pub preempts: bool,
 }
 
 impl Default for Scheduler {
@@ -66,6 +70,7 @@ impl Default for Scheduler {
             lone_names: ["default-scheduler", ""].map(str::to_owned).into(),
             tells: false,
             reclaims: false,
+            preempts: false,
         }
     }
 }
@@ -106,7 +111,7 @@ impl Controller for Scheduler {
         allocate::allocate(&mut cluster);
         let wake_at = admit::earlier(admit::earlier(wake_at, look_again_at), allocate::settles_at(&cluster));
         let queue_writes = queue_status::writes(&cluster);
-        let victims = if self.reclaims { reclaim::reclaim(&mut cluster) } else { Vec::new() };
+        let victims = reclaim::reclaim(&mut cluster, &reclaim::Way::all(self));
         let (placed, others): (Vec<_>, Vec<_>) = cluster.gangs.iter().partition(|gang| gang.gets_nodes());
         let now = snapshot.now;
 

@@ -1,4 +1,5 @@
-//! Taking back what is due: pods of queues beyond their share make room for a gang whose queue is below its own.
+//! Making room: pods of queues beyond their share go for a gang whose queue is below its own (reclaim), and pods of gangs with
+//! a lower priority go for a gang of the same queue that could not start otherwise (preempt).
 //!
 //! ```text
 //!   gang that finds no room to start or to grow, in a queue that would stay within its share
@@ -10,7 +11,7 @@
 //! ```
 //!
 //! A queue spares only what is beyond its share, only if it is reclaimable, and a gang only pods beyond its minimum: no
-//! gang is broken to start another. Volcano: the reclaim action, which its default configuration leaves out.
+//! gang is broken to start another. Volcano: the actions reclaim and preempt, which its default configuration leaves out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use krafla_api::{Key, Time};
 use krafla_plan::{Object, Step};
 
+use crate::Scheduler;
 use crate::allocate::Obstacle;
 use crate::board::ShapeId;
 use crate::cluster::{Cluster, Pick};
@@ -34,6 +36,25 @@ pub(crate) struct Tenant<'a> {
     pub(crate) queue: Option<QueueId>,
     pub(crate) host: usize,
     pub(crate) uses: Amounts,
+    /// The priority of its gang.
+    pub(crate) priority: i32,
+}
+
+/// By what right pods must go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Their gang has a lower priority, in the same queue.
+    Preempt,
+    /// Their queue has more than its share.
+    Reclaim,
+}
+
+impl Way {
+    /// The ways that a scheduler goes, in the order of Volcano's actions.
+    pub(crate) fn all(scheduler: &Scheduler) -> Vec<Way> {
+        let preempt = scheduler.preempts.then_some(Way::Preempt);
+        preempt.into_iter().chain(scheduler.reclaims.then_some(Way::Reclaim)).collect()
+    }
 }
 
 /// What a gang waits for: enough nodes to start, or one for this pod.
@@ -48,7 +69,10 @@ const WAITS: &str = "waits for pods that are leaving";
 
 /// The pods that must go so that gangs can start, and those that run can grow, to which that is due. Nobody is bound by
 /// this: the room is free when the pods are gone, and until then the gangs say that they wait for it.
-pub(crate) fn reclaim<'a>(cluster: &mut Cluster<'a>) -> Vec<Tenant<'a>> {
+pub(crate) fn reclaim<'a>(cluster: &mut Cluster<'a>, ways: &[Way]) -> Vec<Tenant<'a>> {
+    if ways.is_empty() {
+        return Vec::new();
+    }
     let mut due: Vec<usize> = (0..cluster.gangs.len()).collect();
     due.retain(|index| cluster.gangs.get(*index).is_some_and(|gang| must_start(gang) || would_grow(gang)));
     due.sort_by_key(|index| cluster.gangs.get(*index).map(|gang| (!must_start(gang), gang.rank())));
@@ -67,7 +91,7 @@ pub(crate) fn reclaim<'a>(cluster: &mut Cluster<'a>) -> Vec<Tenant<'a>> {
         let Some(sort) = sort(cluster, want).filter(|sort| !helpless.contains(sort)) else { continue };
         let tenants = match place(cluster, want) {
             Some(_) => Some(Vec::new()),
-            None => make_room(cluster, want, &mut spare),
+            None => ways.iter().find_map(|way| make_room(cluster, want, *way, &mut spare)),
         };
         match tenants {
             Some(tenants) => {
@@ -146,7 +170,8 @@ fn spare<'a>(cluster: &Cluster<'a>) -> Vec<Tenant<'a>> {
             let meta = &object.meta;
             let importance =
                 (queue_priority, gang.priority, member.priority, Reverse(meta.created_at), &meta.key);
-            spare.push((importance, Tenant { object, queue: gang.queue, host, uses: member.uses.clone() }));
+            let (queue, uses, priority) = (gang.queue, member.uses.clone(), gang.priority);
+            spare.push((importance, Tenant { object, queue, host, uses, priority }));
         }
     }
     spare.retain(|(_, tenant)| cluster.board.hosts.ground(Some(tenant.host)) == Ground::Shared);
@@ -162,15 +187,21 @@ type Importance<'a> = (i32, i32, i32, Reverse<Option<Time>>, &'a Key);
 fn make_room<'a>(
     cluster: &mut Cluster<'a>,
     want: Want,
+    way: Way,
     spare: &mut Vec<Tenant<'a>>,
 ) -> Option<Vec<Tenant<'a>>> {
     let (Want::Start(gang) | Want::Grow(gang, _)) = want;
     let queue = cluster.gangs.get(gang)?.queue?;
     let (least, needs) = (needs(cluster, want, Pick::Smallest)?, needs(cluster, want, Pick::Largest)?);
-    if !cluster.queues.is_below_share(queue, &needs) {
+    let may_ask = match way {
+        Way::Preempt => matches!(want, Want::Start(_)),
+        Way::Reclaim => cluster.queues.is_below_share(queue, &needs),
+    };
+    if !may_ask {
         return None;
     }
-    let mut clearing = Clearing::of(cluster, want, queue, needs);
+    let priority = cluster.gangs.get(gang)?.priority;
+    let mut clearing = Clearing { way, priority, ..Clearing::of(cluster, want, queue, needs) };
     let mut vacated: Vec<usize> = Vec::new();
     let mut tries = Tries::default();
     for index in 0..spare.len() {
@@ -196,7 +227,10 @@ fn make_room<'a>(
 /// Pods go one after the other until a gang finds what it needs.
 #[derive(Debug)]
 struct Clearing {
+    way: Way,
     queue: QueueId,
+    /// The priority of the gang.
+    priority: i32,
     needs: Amounts,
     grounds: Grounds,
     /// What can be given away where it is of use.
@@ -209,7 +243,8 @@ impl Clearing {
     fn of(cluster: &mut Cluster<'_>, want: Want, queue: QueueId, needs: Amounts) -> Clearing {
         let grounds = Grounds::of(cluster, want);
         let room = cluster.board.room_where(|host| grounds.is_useful(host));
-        Clearing { queue, needs, grounds, room, bounds: BTreeMap::new() }
+        let (way, priority) = (Way::Reclaim, 0);
+        Clearing { way, queue, priority, needs, grounds, room, bounds: BTreeMap::new() }
     }
 
     /// Lets a pod go, if its queue has to give it back and that may be of use. Says whether a try can end better now.
@@ -219,9 +254,7 @@ impl Clearing {
         let is_bound = || cluster.queues.is_bound_beside(self.queue, &self.needs, own);
         let frees_a_bound = *self.bounds.entry(own).or_insert_with(is_bound);
         let is_minded = self.grounds.are_tied && cluster.board.has_ties(tenant.object);
-        if !(is_useful || frees_a_bound || is_minded)
-            || !may_take_from(cluster, tenant, self.queue, &self.needs)
-        {
+        if !(is_useful || frees_a_bound || is_minded) || !self.may_take_from(cluster, tenant) {
             return None;
         }
         let before = cluster.board.hosts.room_on(tenant.host);
@@ -236,7 +269,21 @@ impl Clearing {
 
     /// Whether there is enough in all, and within the shares of the gang's queues.
     fn could_do(&self, cluster: &Cluster<'_>, least: &Amounts) -> bool {
-        least.fits_in(&self.room) && cluster.queues.is_within_shares(self.queue, &self.needs)
+        // Who goes for a gang of the same queue leaves it the queue's share.
+        let is_due = self.way == Way::Preempt || cluster.queues.is_within_shares(self.queue, &self.needs);
+        least.fits_in(&self.room) && is_due
+    }
+
+    /// Whether a pod has to go for the gang, and has something that it needs.
+    fn may_take_from(&self, cluster: &Cluster<'_>, tenant: &Tenant<'_>) -> bool {
+        let Some(from) = tenant.queue else { return false };
+        let matters = |place: usize| self.needs.get(place) > 0 && tenant.uses.get(place) > 0;
+        match self.way {
+            Way::Preempt => {
+                from == self.queue && tenant.priority < self.priority && self.needs.places().any(matters)
+            }
+            Way::Reclaim => cluster.queues.must_give_back(from, self.queue, matters),
+        }
     }
 
     /// Of the pods that have gone, those may come back, the most important first, that take nothing from the gang: not its room,
@@ -333,12 +380,6 @@ impl Tries {
         }
         is_due
     }
-}
-
-/// Whether a pod's queue has to give back something that the gang needs and that the pod has.
-fn may_take_from(cluster: &Cluster<'_>, tenant: &Tenant<'_>, to: QueueId, needs: &Amounts) -> bool {
-    let Some(from) = tenant.queue else { return false };
-    cluster.queues.must_give_back(from, to, |place| needs.get(place) > 0 && tenant.uses.get(place) > 0)
 }
 
 fn needs(cluster: &mut Cluster<'_>, want: Want, pick: Pick) -> Option<Amounts> {

@@ -5,6 +5,7 @@ mod fixture;
 mod gang;
 mod laws;
 mod podgroup;
+mod preempt;
 mod queue;
 mod reclaim;
 mod told;

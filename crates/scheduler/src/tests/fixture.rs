@@ -75,6 +75,16 @@ pub(crate) fn plan_reclaiming(objects: &Objects) -> Plan {
     plan_of(&Scheduler { reclaims: true, ..Scheduler::default() }, objects)
 }
 
+/// Compares the plan for a cluster in which priorities count with what is expected.
+pub(crate) fn check_preempting(cluster: &str, expected: &Expect) {
+    check_writes(&plan_preempting(&objects(cluster)), |kind| kind != Kind::Queue, expected);
+}
+
+/// The plan where gangs make room for others with a higher priority.
+pub(crate) fn plan_preempting(objects: &Objects) -> Plan {
+    plan_of(&Scheduler { preempts: true, ..Scheduler::default() }, objects)
+}
+
 fn plan_of(scheduler: &Scheduler, objects: &Objects) -> Plan {
     plan_at(scheduler, objects, Time::from_seconds(NOW))
 }

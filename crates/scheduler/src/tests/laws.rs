@@ -8,7 +8,7 @@ use krafla_plan::{Objects, Plan, Step};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::fixture::{decode, manifests, plan, plan_later, plan_reclaiming};
+use super::fixture::{decode, manifests, plan, plan_later, plan_preempting, plan_reclaiming};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
@@ -59,9 +59,21 @@ proptest! {
     }
 
     #[test]
+    fn making_room_for_priorities_settles(cluster in cluster()) {
+        let mut world = World::new(&cluster);
+        for _ in 0..20 {
+            let plan = plan_preempting(&world.objects());
+            world.apply(&plan);
+        }
+        let plan = plan_preempting(&world.objects());
+        prop_assert!(plan.is_quiet(), "still writes:\n{plan}");
+    }
+
+    #[test]
     fn only_pods_that_this_scheduler_manages_must_go(cluster in cluster()) {
         let world = World::new(&cluster);
-        for step in plan_reclaiming(&world.objects()).writes() {
+        let plans = [plan_reclaiming(&world.objects()), plan_preempting(&world.objects())];
+        for step in plans.iter().flat_map(Plan::writes) {
             let Step::Delete { kind, key, .. } = step else { continue };
             prop_assert_eq!(*kind, Kind::Pod);
             let pod = world.find("Pod", &key.name);
