@@ -36,6 +36,7 @@ mod path;
 pub mod pattern;
 pub mod pod;
 pub mod podgroup;
+pub mod policy;
 pub mod queue;
 mod read;
 pub mod webhook;

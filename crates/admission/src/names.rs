@@ -20,6 +20,28 @@ const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric charac
 const HTTP_HEADER: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', \
     regex used for validation is '[-A-Za-z0-9]+')";
 
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+/// One part of a DNS name that begins with a letter.
+pub fn dns_1035_label(name: &str) -> Vec<String> {
+    let mut wrong = longer_than(name, 63);
+    if !is_dns_label(name) || name.starts_with(|first: char| first.is_ascii_digit()) {
+        wrong.push(LABEL_1035.to_owned());
+    }
+    wrong
+}
+
+/// A name that can stand in a path.
+pub fn path_segment(name: &str) -> Vec<String> {
+    if matches!(name, "." | "..") {
+        return vec![format!("may not be '{name}'")];
+    }
+    let marks = ["/", "%"].into_iter().filter(|mark| name.contains(mark));
+    marks.map(|mark| format!("may not contain '{mark}'")).collect()
+}
+
 /// One part of a DNS name.
 pub fn dns_label(name: &str) -> Vec<String> {
     let mut wrong = longer_than(name, 63);

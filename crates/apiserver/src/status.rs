@@ -268,12 +268,6 @@ impl Status {
         Status::new(405, "MethodNotAllowed", message).about(resource, "")
     }
 
-    /// Nothing new is made of a kind that is going away.
-    pub fn definition_terminating(resource: &Qualified<'_>) -> Status {
-        let message = "create not allowed while custom resource definition is terminating";
-        Status::new(405, "MethodNotAllowed", message).about(resource, "")
-    }
-
     /// None of the media types that the client accepts can be offered.
     pub fn not_acceptable(accepted: &str) -> Status {
         Status::new(406, "NotAcceptable", format!("only the following media types are accepted: {accepted}"))

@@ -56,7 +56,7 @@ pub(crate) enum ExprKind {
     /// `Name.name{field: value}`.
     Object {
         name: String,
-        fields: Vec<(String, Expr)>,
+        fields: Vec<ObjectField>,
     },
     /// `?value` in a list, a map or an object: an optional, whose value is left out if it has none.
     Maybe(Box<Expr>),
@@ -79,7 +79,7 @@ impl ExprKind {
             ExprKind::Select { operand, .. } | ExprKind::Has { operand, .. } | ExprKind::Maybe(operand) => {
                 vec![operand]
             }
-            ExprKind::Object { fields, .. } => fields.iter().map(|(_, value)| value).collect(),
+            ExprKind::Object { fields, .. } => fields.iter().map(|field| &field.value).collect(),
             ExprKind::Call { arguments: parts, .. }
             | ExprKind::Logic { operands: parts, .. }
             | ExprKind::List(parts) => parts.iter().collect(),
@@ -89,6 +89,15 @@ impl ExprKind {
             ExprKind::Fold(fold) => [&fold.range, &fold.body].into_iter().chain(&fold.filter).collect(),
         }
     }
+}
+
+/// A field of an object that is built.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ObjectField {
+    /// Where messages about it point.
+    pub at: usize,
+    pub name: String,
+    pub value: Expr,
 }
 
 #[derive(Clone, Debug, PartialEq)]

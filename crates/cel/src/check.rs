@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::ast::{Expr, ExprKind, Fold, FoldKind, Literal, Logic};
+use crate::ast::{Expr, ExprKind, Fold, FoldKind, Literal, Logic, ObjectField};
 use crate::types::{Size, Type};
 use crate::{Builds, Fault, library};
 
@@ -152,32 +152,25 @@ impl Checker {
         }
     }
 
-    fn object(&mut self, at: usize, name: &str, fields: &[(String, Expr)]) -> Checked {
+    fn object(&mut self, at: usize, name: &str, fields: &[ObjectField]) -> Checked {
         let is_known = self.builds == Builds::Patches
             && (matches!(name, "Object" | "JSONPatch") || name.starts_with("Object."));
         if !is_known {
             return self.fault(at, format!("undeclared reference to '{name}' (in container '')"));
         }
         let mut cost = 40_u64;
-        for (field, value) in fields {
-            let checked = self.check(value);
-            cost = cost.saturating_add(checked.cost);
+        for ObjectField { at, name: field, value } in fields {
+            let Checked { of, cost: own } = self.check(value);
+            cost = cost.saturating_add(own);
+            // A field that a patch does not have is of no type, and so is what messages say of it.
             let expected = match (name, field.as_str()) {
-                ("JSONPatch", "op" | "path" | "from") => Some(Type::TEXT),
-                ("JSONPatch", "value") | ("Object", _) => None,
-                ("JSONPatch", _) => {
-                    self.fault(value.at, format!("undefined field '{field}'"));
-                    None
-                }
-                _ => None,
+                ("JSONPatch", "op" | "path" | "from") if Type::TEXT.join(&of).is_none() => "string",
+                ("JSONPatch", "op" | "path" | "from" | "value") => continue,
+                ("JSONPatch", _) => "",
+                _ => continue,
             };
-            if let Some(expected) = expected.filter(|expected| expected.join(&checked.of).is_none()) {
-                let provided = checked.of;
-                let why = format!(
-                    "expected type of field '{field}' is '{expected}' but provided type is '{provided}'"
-                );
-                self.fault(value.at, why);
-            }
+            let why = format!("expected type of field '{field}' is '{expected}' but provided type is '{of}'");
+            self.fault(*at, why);
         }
         Checked { of: Type::Built(name.into()), cost }
     }

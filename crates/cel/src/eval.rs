@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::ast::{Expr, ExprKind, Fold, FoldKind, Literal, Logic};
+use crate::ast::{Expr, ExprKind, Fold, FoldKind, Literal, Logic, ObjectField};
 use crate::library;
 use crate::value::{Built, Key, Map, Text, Value};
 
@@ -165,12 +165,12 @@ impl<'a> Evaluator<'a, '_> {
         }
     }
 
-    fn object(&mut self, name: &'a str, fields: &'a [(String, Expr)]) -> Evaluated<'a> {
+    fn object(&mut self, name: &'a str, fields: &'a [ObjectField]) -> Evaluated<'a> {
         self.budget.spend(40)?;
         let mut made = BTreeMap::new();
-        for (field, value) in fields {
-            if let Some(value) = self.element(value)? {
-                made.insert(field.as_str().into(), value);
+        for field in fields {
+            if let Some(value) = self.element(&field.value)? {
+                made.insert(field.name.as_str().into(), value);
             }
         }
         Ok(Value::Built(Arc::new(Built { name, fields: made })))

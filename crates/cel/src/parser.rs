@@ -1,6 +1,6 @@
 //! Words as an expression: operators by their precedence, and the macros, which look like functions and are not.
 
-use crate::ast::{Expr, ExprKind, Fold, FoldKind, Literal, Logic};
+use crate::ast::{Expr, ExprKind, Fold, FoldKind, Literal, Logic, ObjectField};
 use crate::lexer::{Token, Word, words};
 use crate::{CompileError, Fault, library};
 
@@ -299,11 +299,12 @@ impl Parser {
         if is_optional { expr(value.at, ExprKind::Maybe(Box::new(value))) } else { Ok(value) }
     }
 
-    fn object_field(&mut self) -> Parsed<(String, Expr)> {
+    fn object_field(&mut self) -> Parsed<ObjectField> {
         let is_optional = self.take("?");
         let name = self.field()?;
+        let at = self.at();
         self.expect(":")?;
-        Ok((name, self.entry_value(is_optional)?))
+        Ok(ObjectField { at, name, value: self.entry_value(is_optional)? })
     }
 
     /// Things between commas up to a closing mark; the last comma may have nothing after it.
@@ -358,7 +359,7 @@ impl Parser {
             } else if let (Word::Mark("{"), Some(name)) = (self.word(), dotted(&operand)) {
                 self.next += 1;
                 let fields = self.list("}", Parser::object_field)?;
-                operand = expr(operand.at, ExprKind::Object { name, fields })?;
+                operand = expr(at, ExprKind::Object { name, fields })?;
             } else if self.take(".?") {
                 let field = self.field()?;
                 operand =

@@ -386,9 +386,9 @@ fn expressions_build_objects_where_that_is_allowed() {
     let fault = |source: &str| built(source).unwrap_err().lines().next().unwrap().to_owned();
     assert_eq!(
         fault("JSONPatch{op: 1}"),
-        "ERROR: <input>:1:15: expected type of field 'op' is 'string' but provided type is 'int'"
+        "ERROR: <input>:1:13: expected type of field 'op' is 'string' but provided type is 'int'"
     );
-    assert_eq!(fault("Other{a: 1}"), "ERROR: <input>:1:1: undeclared reference to 'Other' (in container '')");
+    assert_eq!(fault("Other{a: 1}"), "ERROR: <input>:1:6: undeclared reference to 'Other' (in container '')");
     let plain = Program::compile("Object{a: 1}", &[]).unwrap_err().to_string();
-    assert!(plain.starts_with("ERROR: <input>:1:1: undeclared reference to 'Object'"), "{plain}");
+    assert!(plain.starts_with("ERROR: <input>:1:7: undeclared reference to 'Object'"), "{plain}");
 }

@@ -278,7 +278,7 @@ impl<'a> List<'a> {
     }
 
     /// All elements.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Value<'a>> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + '_ {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
@@ -322,7 +322,7 @@ impl<'a> Map<'a> {
     }
 
     /// All entries, in the order of their keys.
-    pub(crate) fn entries(&self) -> Vec<(Key, Value<'a>)> {
+    pub fn entries(&self) -> Vec<(Key, Value<'a>)> {
         match self {
             Map::Object { fields, of } => {
                 let known = of.fields.iter().filter_map(|(name, field)| {

@@ -2,20 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
+use super::rules;
 use crate::json::At;
 use crate::names;
+use crate::pod::check::label_selector;
+use crate::policy::Environment;
 use crate::{Finding, Path, Verdict};
 
 const POLICIES: [&str; 2] = ["Fail", "Ignore"];
-const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
-const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
 /// The versions of the question that are known. Only the first is ever sent.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 /// How long a webhook may take at most, and when nothing is said.
 const TIMEOUT_SECONDS_MAX: i64 = 30;
 const TIMEOUT_SECONDS: i64 = 10;
-/// How many conditions one webhook may have.
-const CONDITIONS_MAX: usize = 64;
 
 /// Fills in what a configuration may leave out.
 pub fn default(configuration: &mut Value, is_mutating: bool) {
@@ -55,7 +54,8 @@ pub fn validate(configuration: &Value) -> Vec<Finding> {
     for webhook in configuration.items("webhooks") {
         let name = webhook.str("name");
         validate_webhook(&webhook, &mut verdict);
-        if seen.contains(&name) {
+        validate_versions(&webhook.get("admissionReviewVersions"), &mut verdict);
+        if !name.is_empty() && seen.contains(&name) {
             verdict.duplicate(webhook.get("name").path(), name);
         }
         seen.push(name);
@@ -63,96 +63,97 @@ pub fn validate(configuration: &Value) -> Vec<Finding> {
     verdict.refusals
 }
 
+/// Says what is wrong with the webhook that converts custom resources: where it listens, and which questions it reads.
+pub fn validate_conversion(client: &Value, versions: &Value) -> Vec<Finding> {
+    let mut verdict = Verdict::default();
+    let conversion = Path::new("spec.conversion");
+    if !client.is_null() {
+        let at = At::new(client, conversion.field("webhookClientConfig"));
+        validate_client(&at, &mut verdict);
+    }
+    let at = At::new(versions, conversion.field("conversionReviewVersions"));
+    if at.is_empty() {
+        verdict.required(at.path(), "");
+    } else {
+        validate_versions(&at, &mut verdict);
+    }
+    verdict.refusals
+}
+
 fn validate_webhook(webhook: &At<'_>, verdict: &mut Verdict) {
     validate_name(&webhook.get("name"), verdict);
-    validate_versions(&webhook.get("admissionReviewVersions"), verdict);
     for rule in webhook.items("rules") {
-        validate_rule(&rule, verdict);
+        rules::validate(&rule, verdict);
     }
-    validate_word(&webhook.get("failurePolicy"), &POLICIES, verdict);
-    validate_word(&webhook.get("matchPolicy"), &["Equivalent", "Exact"], verdict);
+    rules::validate_word(&webhook.get("failurePolicy"), &POLICIES, verdict);
+    rules::validate_word(&webhook.get("matchPolicy"), &["Equivalent", "Exact"], verdict);
     let side_effects = webhook.get("sideEffects");
     if side_effects.is_set() {
-        validate_word(&side_effects, &["None", "NoneOnDryRun"], verdict);
+        rules::validate_word(&side_effects, &["None", "NoneOnDryRun"], verdict);
     } else {
         verdict.required(side_effects.path(), "must specify one of None, NoneOnDryRun");
     }
-    validate_word(&webhook.get("reinvocationPolicy"), &["IfNeeded", "Never"], verdict);
     let timeout = webhook.get("timeoutSeconds");
     if let Some(seconds) = timeout.int().filter(|seconds| !(1..=TIMEOUT_SECONDS_MAX).contains(seconds)) {
         let why = format!("the timeout value must be between 1 and {TIMEOUT_SECONDS_MAX} seconds");
         verdict.invalid(timeout.path(), seconds, why);
     }
+    for selector in ["namespaceSelector", "objectSelector"] {
+        label_selector(&webhook.get(selector), verdict);
+    }
+    rules::validate_word(&webhook.get("reinvocationPolicy"), &["IfNeeded", "Never"], verdict);
     validate_client(&webhook.get("clientConfig"), verdict);
-    validate_conditions(&webhook.get("matchConditions"), verdict);
+    rules::validate_conditions(&webhook.get("matchConditions"), &Environment::of_webhooks(), verdict);
 }
 
 fn validate_name(name: &At<'_>, verdict: &mut Verdict) {
     let text = name.text();
+    let wrong = names::dns_subdomain(text);
     if text.is_empty() {
-        return verdict.required(name.path(), "");
-    }
-    verdict.invalid_each(name.path(), text, names::dns_subdomain(text));
-    if text.split('.').count() < 3 {
-        verdict.invalid(
-            name.path(),
-            text,
-            "should be a domain with at least three segments separated by dots",
-        );
+        verdict.required(name.path(), "");
+    } else if !wrong.is_empty() {
+        verdict.invalid(name.path(), text, wrong.join(","));
+    } else if text.split('.').count() < 3 {
+        let why = "should be a domain with at least three segments separated by dots";
+        verdict.invalid(name.path(), text, why);
     }
 }
 
 fn validate_versions(versions: &At<'_>, verdict: &mut Verdict) {
     let known = REVIEW_VERSIONS.join(", ");
-    let given: Vec<&str> = versions.list().iter().map(At::text).collect();
+    let given = versions.list();
     if given.is_empty() {
-        verdict.required(versions.path(), &format!("must specify one of {known}"));
-    } else if !given.iter().any(|version| REVIEW_VERSIONS.contains(version)) {
-        let shown = format!("must include at least one of {known}");
-        verdict.invalid(versions.path(), given.join(", ").as_str(), shown);
+        return verdict.required(versions.path(), &format!("must specify one of {known}"));
     }
-}
-
-fn validate_rule(rule: &At<'_>, verdict: &mut Verdict) {
-    for list in ["operations", "apiGroups", "apiVersions", "resources"] {
-        let words = rule.get(list);
-        if words.is_empty() {
-            verdict.required(words.path(), "");
+    let mut seen = Vec::new();
+    for version in &given {
+        let text = version.text();
+        if seen.contains(&text) {
+            verdict.invalid(version.path(), text, "duplicate version");
+        } else {
+            verdict.invalid_each(version.path(), text, names::dns_1035_label(text));
         }
-        let has_all = words.list().iter().any(|word| word.text() == "*");
-        if has_all && words.list().len() > 1 && list != "resources" {
-            verdict.invalid(words.path(), "*", "if '*' is present, must not specify other values");
-        }
+        seen.push(text);
     }
-    for version in rule.items("apiVersions").iter().filter(|version| version.text().is_empty()) {
-        verdict.required(version.path(), "");
-    }
-    for resource in rule.items("resources").iter().filter(|resource| resource.text().is_empty()) {
-        verdict.required(resource.path(), "");
-    }
-    for operation in rule.items("operations") {
-        validate_word(&operation, &OPERATIONS, verdict);
-    }
-    validate_word(&rule.get("scope"), &SCOPES, verdict);
-}
-
-fn validate_word(at: &At<'_>, words: &[&str], verdict: &mut Verdict) {
-    if at.is_set() && !words.contains(&at.text()) {
-        verdict.unsupported(at.path(), at.text(), words);
+    if !seen.iter().any(|version| REVIEW_VERSIONS.contains(version)) {
+        verdict.invalid(versions.path(), versions.value(), format!("must include at least one of {known}"));
     }
 }
 
-fn validate_client(client: &At<'_>, verdict: &mut Verdict) {
+/// Says what is wrong with the place where a webhook is to be called: `url` or `service`, and not both.
+pub(crate) fn validate_client(client: &At<'_>, verdict: &mut Verdict) {
     let (url, service) = (client.get("url"), client.get("service"));
     if url.is_set() == service.is_set() {
         return verdict.required(client.path(), "exactly one of url or service is required");
     }
-    if url.is_set() {
-        return validate_url(&url, verdict);
-    }
-    for field in ["name", "namespace"] {
+    if url.is_set() { validate_url(&url, verdict) } else { validate_service(&service, verdict) }
+}
+
+fn validate_service(service: &At<'_>, verdict: &mut Verdict) {
+    // Upstream takes the two for each other, so the message about the one is given when the other is missing.
+    for (field, named) in [("namespace", "name"), ("name", "namespace")] {
         if service.str(field).is_empty() {
-            verdict.required(service.get(field).path(), "");
+            verdict.required(service.get(named).path(), "");
         }
     }
     let port = service.get("port");
@@ -160,52 +161,52 @@ fn validate_client(client: &At<'_>, verdict: &mut Verdict) {
         let why = "port is not valid: must be between 1 and 65535, inclusive";
         verdict.invalid(port.path(), number, why);
     }
-    let path = service.get("path");
-    if path.is_set() && !path.text().starts_with('/') {
-        verdict.invalid(path.path(), path.text(), "must start with a '/'");
+    validate_path(&service.get("path"), verdict);
+}
+
+fn validate_path(path: &At<'_>, verdict: &mut Verdict) {
+    let text = path.text();
+    match text {
+        "" | "/" => return,
+        "//" => return verdict.invalid(path.path(), text, "segment[0] may not be empty"),
+        _ => {}
+    }
+    if !text.starts_with('/') {
+        verdict.invalid(path.path(), text, "must start with a '/'");
+    }
+    let mut steps = text.chars();
+    steps.next();
+    let steps = steps.as_str();
+    for (at, step) in steps.strip_suffix('/').unwrap_or(steps).split('/').enumerate() {
+        if step.is_empty() {
+            verdict.invalid(path.path(), text, format!("segment[{at}] may not be empty"));
+            continue;
+        }
+        for wrong in names::dns_subdomain(step) {
+            verdict.invalid(path.path(), text, format!("segment[{at}]: {wrong}"));
+        }
     }
 }
 
 fn validate_url(url: &At<'_>, verdict: &mut Verdict) {
     const FORM: &str = "; desired format: https://host[/path]";
     let text = url.text();
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return verdict.required(url.path(), "url must be a valid URL with a scheme and a host");
-    };
+    let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
+    let (text, query) = text.split_once('?').unwrap_or((text, ""));
+    let (scheme, rest) = text.split_once(':').unwrap_or(("", text));
+    let authority = rest.strip_prefix("//").unwrap_or_default().split('/').next().unwrap_or_default();
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
     if scheme != "https" {
         verdict.invalid(url.path(), scheme, format!("'https' is the only allowed URL scheme{FORM}"));
     }
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if host.is_empty() {
         verdict.invalid(url.path(), host, format!("host must be specified{FORM}"));
     }
-    for (sign, what) in [('@', "user information is"), ('#', "fragments are"), ('?', "query parameters are")]
+    for (part, what) in
+        [(user, "user information is"), (fragment, "fragments are"), (query, "query parameters are")]
     {
-        if rest.contains(sign) {
-            verdict.invalid(url.path(), text, format!("{what} not permitted in the URL"));
-        }
-    }
-}
-
-fn validate_conditions(conditions: &At<'_>, verdict: &mut Verdict) {
-    let list = conditions.list();
-    if list.len() > CONDITIONS_MAX {
-        verdict.too_many(conditions.path(), list.len(), CONDITIONS_MAX);
-    }
-    let mut seen = Vec::new();
-    for condition in list {
-        let (name, expression) = (condition.get("name"), condition.get("expression"));
-        if name.text().is_empty() {
-            verdict.required(name.path(), "");
-        } else {
-            verdict.invalid_each(name.path(), name.text(), names::qualified_name(name.text()));
-        }
-        if seen.contains(&name.text()) {
-            verdict.duplicate(name.path(), name.text());
-        }
-        seen.push(name.text());
-        if expression.text().trim().is_empty() {
-            verdict.required(expression.path(), "");
+        if !part.is_empty() {
+            verdict.invalid(url.path(), part, format!("{what} not permitted in the URL"));
         }
     }
 }
@@ -248,9 +249,10 @@ mod tests {
                 webhooks[0].name: Invalid value: "short": should be a domain with at least three segments separated by dots
                 webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun
                 webhooks[0].timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and 30 seconds
-                webhooks[0].clientConfig.service.namespace: Required value
+                webhooks[0].clientConfig.service.name: Required value
                 webhooks[0].clientConfig.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, inclusive
-                webhooks[0].clientConfig.service.path: Invalid value: "x": must start with a '/'"#]],
+                webhooks[0].clientConfig.service.path: Invalid value: "x": must start with a '/'
+                webhooks[0].clientConfig.service.path: Invalid value: "x": segment[0] may not be empty"#]],
         );
     }
 
@@ -259,9 +261,9 @@ mod tests {
         check(
             json!({"clientConfig": {"url": "https://user@host/x?y#z"}}),
             expect![[r#"
-                webhooks[0].clientConfig.url: Invalid value: "https://user@host/x?y#z": user information is not permitted in the URL
-                webhooks[0].clientConfig.url: Invalid value: "https://user@host/x?y#z": fragments are not permitted in the URL
-                webhooks[0].clientConfig.url: Invalid value: "https://user@host/x?y#z": query parameters are not permitted in the URL"#]],
+                webhooks[0].clientConfig.url: Invalid value: "user": user information is not permitted in the URL
+                webhooks[0].clientConfig.url: Invalid value: "z": fragments are not permitted in the URL
+                webhooks[0].clientConfig.url: Invalid value: "y": query parameters are not permitted in the URL"#]],
         );
         check(
             json!({"clientConfig": {"url": "http:///x"}}),
@@ -272,15 +274,48 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_path_of_a_service_is_its_root() {
+        let service = |path: &str| json!({"service": {"name": "a", "namespace": "b", "path": path}});
+        check(json!({"clientConfig": service("")}), expect![""]);
+        check(json!({"clientConfig": service("/")}), expect![""]);
+        check(json!({"clientConfig": service("/a/b-c/")}), expect![""]);
+        check(
+            json!({"clientConfig": service("/a//B")}),
+            expect![[r#"
+                webhooks[0].clientConfig.service.path: Invalid value: "/a//B": segment[1] may not be empty
+                webhooks[0].clientConfig.service.path: Invalid value: "/a//B": segment[2]: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"#]],
+        );
+    }
+
+    #[test]
+    fn a_wildcard_stands_alone() {
+        let rule = json!({
+            "apiGroups": ["*", "apps"], "apiVersions": ["v1", "*"], "operations": ["*", "CREATE"],
+            "resources": ["*/*", "pods", "pods/*", "pods/status", "*/status"],
+        });
+        check(
+            json!({"rules": [rule]}),
+            expect![[r#"
+                webhooks[0].rules[0].operations: Invalid value: ["*","CREATE"]: if '*' is present, must not specify other operations
+                webhooks[0].rules[0].apiGroups: Invalid value: ["*","apps"]: if '*' is present, must not specify other API groups
+                webhooks[0].rules[0].apiVersions: Invalid value: ["v1","*"]: if '*' is present, must not specify other API versions
+                webhooks[0].rules[0].resources[2]: Invalid value: "pods/*": if '*/*' is present, must not specify pods/*
+                webhooks[0].rules[0].resources[3]: Invalid value: "pods/status": if 'pods/*' is present, must not specify pods/status
+                webhooks[0].rules[0].resources[4]: Invalid value: "*/status": if '*/*' is present, must not specify */status
+                webhooks[0].rules[0].resources: Invalid value: ["*/*","pods","pods/*","pods/status","*/status"]: if '*/*' is present, must not specify other resources"#]],
+        );
+    }
+
+    #[test]
     fn conditions_have_names_of_their_own() {
         let conditions = json!([{"name": "a", "expression": "true"}, {"name": "a", "expression": " "}, {}]);
         check(
             json!({"matchConditions": conditions}),
             expect![[r#"
-                webhooks[0].matchConditions[1].name: Duplicate value: "a"
                 webhooks[0].matchConditions[1].expression: Required value
-                webhooks[0].matchConditions[2].name: Required value
-                webhooks[0].matchConditions[2].expression: Required value"#]],
+                webhooks[0].matchConditions[1].name: Duplicate value: "a"
+                webhooks[0].matchConditions[2].expression: Required value
+                webhooks[0].matchConditions[2].name: Required value"#]],
         );
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   configuration.rs   what a configuration may say            (defaults, validation)
+//!   rules.rs           what rules about requests may say, of webhooks and of policies
 //!   hook.rs            one webhook as it is configured, and whether a request concerns it
 //!   review.rs          the question that goes out, and the answer that comes back
 //!   conversion.rs      the same for webhooks that convert custom resources between versions
@@ -13,8 +14,9 @@ mod configuration;
 pub mod conversion;
 mod hook;
 mod review;
+pub(crate) mod rules;
 
-pub use configuration::{default, validate};
+pub use configuration::{default, validate, validate_conversion};
 pub(crate) use hook::selects;
 pub use hook::{Client, Condition, Hook, Rule, Service, Target, Verb, hooks};
 pub use review::{Answer, Place, Question, Unreadable, read};

@@ -52,6 +52,12 @@ pub struct Request<'a> {
     pub operation: Operation,
     /// The object as it is stored.
     pub old: Option<&'a Value>,
+    /// The part that is written; empty for the object itself.
+    pub subresource: &'a str,
+    /// Whether nothing will be stored.
+    pub is_dry_run: bool,
+    /// Where warnings go.
+    pub warnings: &'a Warnings,
 }
 
 /// What a client should know about a write that may well succeed. Clones share the list.
@@ -97,6 +103,7 @@ pub trait Policy: Send + Sync {
 #[derive(Clone)]
 pub struct Admission {
     policies: Vec<Arc<dyn Policy>>,
+    mutating: Arc<policy::Mutating>,
     caller: Arc<dyn Caller>,
     configured: Arc<webhooks::Configured>,
 }
@@ -109,8 +116,9 @@ impl Default for Admission {
                 Arc::new(runtime_class::RuntimeClass),
                 Arc::new(priority::PodPriority::default()),
                 Arc::new(limits::LimitRanges),
-                Arc::new(policy::Policies::default()),
+                Arc::new(policy::Validating::default()),
             ],
+            mutating: Arc::default(),
             caller: Arc::new(webhooks::Https),
             configured: Arc::default(),
         }
@@ -145,33 +153,26 @@ impl Admission {
         webhooks::are_asked(api) || policy::are_asked(api)
     }
 
-    pub(crate) fn mutate(
-        &self,
-        api: &Api,
-        resource: &Resource,
-        operation: Operation,
-        object: &mut Value,
-        old: Option<&Value>,
-    ) -> Result<(), Status> {
-        let request = Request { api, resource, operation, old };
-        self.policies.iter().try_for_each(|policy| policy.mutate(&request, object))
+    pub(crate) fn mutate(&self, request: &Request<'_>, object: &mut Value) -> Result<(), Status> {
+        self.policies.iter().try_for_each(|policy| policy.mutate(request, object))
     }
 
     /// What the author of a new object should know.
-    pub(crate) fn warnings(&self, api: &Api, resource: &Resource, object: &Value) -> Vec<String> {
-        let request = Request { api, resource, operation: Operation::Create, old: None };
-        self.policies.iter().flat_map(|policy| policy.warnings(&request, object)).collect()
+    pub(crate) fn warnings(&self, request: &Request<'_>, object: &Value) -> Vec<String> {
+        self.policies.iter().flat_map(|policy| policy.warnings(request, object)).collect()
     }
 
-    pub(crate) fn validate(
+    /// Has the MutatingAdmissionPolicies change an object. Says whether one did, and which of them look again if webhooks
+    /// change it afterwards.
+    pub(crate) fn mutate_by_policies(
         &self,
-        api: &Api,
-        resource: &Resource,
-        operation: Operation,
-        object: &Value,
-        old: Option<&Value>,
-    ) -> Result<(), Status> {
-        let request = Request { api, resource, operation, old };
-        self.policies.iter().try_for_each(|policy| policy.validate(&request, object))
+        request: &Request<'_>,
+        object: &mut Value,
+    ) -> Result<(bool, policy::Again), Status> {
+        self.mutating.mutate(request, object)
+    }
+
+    pub(crate) fn validate(&self, request: &Request<'_>, object: &Value) -> Result<(), Status> {
+        self.policies.iter().try_for_each(|policy| policy.validate(request, object))
     }
 }

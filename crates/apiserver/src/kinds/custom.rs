@@ -10,6 +10,7 @@ use crate::field::{FieldError, Problem};
 use crate::object;
 use crate::schema::rules::RuleTree;
 use crate::schema::structural::Structural;
+use crate::schema::table::ListType;
 
 /// One version of a custom kind.
 pub struct Custom {
@@ -70,15 +71,16 @@ impl Rules for Custom {
     /// What was stored before the schema forbade it may stay for as long as nobody touches it.
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         let mut findings = self.schema.validate(object, "");
-        findings.retain(|finding| !is_untouched(&finding.field, object, old));
+        findings.retain(|finding| !is_untouched(&self.schema, &finding.field, object, old));
         self.with_rules(findings, object, Some(old))
     }
 
     fn validate_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        let findings = match (self.schema.property("status"), object.get("status")) {
+        let mut findings = match (self.schema.property("status"), object.get("status")) {
             (Some(schema), Some(status)) => schema.validate(status, "status"),
             _ => Vec::new(),
         };
+        findings.retain(|finding| !is_untouched(&self.schema, &finding.field, object, old));
         self.with_rules(findings, object, Some(old))
     }
 }
@@ -95,18 +97,42 @@ fn is_in_the_way(finding: &FieldError) -> bool {
     )
 }
 
-/// Whether a field, or something that it is part of, is what it was. Elements of lists that differ are not compared: it
-/// is not known which belongs to which.
-fn is_untouched(field: &str, object: &Value, old: &Value) -> bool {
-    let (mut new, mut old) = (object, old);
-    for name in field.split('.') {
-        match (new.get(name), old.get(name)) {
-            (Some(new_value), Some(old_value)) if new_value == old_value => return true,
-            (Some(new_value), Some(old_value)) => (new, old) = (new_value, old_value),
-            _ => return false,
+/// Whether a field, or something that it is part of, is what it was. Elements of a list are compared by what identifies
+/// them; those of other lists that differ are not, since it is not known which belongs to which.
+fn is_untouched(schema: &Structural, field: &str, object: &Value, old: &Value) -> bool {
+    let (mut schema, mut new, mut old) = (Some(schema), object, old);
+    for step in field.split(['.', '[']) {
+        let before = match (step.strip_suffix(']'), schema) {
+            (Some(index), Some(list)) => counterpart(list, new, old, index),
+            (Some(_), None) => None,
+            (None, _) => new.get(step).zip(old.get(step)),
+        };
+        match before {
+            Some((new_value, old_value)) if new_value == old_value => return true,
+            Some((new_value, old_value)) => (new, old) = (new_value, old_value),
+            None => return false,
         }
+        schema = schema.and_then(|schema| match step.ends_with(']') {
+            true => schema.items(),
+            false => schema.child(step),
+        });
     }
     false
+}
+
+/// An element of a list, and the element that was identified in the same way before.
+fn counterpart<'a>(
+    list: &Structural,
+    new: &'a Value,
+    old: &'a Value,
+    index: &str,
+) -> Option<(&'a Value, &'a Value)> {
+    let element = new.get(index.parse::<usize>().ok()?)?;
+    if list.list_type() != Some(ListType::Map) {
+        return None;
+    }
+    let is_same = |other: &&Value| list.list_keys().iter().all(|key| other.get(key) == element.get(key));
+    Some((element, old.as_array()?.iter().find(is_same)?))
 }
 
 #[cfg(test)]
@@ -116,17 +142,33 @@ mod tests {
 
     #[test]
     fn only_what_nobody_touched_is_untouched() {
-        let old = json!({"spec": {"a": "long", "l": [1], "b": {"c": 1}}});
-        let new = json!({"spec": {"a": "long", "l": [1, 2], "b": {"c": 2}, "d": 1}});
+        let keyed = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+            "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string"}}}});
+        let schema = Structural::compile(&json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {"m": keyed}},
+        }}));
+        let old = json!({"spec": {
+            "a": "long", "l": [1], "b": {"c": 1}, "m": [{"k": "x", "v": "1"}, {"k": "y", "v": "2", "w": "3"}],
+        }});
+        let new = json!({"spec": {
+            "a": "long", "l": [1, 2], "b": {"c": 2}, "d": 1,
+            "m": [{"k": "y", "v": "2", "w": "4"}, {"k": "x", "v": "1"}, {"k": "z", "v": "1"}],
+        }});
         let cases = [
             ("spec.a", true),
             ("spec.a.x", true),
             ("spec.l[0]", false),
             ("spec.b.c", false),
             ("spec.d", false),
+            ("spec.m", false),
+            ("spec.m[0].v", true),
+            ("spec.m[0].w", false),
+            ("spec.m[1]", true),
+            ("spec.m[1].v", true),
+            ("spec.m[2].v", false),
         ];
         for (field, expected) in cases {
-            assert_eq!(is_untouched(field, &new, &old), expected, "{field}");
+            assert_eq!(is_untouched(&schema, field, &new, &old), expected, "{field}");
         }
     }
 }

@@ -40,6 +40,10 @@ impl Rules for ResourceQuota {
     fn validate(&self, quota: &Value) -> Vec<FieldError> {
         field::found(quota::validate(quota))
     }
+
+    fn validate_update(&self, quota: &Value, old: &Value) -> Vec<FieldError> {
+        field::found(quota::validate_update(quota, old))
+    }
 }
 
 /// Takes over into one list of amounts what only another one has.

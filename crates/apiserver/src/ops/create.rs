@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::ownership::Ownership;
 use super::{Answer, Api, Held, Part, WriteOptions, commit_failed, meta};
-use crate::admit::Operation;
 use crate::codec;
 use crate::field::FieldError;
 use crate::object;
@@ -63,11 +62,12 @@ impl Api {
         let is_versioned = !options.dry_run && version.is_ok_and(|version| version != 0);
         object::metadata(&mut object).remove("resourceVersion");
         self.check_namespace_open(resource, &object)?;
-        self.check_definition_open(resource)?;
+        self.check_definition_open(resource, &object)?;
         let Prepared { held: _held, managers } =
             self.prepare_new(resource, &mut object, ownership, options).await?;
         let mut warnings = resource.rules.warnings(&object);
-        warnings.extend(self.admission().warnings(self, resource, &object));
+        let request = self.request(resource, Part::Main, options, None);
+        warnings.extend(self.admission().warnings(&request, &object));
         if is_versioned {
             return Err(Status::plain("resourceVersion should not be set on objects to be created"));
         }
@@ -100,8 +100,8 @@ impl Api {
         codec::complete(resource, object);
         // What admission adds is nobody's, so managers are found before it.
         let mut managers = self.managers_of_new(resource, ownership, object, options);
-        self.admission().mutate(self, resource, Operation::Create, object, None)?;
-        self.mutate_by_webhooks(resource, Part::Main, options, object, None).await?;
+        self.admission().mutate(&self.request(resource, Part::Main, options, None), object)?;
+        self.mutate_by_others(resource, Part::Main, options, object, None).await?;
         let metadata = object::metadata(object);
         for given in
             ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
@@ -134,7 +134,7 @@ impl Api {
         self.refuse_invalid(resource, object, &errors)?;
         // What the server said about the object has defaults of its own: a Job's labels are those of its pods.
         resource.rules.default(object);
-        self.admission().validate(self, resource, Operation::Create, object, None)?;
+        self.admission().validate(&self.request(resource, Part::Main, options, None), object)?;
         self.validate_by_webhooks(resource, Part::Main, options, object, None).await?;
         // Last of all, since it is charged for good.
         let charge = self.charge(resource, object, None, options).await?;

@@ -47,9 +47,12 @@ impl Api {
     }
 
     /// Nothing new is made of a kind that is going away.
-    pub(super) fn check_definition_open(&self, resource: &Resource) -> Result<(), Status> {
-        let is_going = resource.is_custom && self.is_definition_going(resource);
-        if is_going { Err(Status::definition_terminating(&resource.qualified())) } else { Ok(()) }
+    pub(super) fn check_definition_open(&self, resource: &Resource, object: &Value) -> Result<(), Status> {
+        if !resource.is_custom || !self.is_definition_going(resource) {
+            return Ok(());
+        }
+        let why = "create not allowed while custom resource definition is terminating";
+        Err(Status::forbidden(&resource.qualified(), object::name(object), why))
     }
 
     fn is_definition_going(&self, resource: &Resource) -> bool {
@@ -60,9 +63,32 @@ impl Api {
     /// Deletes the objects of a definition that is to go, and lets it go if none of them is held.
     async fn purge(&self, definition: &Value) -> Result<(), Status> {
         let Some(resource) = custom::storage_resource(definition) else { return Ok(()) };
+        self.tell_of_purge(definition).await?;
         Box::pin(self.delete_collection(&resource, &ListOptions::default(), &DeleteOptions::default()))
             .await?;
         self.release_definition(&resource).await
+    }
+
+    /// Says in a definition that its objects are being deleted.
+    async fn tell_of_purge(&self, definition: &Value) -> Result<(), Status> {
+        let Some(definitions) =
+            self.registry().find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        else {
+            return Ok(());
+        };
+        let told = |old: &Value| {
+            let mut new = old.clone();
+            crd::mark_purged(&mut new, self.env().now());
+            Ok(new)
+        };
+        let key = Key::new("", object::name(definition));
+        let options = WriteOptions::default();
+        let change = self.change(&definitions, &key, Part::Status, Ownership::Kept, &options, told);
+        match Box::pin(change).await {
+            // Somebody else has let it go.
+            Err(status) if status.code == 404 => Ok(()),
+            outcome => outcome.map(drop),
+        }
     }
 
     /// As [`Api::purge`]. What fails is tried again at the next start, and when an object of the kind is deleted.

@@ -9,7 +9,7 @@ use super::definitions::DEFINITIONS;
 use super::prepare::bump_generation;
 use super::update::is_ready_to_go;
 use super::{Answer, Api, ListOptions, Listing, NotPut, commit_failed};
-use crate::admit::{Operation, Warnings};
+use crate::admit::{Operation, Request, Warnings};
 use crate::kinds::crd;
 use crate::kinds::namespace::PROTECTED;
 use crate::object;
@@ -80,7 +80,16 @@ impl Api {
         check_protected(resource, key)?;
         check_preconditions(resource, entry, options)?;
         if !object::is_deleting(&old) {
-            self.admission().validate(self, resource, Operation::Delete, &old, Some(&old))?;
+            let request = Request {
+                api: self,
+                resource,
+                operation: Operation::Delete,
+                old: Some(&old),
+                subresource: "",
+                is_dry_run: options.dry_run,
+                warnings: &options.warnings,
+            };
+            self.admission().validate(&request, &old)?;
             self.ask_about_deletion(resource, &old, options).await?;
         }
         let new = self.mark(resource, &old, options);

@@ -105,7 +105,7 @@ impl Part {
 
 impl Resource {
     /// How its objects merge; none for what is not stored.
-    pub(super) fn merges(&self) -> Option<Merges<'_>> {
+    pub(crate) fn merges(&self) -> Option<Merges<'_>> {
         match (self.schema, &self.custom) {
             (Some(of), _) => Some(Merges::Builtin(of)),
             (None, Some(schema)) => Some(Merges::Custom(&schema.compiled)),

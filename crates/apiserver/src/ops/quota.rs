@@ -86,10 +86,12 @@ impl Api {
         (new, old): (&'a Value, &'a Value),
         options: &'a WriteOptions,
     ) -> Option<BoxFuture<'a, Result<Option<Charge<'s>>, Status>>> {
-        let can_cost = matches!(
-            (part, resource.storage.as_str()),
-            (Part::Main, "persistentvolumeclaims" | "services") | (Part::Own("resize"), "pods")
-        );
+        let can_cost = match (part, resource.storage.as_str()) {
+            (Part::Main, "persistentvolumeclaims" | "services") | (Part::Own("resize"), "pods") => true,
+            // A pod that gets a deadline moves from one scope to another.
+            (Part::Main, "pods") => quota::is_terminating(new) != quota::is_terminating(old),
+            _ => false,
+        };
         can_cost.then(|| self.charge(resource, new, Some(old), options).boxed())
     }
 

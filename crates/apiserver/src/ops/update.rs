@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::create::settle_namespace;
 use super::ownership::Ownership;
 use super::{Answer, Api, Held, NotPut, WriteOptions, commit_failed, meta};
-use crate::admit::Operation;
 use crate::codec;
 use crate::field::FieldError;
 use crate::kinds::keep_all_but;
@@ -154,9 +153,9 @@ impl Api {
         keep_unchangeable(resource, part, new, old);
         if matches!(part, Part::Main | Part::Scale) {
             self.settle_definition(resource, new)?;
-            self.admission().mutate(self, resource, Operation::Update, new, Some(old))?;
+            self.admission().mutate(&self.request(resource, part, options, Some(old)), new)?;
         }
-        if part.is_asked_about() && self.mutate_by_webhooks(resource, part, options, new, Some(old)).await? {
+        if part.is_asked_about() && self.mutate_by_others(resource, part, options, new, Some(old)).await? {
             immutable = meta::keep_servers_own(new, old);
             keep_unchangeable(resource, part, new, old);
         }
@@ -179,7 +178,7 @@ impl Api {
         }
         self.refuse_invalid(resource, new, &errors)?;
         if matches!(part, Part::Main | Part::Scale) {
-            self.admission().validate(self, resource, Operation::Update, new, Some(old))?;
+            self.admission().validate(&self.request(resource, part, options, Some(old)), new)?;
         }
         if part.is_asked_about() {
             self.validate_by_webhooks(resource, part, options, new, Some(old)).await?;

@@ -1,16 +1,31 @@
-//! Where webhooks come into a write: after the cluster's own rules, each time.
+//! Where policies that change objects, and webhooks, come into a write: after the cluster's own rules, each time.
 
 use serde_json::Value;
 
 use super::{Api, DeleteOptions, Part, WriteOptions};
-use crate::admit::Operation;
 use crate::admit::webhooks::Call;
+use crate::admit::{Operation, Request};
 use crate::registry::Resource;
 use crate::status::Status;
 
 impl Api {
-    /// Has the mutating webhooks change an object.
-    pub(super) async fn mutate_by_webhooks(
+    /// A write as the cluster's own rules see it.
+    pub(super) fn request<'a>(
+        &'a self,
+        resource: &'a Resource,
+        part: Part,
+        options: &'a WriteOptions,
+        old: Option<&'a Value>,
+    ) -> Request<'a> {
+        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+        let WriteOptions { dry_run: is_dry_run, warnings, .. } = options;
+        let (subresource, is_dry_run) = (part.subresource(), *is_dry_run);
+        Request { api: self, resource, operation, old, subresource, is_dry_run, warnings }
+    }
+
+    /// Has the mutating policies and then the mutating webhooks change an object. Policies that ask for it look again at
+    /// what webhooks have changed. Says whether the object has changed.
+    pub(super) async fn mutate_by_others(
         &self,
         resource: &Resource,
         part: Part,
@@ -18,7 +33,14 @@ impl Api {
         object: &mut Value,
         old: Option<&Value>,
     ) -> Result<bool, Status> {
-        self.call(resource, part, options, old).mutate(self.admission().caller(), object).await
+        let request = self.request(resource, part, options, old);
+        let (is_changed, again) = self.admission().mutate_by_policies(&request, object)?;
+        let call = self.call(resource, part, options, old);
+        if !call.mutate(self.admission().caller(), object).await? {
+            return Ok(is_changed);
+        }
+        again.mutate(&request, object)?;
+        Ok(true)
     }
 
     /// Asks the validating webhooks about an object that is about to be stored.

@@ -105,6 +105,41 @@ pub(super) fn apply(mut object: Value, operations: &[Operation]) -> Result<Value
     Ok(object)
 }
 
+/// The same, or `None` if a test among the operations fails.
+pub(super) fn apply_if_tested(mut object: Value, operations: &[Operation]) -> Result<Option<Value>, String> {
+    for operation in operations {
+        match (apply_one(&mut object, operation), &operation.what) {
+            (Some(()), _) => {}
+            (None, What::Test(_)) => return Ok(None),
+            (None, _) => return Err(inapplicable(&mut object, operation)),
+        }
+    }
+    Ok(Some(object))
+}
+
+/// Why an operation cannot be applied, in the words of upstream's library.
+fn inapplicable(object: &mut Value, Operation { what, path }: &Operation) -> String {
+    let steps = path.iter().map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1")));
+    let shown: String = steps.collect();
+    let missing_path = |name: &str| {
+        format!("{name} operation does not apply: doc is missing path: {shown:?}: missing value")
+    };
+    match (what, parent(object, path)) {
+        (What::Remove, Some((_, last))) => {
+            format!(
+                "error in remove for path: '{shown}': Unable to remove nonexistent key: {last}: missing value"
+            )
+        }
+        (What::Remove, None) => missing_path("remove"),
+        (What::Add(_), _) => missing_path("add"),
+        (What::Replace(_), _) => missing_path("replace"),
+        (What::Move(_), _) => missing_path("move"),
+        (What::Copy(_), _) => missing_path("copy"),
+        (What::Test(_), _) => missing_path("test"),
+        (What::Unknown, _) => "Unexpected kind".to_owned(),
+    }
+}
+
 fn apply_one(object: &mut Value, operation: &Operation) -> Option<()> {
     let path = &operation.path;
     match &operation.what {

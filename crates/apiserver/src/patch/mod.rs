@@ -63,6 +63,16 @@ impl Patch {
     }
 }
 
+/// What a list of operations, as JSON, makes of an object; `None` if a test among them fails.
+pub fn apply_operations(object: Value, operations: &Value) -> Result<Option<Value>, String> {
+    let decoded = json::decode(operations.to_string().as_bytes());
+    let (patch, _) = decoded.map_err(|status| status.message)?;
+    match patch {
+        Patch::Json(operations) => json::apply_if_tested(object, &operations),
+        Patch::Merge(_) | Patch::Strategic(_) => Ok(Some(object)),
+    }
+}
+
 /// Custom kinds have no types that would say how lists are merged.
 fn strategic_unsupported() -> Status {
     Status::unsupported_media_type(

@@ -10,6 +10,7 @@ use krafla_api::Scope;
 use super::conversion::Conversion;
 use super::scale::Scale;
 use super::{Generation, Names, Resource, Subresource};
+use crate::kinds::admission_policy::{AdmissionPolicy, PolicyBinding};
 use crate::kinds::workload::Replicated;
 use crate::kinds::{self, Rules};
 use crate::names::NameRule;
@@ -286,13 +287,19 @@ fn cluster() -> Vec<Row> {
     };
     let storage = |kind, plural| Row::new("storage.k8s.io", "v1", kind, plural);
     vec![
+        admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies")
+            .singular("mutatingadmissionpolicy")
+            .rules(AdmissionPolicy { is_mutating: true }),
+        admission("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
+            .rules(PolicyBinding { is_mutating: true }),
         admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations")
             .rules(kinds::webhook::Configuration { is_mutating: true }),
         admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
             .singular("validatingadmissionpolicy")
             .status()
-            .rules(kinds::admission_policy::ValidatingAdmissionPolicy),
-        admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+            .rules(AdmissionPolicy { is_mutating: false }),
+        admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
+            .rules(PolicyBinding { is_mutating: false }),
         admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
             .rules(kinds::webhook::Configuration { is_mutating: false }),
         Row::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")

@@ -35,6 +35,29 @@ impl LabelSelector {
         Parser { tokens: lex(text), at: 0 }.selector().map(LabelSelector).map_err(Status::bad_request)
     }
 
+    /// Reads a selector as it stands in objects, with `matchLabels` and `matchExpressions`.
+    pub fn from_json(selector: &serde_json::Value) -> LabelSelector {
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let labels = selector["matchLabels"].as_object().into_iter().flatten();
+        let one = |(key, value): (&String, &serde_json::Value)| Requirement {
+            key: key.clone(),
+            test: Test::In([text(value)].into()),
+        };
+        let mut requirements: Vec<Requirement> = labels.map(one).collect();
+        for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+            let values =
+                crate::object::strings(expression.get("values")).into_iter().map(str::to_owned).collect();
+            let test = match expression["operator"].as_str().unwrap_or_default() {
+                "In" => Test::In(values),
+                "NotIn" => Test::NotIn(values),
+                "DoesNotExist" => Test::Absent,
+                _ => Test::Exists,
+            };
+            requirements.push(Requirement { key: text(&expression["key"]), test });
+        }
+        LabelSelector(requirements)
+    }
+
     /// Whether there is no condition.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -1,27 +1,26 @@
 //! Conditions of a webhook: expressions that say, beyond rules and selectors, which requests it is asked about.
 
+use krafla_admission::policy::{Environment, type_of};
 use krafla_admission::webhook::Condition;
-use krafla_cel::{Budget, CompileError, Program, Type, Value as CelValue};
+use krafla_cel::{Budget, Builds, CompileError, Program, Value as CelValue};
 use serde_json::Value;
 
 use crate::object;
 
 /// The names that conditions can use, and where in a question they are found.
-const VARIABLES: [(&str, &str); 3] = [("object", "/object"), ("oldObject", "/oldObject"), ("request", "")];
+const VARIABLES: [(&str, &str); 4] =
+    [("object", "/object"), ("oldObject", "/oldObject"), ("request", ""), ("namespaceObject", "/nothing")];
 /// What all conditions of one webhook may cost for one request.
 const COST_MAX: u64 = 2_500_000;
-
-/// Reads a condition.
-pub(crate) fn compile(source: &str) -> Result<Program, CompileError> {
-    Program::compile(source, &VARIABLES.map(|(name, _)| (name.to_owned(), Type::Dyn)))
-}
 
 /// The conditions of one webhook, by the names by which messages call them.
 pub(super) struct Conditions(Vec<(String, Result<Program, CompileError>)>);
 
 impl Conditions {
     pub(super) fn of(conditions: &[Condition]) -> Conditions {
-        let read = |Condition { name, expression }: &Condition| (name.clone(), compile(expression));
+        let read = |Condition { name, expression }: &Condition| {
+            (name.clone(), Environment::of_webhooks().compile(expression, Builds::Nothing))
+        };
         Conditions(conditions.iter().map(read).collect())
     }
 
@@ -31,8 +30,9 @@ impl Conditions {
         let mut failure = None;
         for (name, program) in &self.0 {
             let program = program.as_ref().map_err(|error| format!("condition {name:?}: {error}"))?;
-            let scope = VARIABLES
-                .map(|(name, pointer)| (name, CelValue::from_json(object::at(request, pointer), &Type::Dyn)));
+            let scope = VARIABLES.map(|(name, pointer)| {
+                (name, CelValue::from_json(object::at(request, pointer), type_of(name)))
+            });
             match program.evaluate(&scope, &mut budget) {
                 Ok(CelValue::Bool(true)) => {}
                 Ok(_) => return Ok(false),

@@ -11,7 +11,7 @@
 //!
 //! **Invariant:** without configurations nobody waits: a write then costs two look-ups in the store and no more.
 
-pub(crate) mod conditions;
+mod conditions;
 mod destination;
 mod https;
 mod refusal;

@@ -3,10 +3,11 @@
 //! What all versions share stands in messages as if it were said once for the whole definition
 //! (`spec.validation`, not `spec.versions[0].schema`), because that is how upstream keeps it.
 
+use krafla_admission::webhook;
 use serde_json::{Map, Value};
 
 use super::schema;
-use crate::field::FieldError;
+use crate::field::{self, FieldError};
 use crate::{names, object};
 
 /// Where a group of Kubernetes' own says that it was agreed on.
@@ -104,8 +105,17 @@ fn check_versions(definition: &Value) -> Vec<FieldError> {
         if !wrong.is_empty() {
             errors.push(FieldError::invalid(format!("{field}.name"), name, wrong.join(",")));
         }
+        errors.extend(check_warning(version, &format!("{field}.deprecationWarning")));
         if version.pointer("/schema/openAPIV3Schema").is_none_or(Value::is_null) {
             errors.push(FieldError::required(format!("{field}.schema.openAPIV3Schema"), ""));
+        }
+    }
+    // Upstream still knows the first version by the name that it had when there was only one.
+    if let Some(first) = versions.first() {
+        let name = first["name"].as_str().unwrap_or_default();
+        let wrong = names::dns_1035_label(name);
+        if !wrong.is_empty() {
+            errors.push(FieldError::invalid("spec.version", name, wrong.join(",")));
         }
     }
     let is_repeated = |(at, version): (usize, &Value)| {
@@ -121,6 +131,24 @@ fn check_versions(definition: &Value) -> Vec<FieldError> {
         about_all("must have exactly one version marked as storage version");
     }
     errors
+}
+
+/// What users of a deprecated version are told is one short line.
+fn check_warning(version: &Value, field: &str) -> Option<FieldError> {
+    const LENGTH_MAX: usize = 256;
+    let warning = version["deprecationWarning"].as_str()?;
+    let unprintable = warning.char_indices().find(|(_, character)| character.is_control());
+    let why = if version["deprecated"] != true {
+        "can only be set for deprecated versions".to_owned()
+    } else if warning.is_empty() {
+        "must not be an empty string".to_owned()
+    } else if warning.len() > LENGTH_MAX {
+        format!("must be <= {LENGTH_MAX} characters long")
+    } else {
+        let (at, _) = unprintable?;
+        format!("must only contain printable UTF-8 characters; non-printable character found at index {at}")
+    };
+    Some(FieldError::invalid(field, warning, why))
 }
 
 /// Versions as upstream quotes them: Go's names, in the order of its struct. What all versions share is left out.
@@ -224,7 +252,15 @@ fn check_part(part: &str, version: &Value, field: &str) -> Vec<FieldError> {
             list().flat_map(|(at, column)| check_column(column, &format!("{field}[{at}]"))).collect()
         }
         _ => list()
-            .filter_map(|(at, selectable)| check_selectable(version, selectable, &format!("{field}[{at}]")))
+            .filter_map(|(at, selectable)| {
+                let field = format!("{field}[{at}]");
+                let path = &selectable["jsonPath"];
+                let mut before = list().take(at);
+                check_selectable(version, selectable, &field).or_else(|| {
+                    let is_repeated = before.any(|(_, earlier)| earlier["jsonPath"] == *path);
+                    is_repeated.then(|| FieldError::duplicate(format!("{field}.jsonPath"), path.clone()))
+                })
+            })
             .collect(),
     }
 }
@@ -245,7 +281,8 @@ fn check_scale(scale: &Map<String, Value>, field: &str) -> Vec<FieldError> {
         } else if !is_simple_path(path) {
             errors.push(FieldError::invalid(field, path, "must be a simple json path starting with ."));
         } else if !roots.iter().any(|root| path.starts_with(&format!("{root}."))) {
-            let why = format!("should be a json path under {}", roots.join(" or "));
+            let either = if roots.len() > 1 { "either " } else { "" };
+            let why = format!("should be a json path under {either}{}", roots.join(" or "));
             errors.push(FieldError::invalid(field, path, why));
         }
     }
@@ -254,8 +291,7 @@ fn check_scale(scale: &Map<String, Value>, field: &str) -> Vec<FieldError> {
 
 fn check_column(column: &Value, field: &str) -> Vec<FieldError> {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
-    const FORMATS: [&str; 9] =
-        ["binary", "byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
+    const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
     let text = |name: &str| column[name].as_str().unwrap_or_default();
     let mut errors = Vec::new();
     if text("name").is_empty() {
@@ -291,6 +327,11 @@ fn check_selectable(version: &Value, selectable: &Value, field: &str) -> Option<
     if path.is_empty() {
         return Some(FieldError::required(field, ""));
     }
+    if !path.starts_with('.') {
+        let word: String = path.chars().take_while(|character| character.is_alphanumeric()).collect();
+        let why = format!("is an invalid path: expected [ or . but got: {word}");
+        return Some(FieldError::invalid(field, path, why));
+    }
     let mut schema = version.pointer("/schema/openAPIV3Schema");
     for name in path.trim_start_matches('.').split('.') {
         schema = schema.and_then(|schema| schema.get("properties")?.get(name));
@@ -307,27 +348,32 @@ fn check_selectable(version: &Value, selectable: &Value, field: &str) -> Option<
     }
 }
 
-/// Dots and names, nothing else.
+/// A path that begins with a dot. What comes after it is looked at when an object is scaled.
 fn is_simple_path(path: &str) -> bool {
-    let is_name = |name: &str| {
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-    };
-    path.strip_prefix('.').is_some_and(|rest| rest.split('.').all(is_name))
+    path.starts_with('.')
 }
 
 fn check_conversion(conversion: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let has = |pointer: &str| conversion.pointer(pointer).is_some_and(|value| !value.is_null());
+    let webhook = object::at(conversion, "/webhook");
+    let (client, versions) = (&webhook["clientConfig"], &webhook["conversionReviewVersions"]);
     match conversion["strategy"].as_str().unwrap_or_default() {
-        "None" => {}
+        "" => errors.push(FieldError::required("spec.conversion.strategy", "")),
+        "None" => {
+            let why = "should not be set when strategy is not set to Webhook";
+            if !client.is_null() {
+                errors.push(FieldError::forbidden("spec.conversion.webhookClientConfig", why));
+            }
+            if versions.as_array().is_some_and(|versions| !versions.is_empty()) {
+                errors.push(FieldError::forbidden("spec.conversion.conversionReviewVersions", why));
+            }
+        }
         "Webhook" => {
-            if !has("/webhook/clientConfig") {
+            if client.is_null() {
                 let why = "required when strategy is set to Webhook";
                 errors.push(FieldError::required("spec.conversion.webhookClientConfig", why));
             }
-            if object::strings(conversion.pointer("/webhook/conversionReviewVersions")).is_empty() {
-                errors.push(FieldError::required("spec.conversion.conversionReviewVersions", ""));
-            }
+            errors.extend(field::found(webhook::validate_conversion(client, versions)));
         }
         other => {
             errors.push(FieldError::not_supported("spec.conversion.strategy", other, &["None", "Webhook"]));
@@ -346,9 +392,11 @@ fn check_stored_versions(definition: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (at, name) in stored.iter().enumerate() {
         if !versions(definition).iter().any(|version| version["name"] == **name) {
-            let why = "missing from spec.versions; it was previously a storage version, and must remain in \
-                       spec.versions until a storage migration ensures no data remains persisted in it and removes it \
-                       from status.storedVersions";
+            let why = format!(
+                "missing from spec.versions; {name} was previously a storage version, and must remain in \
+                 spec.versions until a storage migration ensures no data remains persisted in {name} and removes \
+                 {name} from status.storedVersions"
+            );
             errors.push(FieldError::invalid(format!("{FIELD}[{at}]"), *name, why));
         }
     }

@@ -67,6 +67,12 @@ impl Rules for CustomResourceDefinition {
     }
 }
 
+/// Says that the objects of a definition that is to go are being deleted.
+pub fn mark_purged(definition: &mut Value, now: Time) {
+    let message = "CustomResource deletion is in progress";
+    names::set_condition(definition, ["Terminating", "True", "InstanceDeletionInProgress", message], now);
+}
+
 /// Marks a definition whose deletion was asked for: it stays until its objects are gone.
 pub fn mark_deleted(definition: &mut Value, now: Time) {
     let mut finalizers: Vec<String> = object::finalizers(definition).into_iter().map(str::to_owned).collect();

@@ -67,24 +67,24 @@ impl Checker {
             self.errors.push(FieldError::required(format!("{field}.rule"), "rule is not specified"));
         }
         if !message.is_empty() && message.trim().is_empty() {
-            let why = "message must be non-empty if specified";
+            let why = "must be non-empty if specified";
             self.errors.push(FieldError::invalid(format!("{field}.message"), message, why));
         } else if message.trim().contains('\n') {
-            let why = "message must not contain line breaks";
+            let why = "must not contain line breaks";
             self.errors.push(FieldError::invalid(format!("{field}.message"), message, why));
         } else if source.trim().contains('\n') && message.is_empty() {
             let why = "message must be specified if rule contains line breaks";
             self.errors.push(FieldError::required(format!("{field}.message"), why));
         }
         let reasons =
-            ["FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"];
+            ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
         let reason = text("reason");
         if !reason.is_empty() && !reasons.contains(&reason) {
             self.errors.push(FieldError::not_supported(format!("{field}.reason"), reason, &reasons));
         }
         let path = text("fieldPath");
         if !path.is_empty() && !is_field(schema, path) {
-            let why = "fieldPath must be a valid path: does not refer to a valid field";
+            let why = "must be a valid path";
             self.errors.push(FieldError::invalid(format!("{field}.fieldPath"), path, why));
         }
     }

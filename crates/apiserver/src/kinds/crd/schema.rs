@@ -20,15 +20,15 @@ const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// All findings about the schema of a version, which stands at `field`.
 pub(super) fn check(schema: &Map<String, Value>, field: &str) -> Vec<FieldError> {
     let mut checker = Checker::default();
-    let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
-    if kind != "object" && TYPES.contains(&kind) {
-        checker.errors.push(FieldError::invalid(format!("{field}.type"), kind, "must be object at the root"));
-        return checker.errors;
+    if schema.get("nullable") == Some(&Value::Bool(true)) {
+        checker.forbid(format!("{field}.nullable"), "nullable cannot be true at the root");
     }
     checker.check_words(schema, field);
     // Only what is said in words that are known can be asked whether it makes sense.
     if checker.errors.is_empty() {
         checker.check_structure(schema, field, "at the root");
+        // As upstream sorts them, whose maps have no order.
+        checker.errors.sort_by_cached_key(|error| error.to_string());
     }
     if checker.errors.is_empty() {
         checker.check_defaults(schema, field);
@@ -127,12 +127,19 @@ impl<'a> Checker<'a> {
                 return;
             }
         }
+        let item_type = schema.get("items").and_then(|items| items.get("type")).and_then(Value::as_str);
+        let must_be_map = "must be map if x-kubernetes-list-map-keys is non-empty";
         if list_type == "map" && keys.is_empty() {
             self.require(at_keys, "must not be empty if x-kubernetes-list-type is map");
+        } else if list_type.is_empty() && !keys.is_empty() {
+            self.require(at_type, must_be_map);
         } else if list_type != "map" && !keys.is_empty() {
-            let why = "must be map if x-kubernetes-list-map-keys is non-empty";
-            self.errors.push(FieldError::invalid(at_type, list_type, why));
+            self.errors.push(FieldError::invalid(at_type, list_type, must_be_map));
+        } else if let (true, Some(other)) = (list_type == "map", item_type.filter(|of| *of != "object")) {
+            let why = "must be object if parent array's x-kubernetes-list-type is map";
+            self.errors.push(FieldError::invalid(format!("{field}.items.type"), other, why));
         } else if list_type == "map" {
+            self.check_keys(schema, &keys, field);
             let known = schema.get("items").and_then(|items| items.get("properties"));
             let is_known = |key: &str| known.is_some_and(|known| known.get(key).is_some());
             if let Some(unknown) = keys.iter().position(|key| !is_known(key)) {
@@ -141,10 +148,118 @@ impl<'a> Checker<'a> {
                 self.errors.push(FieldError::invalid(format!("{at_keys}[{unknown}]"), key, why));
             }
         }
+        self.check_set_items(schema, field, list_type);
         let map_type = text("x-kubernetes-map-type");
         if !["", "atomic", "granular"].contains(&map_type) {
             let field = format!("{field}.x-kubernetes-map-type");
-            self.errors.push(FieldError::not_supported(field, map_type, &["granular", "atomic"]));
+            self.errors.push(FieldError::not_supported(field, map_type, &["atomic", "granular"]));
+        } else if !map_type.is_empty() && !["", "object"].contains(&text("type")) {
+            let why = "must be object if x-kubernetes-map-type is specified";
+            self.errors.push(FieldError::invalid(format!("{field}.type"), text("type"), why));
+        }
+        if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
+            let field = format!("{field}.x-kubernetes-preserve-unknown-fields");
+            self.errors.push(FieldError::invalid(field, false, "must be true or undefined"));
+        }
+    }
+
+    /// What identifies an element is plain, and named once.
+    fn check_keys(&mut self, schema: &Map<String, Value>, keys: &[&str], field: &str) {
+        for (at, key) in keys.iter().enumerate() {
+            let pointer = format!("/properties/{key}/type");
+            let kind = schema.get("items").and_then(|items| items.pointer(&pointer)).and_then(Value::as_str);
+            if let Some(kind @ ("object" | "array")) = kind {
+                let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                let field = format!("{field}.items.properties[{key}].type");
+                self.errors.push(FieldError::invalid(field, kind, why));
+            }
+            if keys.iter().take(at).any(|earlier| earlier == key) {
+                let field = format!("{field}.x-kubernetes-list-map-keys");
+                let why = "must not contain duplicate entries";
+                return self.errors.push(FieldError::invalid(field, keys.to_vec(), why));
+            }
+        }
+    }
+
+    /// The elements of a set are compared as a whole, so each is one value.
+    fn check_set_items(&mut self, schema: &Map<String, Value>, field: &str, list_type: &str) {
+        let Some(items) = schema.get("items").and_then(Value::as_object).filter(|_| list_type == "set")
+        else {
+            return;
+        };
+        let text = |name: &str| items.get(name).and_then(Value::as_str).unwrap_or_default();
+        if items.get("nullable") == Some(&Value::Bool(true)) {
+            let why = "cannot be nullable when x-kubernetes-list-type is set";
+            self.forbid(format!("{field}.items.nullable"), why);
+        }
+        let shown = |name: &str| items.get(name).cloned().unwrap_or_default();
+        match text("type") {
+            "object" if text("x-kubernetes-map-type") != "atomic" => {
+                let word = "x-kubernetes-map-type";
+                let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
+                self.errors.push(FieldError::invalid(format!("{field}.items.{word}"), shown(word), why));
+            }
+            "array" if !["", "atomic"].contains(&text("x-kubernetes-list-type")) => {
+                let word = "x-kubernetes-list-type";
+                let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
+                self.errors.push(FieldError::invalid(format!("{field}.items.{word}"), shown(word), why));
+            }
+            _ => {}
+        }
+    }
+
+    /// What schemas within `anyOf` and its like may not say: they add to what is said outside of them.
+    fn check_nested(&mut self, schema: &Map<String, Value>, field: &str) {
+        const EMPTY: &str = "must be empty to be structural";
+        const UNDEFINED: &str = "must be undefined to be structural";
+        const FALSE: &str = "must be false to be structural";
+        for (word, why) in [
+            ("type", EMPTY),
+            ("additionalProperties", UNDEFINED),
+            ("default", UNDEFINED),
+            ("title", EMPTY),
+            ("description", EMPTY),
+            ("nullable", FALSE),
+            ("x-kubernetes-preserve-unknown-fields", FALSE),
+            ("x-kubernetes-embedded-resource", FALSE),
+            ("x-kubernetes-int-or-string", FALSE),
+            ("x-kubernetes-list-map-keys", EMPTY),
+            ("x-kubernetes-list-type", UNDEFINED),
+            ("x-kubernetes-map-type", UNDEFINED),
+            ("x-kubernetes-validations", EMPTY),
+        ] {
+            if schema.get(word).is_some_and(|value| !is_empty(value) && *value != Value::Bool(false)) {
+                self.forbid(format!("{field}.{word}"), why);
+            }
+        }
+        if schema.get("properties").is_some_and(|properties| properties.get("metadata").is_some()) {
+            let why = "must not be specified in a nested context";
+            self.forbid(format!("{field}.properties[metadata]"), why);
+        }
+        for (inner, field) in children(schema, field) {
+            self.check_nested(inner, &field);
+        }
+    }
+
+    /// The schemas within `anyOf` and its like. A value that is a number or a text may say so there.
+    fn check_combined(&mut self, schema: &Map<String, Value>, field: &str) {
+        let either = serde_json::json!([{"type": "integer"}, {"type": "string"}]);
+        for word in ["anyOf", "allOf", "oneOf"] {
+            let list = schema.get(word).and_then(Value::as_array).into_iter().flatten();
+            if word == "anyOf" && schema.get(word) == Some(&either) {
+                continue;
+            }
+            for (at, inner) in list.enumerate() {
+                let Some(inner) = inner.as_object() else { continue };
+                let mut inner = inner.clone();
+                if word == "allOf" && at == 0 && inner.get("anyOf") == Some(&either) {
+                    inner.remove("anyOf");
+                }
+                self.check_nested(&inner, &format!("{field}.{word}[{at}]"));
+            }
+        }
+        if let Some(Value::Object(inner)) = schema.get("not") {
+            self.check_nested(inner, &format!("{field}.not"));
         }
     }
 
@@ -153,19 +268,42 @@ impl<'a> Checker<'a> {
         let flag = |name: &str| schema.get(name) == Some(&Value::Bool(true));
         let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
         let says_enough = flag("x-kubernetes-int-or-string") || flag("x-kubernetes-preserve-unknown-fields");
-        if kind.is_empty() && !says_enough {
+        let is_embedded = flag("x-kubernetes-embedded-resource");
+        let must_be_object = "must be object if x-kubernetes-embedded-resource is true";
+        if is_embedded && kind.is_empty() {
+            self.require(format!("{field}.type"), must_be_object);
+        } else if is_embedded && kind != "object" {
+            self.errors.push(FieldError::invalid(format!("{field}.type"), kind, must_be_object));
+        } else if kind.is_empty() && !says_enough {
             self.require(format!("{field}.type"), &format!("must not be empty {place}"));
         }
-        if flag("x-kubernetes-embedded-resource") && kind != "object" {
-            let why = "must be object if x-kubernetes-embedded-resource is true";
+        let is_root = place == "at the root";
+        if is_root && !["", "object"].contains(&kind) {
+            let why = "must be object at the root";
             self.errors.push(FieldError::invalid(format!("{field}.type"), kind, why));
         }
+        let has_properties = schema.get("properties").is_some_and(|properties| !is_empty(properties));
+        if is_embedded && !flag("x-kubernetes-preserve-unknown-fields") && !has_properties {
+            let why = "must not be empty if x-kubernetes-embedded-resource is true without \
+                       x-kubernetes-preserve-unknown-fields";
+            self.require(format!("{field}.properties"), why);
+        }
+        for (is_told, allowed) in [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")] {
+            let told = schema.get("properties").and_then(|properties| properties.get(is_told));
+            let Some(told) = told.filter(|_| is_root || is_embedded) else { continue };
+            let kind = told.get("type").and_then(Value::as_str).unwrap_or_default();
+            if kind != allowed {
+                let field = format!("{field}.properties[{is_told}].type");
+                self.errors.push(FieldError::invalid(field, kind, format!("must be {allowed}")));
+            }
+        }
+        self.check_combined(schema, field);
         let items = schema.get("items").and_then(Value::as_object);
         if kind == "array" && items.is_none() {
             self.require(format!("{field}.items"), "must be specified");
         }
         self.check_map_keys(schema, field);
-        if place == "at the root" {
+        if is_root {
             self.check_metadata(schema, field);
         }
         for (name, property) in objects(schema.get("properties")) {
@@ -210,6 +348,11 @@ impl<'a> Checker<'a> {
     fn check_defaults(&mut self, schema: &Map<String, Value>, field: &str) {
         if let Some(default) = schema.get("default") {
             let compiled = Structural::compile(&Value::Object(schema.clone()));
+            let mut pruned = default.clone();
+            if !compiled.prune_part(&mut pruned).is_empty() {
+                let why = "must not have unknown fields";
+                self.errors.push(FieldError::invalid(format!("{field}.default"), default.clone(), why));
+            }
             let findings = compiled.validate(default, "").into_iter();
             self.errors.extend(findings.map(|finding| {
                 let dot = if finding.field.is_empty() || finding.field.starts_with('[') { "" } else { "." };

@@ -81,11 +81,13 @@ fn a_definition_waits_for_the_last_of_its_objects() {
     assert!(matches!(cluster.undefine("widgets"), Deleted::Marked(_)));
     let marked = cluster.get(Kind::CustomResourceDefinition, WIDGETS).unwrap();
     assert_eq!(marked["metadata"]["finalizers"], json!(["customresourcecleanup.apiextensions.k8s.io"]));
-    assert_eq!(conditions(&marked).last().unwrap(), "Terminating True InstanceDeletionPending");
+    assert_eq!(conditions(&marked).last().unwrap(), "Terminating True InstanceDeletionInProgress");
     let refused = cluster.create_widget(json!({"metadata": {"name": "late"}})).unwrap_err();
     says(
         &refused,
-        expect!["405 MethodNotAllowed: create not allowed while custom resource definition is terminating"],
+        expect![[
+            r#"403 Forbidden: widgets.example.com "late" is forbidden: create not allowed while custom resource definition is terminating"#
+        ]],
     );
     let (widgets, key) = (cluster.widgets().unwrap(), Key::new("default", "w"));
     let let_go = Patch::Merge(json!({"metadata": {"finalizers": null}}));

@@ -177,6 +177,25 @@ impl<'s> Merges<'s> {
         Some(fields)
     }
 
+    /// Merges a part of an object into it, whoever manages its fields. What is one value to a merge may not be among it,
+    /// since all of it that is not given would go.
+    pub fn overlay(self, live: &Value, part: &Value) -> Result<Value, String> {
+        let mut faults = Vec::new();
+        walk::check(part, self.at(), "", &mut faults);
+        if let Some(first) = faults.into_iter().next() {
+            return Err(format!("failed to convert patch object to typed object: {first}"));
+        }
+        let mut whole = Vec::new();
+        walk::find_whole(part, self.at(), "", &mut whole);
+        if !whole.is_empty() {
+            let fields = whole.join(", ");
+            return Err(format!(
+                "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {fields}"
+            ));
+        }
+        Ok(walk::merge(Some(live), Some(part), self.at()).unwrap_or_default())
+    }
+
     /// Keeps the books of any other write: the managers of `new`, which is the object as the client wants it, complete
     /// with its defaults.
     pub fn update(self, live: Option<&Value>, new: &Value, writer: &Writer<'_>) -> Vec<Value> {

@@ -59,6 +59,32 @@ pub(super) fn check(value: &Value, at: At<'_>, path: &str, faults: &mut Vec<Stri
     }
 }
 
+/// The lists and maps in a value that are one value to a merge, by their paths.
+pub(super) fn find_whole(value: &Value, at: At<'_>, path: &str, found: &mut Vec<String>) {
+    let is_whole = matches!(at.atom(value), Atom::Whole(_));
+    match value {
+        Value::Object(fields) => {
+            if is_whole {
+                found.push(path.to_owned());
+            }
+            for (name, value) in fields {
+                if let Some((at, true)) = at.field(name) {
+                    find_whole(value, at, &format!("{path}.{name}"), found);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if is_whole {
+                found.push(path.to_owned());
+            }
+            for (index, item) in items.iter().enumerate() {
+                find_whole(item, at.element(), &format!("{path}[{index}]"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
 fn scalar_fault(expected: Scalar, value: &Value) -> Option<String> {
     match (expected, value) {
         (Scalar::Text, Value::String(_))

@@ -255,7 +255,7 @@ impl Structural {
     }
 
     /// The schema of a property, named or not.
-    fn child(&self, name: &str) -> Option<&Structural> {
+    pub(crate) fn child(&self, name: &str) -> Option<&Structural> {
         self.properties.get(name).or_else(|| self.additional_property())
     }
 }

@@ -36,6 +36,13 @@ impl Structural {
         dropped
     }
 
+    /// The same for a value that need not be a whole object.
+    pub fn prune_part(&self, value: &mut Value) -> Vec<String> {
+        let mut dropped = Vec::new();
+        self.prune_value(value, "", self.embedded_resource, &mut dropped);
+        dropped
+    }
+
     fn prune_value(&self, value: &mut Value, name: &str, is_root: bool, dropped: &mut Vec<String>) {
         match value {
             Value::Array(items) => {
