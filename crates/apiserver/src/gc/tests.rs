@@ -314,7 +314,7 @@ fn an_object_with_two_owners_goes_with_the_last() {
             create other
             create child of owner other
             delete owner background
-              disown child of uid-11
+              disown child of uid-15
             delete other background
               delete child
         "#]],

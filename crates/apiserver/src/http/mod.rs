@@ -315,6 +315,9 @@ impl Context {
     fn forward(&self, resource: &Resource, asked: Asked) -> Result<Reply, Status> {
         let Asked { headers, path, query, upgrade, .. } = asked;
         let (key, pod) = self.pod(resource, &path)?;
+        if crate::object::text_at(&pod, "spec.nodeName").is_empty() {
+            return Err(Status::bad_request(format!("pod {} does not have a host assigned", key.name)));
+        }
         if self.pod_access.as_ref().is_none_or(|access| access.is_simulated()) {
             return Err(Status::unavailable("nothing runs here that could be connected to"));
         }

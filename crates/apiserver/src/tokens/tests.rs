@@ -158,7 +158,7 @@ fn what_cannot_be_asked_for_is_refused() {
         TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 5000000000: may not specify a duration larger than 2^32 seconds
         cannot bind token for serviceaccount "robot" to object type v1, Kind=Node: use a Pod or a Secret of version v1
         pods "q" not found
-        Operation cannot be fulfilled on pods "p": the UID in the bound object reference (another) does not match the UID in record (00000000-0000-4000-8000-000000000011). The object might have been deleted and then recreated"#]].assert_eq(&said.join("\n"));
+        Operation cannot be fulfilled on pods "p": the UID in the bound object reference (another) does not match the UID in record (00000000-0000-4000-8000-000000000015). The object might have been deleted and then recreated"#]].assert_eq(&said.join("\n"));
 }
 
 #[test]
