@@ -62,6 +62,11 @@ pub fn dns_subdomain(name: &str) -> Vec<String> {
     wrong
 }
 
+/// What is wrong with the prefix of a qualified name. Its length is counted in bytes, that of a name in characters.
+fn prefix_fault(what: &str) -> String {
+    format!("prefix part {}", what.replace("253 characters", "253 bytes"))
+}
+
 /// The key of a label: a name, with an optional DNS subdomain before a slash.
 pub fn qualified_name(name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -76,7 +81,7 @@ pub fn qualified_name(name: &str) -> Vec<String> {
             if prefix.is_empty() {
                 wrong.push("prefix part must be non-empty".to_owned());
             } else {
-                wrong.extend(dns_subdomain(prefix).into_iter().map(|detail| format!("prefix part {detail}")));
+                wrong.extend(dns_subdomain(prefix).into_iter().map(|detail| prefix_fault(&detail)));
             }
             part
         }

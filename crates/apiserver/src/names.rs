@@ -123,6 +123,11 @@ fn is_name_part(text: &str) -> bool {
         && bytes.iter().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.'))
 }
 
+/// What is wrong with the prefix of a qualified name. Its length is counted in bytes, that of a name in characters.
+fn prefix_fault(what: &str) -> String {
+    format!("prefix part {}", what.replace("253 characters", "253 bytes"))
+}
+
 /// What is wrong with the key of a label, an annotation or a finalizer: `name` or `prefix.example.com/name`.
 pub fn qualified_name(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -133,7 +138,7 @@ pub fn qualified_name(key: &str) -> Vec<String> {
             if prefix.is_empty() {
                 wrong.push("prefix part must be non-empty".to_owned());
             } else {
-                wrong.extend(dns_subdomain(prefix).into_iter().map(|what| format!("prefix part {what}")));
+                wrong.extend(dns_subdomain(prefix).into_iter().map(|what| prefix_fault(&what)));
             }
             name
         }
@@ -191,6 +196,8 @@ mod tests {
         assert_eq!(NameRule::PathSegment.check("a/b"), ["may not contain '/'"]);
         assert_eq!(NameRule::PathSegment.check(".."), ["may not be '..'"]);
         assert_eq!(qualified_name("/x"), ["prefix part must be non-empty"]);
+        let long = format!("{}/x", vec!["a".repeat(63); 4].join("."));
+        assert_eq!(qualified_name(&long), ["prefix part must be no more than 253 bytes"]);
         assert_eq!(qualified_name("a/").first().map(String::as_str), Some("name part must be non-empty"));
     }
 }

@@ -124,7 +124,7 @@ mod tests {
             let Some(subject) = subjects.iter().find(|subject| subject.name() == trial.kind) else {
                 continue;
             };
-            let answers = clients.ask_embedded(subject, trial).await;
+            let answers = clients.ask_one(subject, trial, true).await;
             let found = differences(&record.real, &answers);
             let open = found.into_iter().filter(|difference| {
                 let (kind, class, field) = key(trial, difference);

@@ -126,13 +126,19 @@ impl Clients {
         Answers { real: real.1, embedded: embedded.1 }
     }
 
-    /// Asks the embedded server alone.
+    /// Asks one of the servers alone.
     #[cfg(test)]
-    pub(crate) async fn ask_embedded(&mut self, subject: &Subject, trial: &Trial) -> Vec<Value> {
+    pub(crate) async fn ask_one(
+        &mut self,
+        subject: &Subject,
+        trial: &Trial,
+        of_embedded: bool,
+    ) -> Vec<Value> {
         let case = trial.case(subject);
         let Some((real, embedded)) = self.both.take() else { return Vec::new() };
-        let (embedded, answers) = play_in(&self.unique, embedded, &case, &case.steps()).await;
-        self.both = Some((real, embedded));
+        let (asked, other) = if of_embedded { (embedded, real) } else { (real, embedded) };
+        let (asked, answers) = play_in(&self.unique, asked, &case, &case.steps()).await;
+        self.both = Some(if of_embedded { (other, asked) } else { (asked, other) });
         answers
     }
 

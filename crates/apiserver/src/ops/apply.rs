@@ -68,8 +68,9 @@ impl Api {
             merges.apply(live, object, writer, *is_forced).map_err(|why| refusal(resource, object, why))
         })?;
         check_repeated(options)?;
-        let mut merged =
-            codec::normalise(resource, &merged).map_err(|why| unreadable(resource, object, &why))?;
+        // Values that read themselves are read on their own, as after a strategic merge patch.
+        let decoded = codec::decode_patched(resource, &merged, true);
+        let mut merged = decoded.map_err(|why| unreadable(resource, object, &why))?.object;
         if options.manager.as_deref() == Some(KUBECTL) {
             note_last_applied(&mut merged, object);
         }

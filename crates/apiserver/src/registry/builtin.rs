@@ -316,7 +316,11 @@ fn cluster() -> Vec<Row> {
             .singular("ingressclass")
             .cluster()
             .counted(),
-        Row::new("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses").singular("runtimeclass").cluster(),
+        Row::new("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses")
+            .singular("runtimeclass")
+            .cluster()
+            .needs_version()
+            .create_on_update(),
         rbac("ClusterRole", "clusterroles").cluster().rules(kinds::rbac::Role { is_namespaced: false }),
         rbac("ClusterRoleBinding", "clusterrolebindings")
             .cluster()
@@ -330,11 +334,15 @@ fn cluster() -> Vec<Row> {
             .generation(Generation::Fixed)
             .columns(table::PRIORITY_CLASS)
             .rules(kinds::priority::PriorityClass),
-        storage("CSIDriver", "csidrivers").cluster(),
-        storage("CSINode", "csinodes").cluster().needs_version(),
+        storage("CSIDriver", "csidrivers").cluster().needs_version().returns_deleted(),
+        storage("CSINode", "csinodes").cluster().needs_version().returns_deleted(),
         storage("CSIStorageCapacity", "csistoragecapacities").singular("csistoragecapacity").needs_version(),
-        storage("StorageClass", "storageclasses").singular("storageclass").cluster().short("sc"),
-        storage("VolumeAttachment", "volumeattachments").cluster().needs_version().status(),
+        storage("StorageClass", "storageclasses")
+            .singular("storageclass")
+            .cluster()
+            .returns_deleted()
+            .short("sc"),
+        storage("VolumeAttachment", "volumeattachments").cluster().needs_version().returns_deleted().status(),
     ]
 }
 
