@@ -191,7 +191,9 @@ impl Pod {
 
 /// Whether two protocols are one. A port without one is of TCP.
 fn is_same(one: &str, other: &str) -> bool {
-    let named = |protocol| if protocol == "" { "TCP" } else { protocol };
+    fn named(protocol: &str) -> &str {
+        if protocol.is_empty() { "TCP" } else { protocol }
+    }
     named(one) == named(other)
 }
 

@@ -227,8 +227,7 @@ fn validate_plain_template(spec: &At<'_>, verdict: &mut Verdict) {
         return verdict.required(template.path(), "");
     }
     let labels = template.get("metadata").get("labels");
-    let is_missing = |(name, value): &(&str, At<'_>)| labels.str(name) != value.text();
-    if selector.entries().iter().any(|label| is_missing(label)) {
+    if selector.entries().iter().any(|(name, value)| labels.str(name) != value.text()) {
         verdict.invalid(labels.path(), labels.value(), "`selector` does not match template `labels`");
     }
     validate_template(Set::ReplicationController, &template, verdict);
