@@ -118,7 +118,7 @@ fn find(context: &Context, resource: &Resource, path: &ResourcePath) -> Result<T
     let singular = &resource.names.singular;
     let invalid = || Status::bad_request(format!("invalid {singular} request {:?}", path.name));
     let named = Named::parse(&path.name).ok_or_else(invalid)?;
-    let key = Key::new(if resource.is_namespaced() { &*path.namespace } else { "" }, named.name);
+    let key = Key::new(if resource.is_namespaced() { &path.namespace } else { "" }, named.name);
     let entry = context.api.get(resource, &key)?;
     let object: Value =
         serde_json::from_slice(&entry.bytes).map_err(|error| Status::internal(&error.to_string()))?;
@@ -170,10 +170,10 @@ fn of_service(named: &Named<'_>, service: &Value, endpoints: &Value) -> Result<S
         port = found["name"].as_str().unwrap_or_default().to_owned();
     }
     for subset in list(object::at(endpoints, "/subsets")) {
-        let ports = list(&subset["ports"]);
+        let ports = list(object::at(&subset, "/ports"));
         let number = ports.iter().find(|one| one["name"].as_str().unwrap_or_default() == port);
         let number = number.and_then(|port| u16::try_from(port["port"].as_u64()?).ok());
-        let addresses = list(&subset["addresses"]);
+        let addresses = list(object::at(&subset, "/addresses"));
         // Which one is asked is left to chance elsewhere; the first is as good, and tests can rely on it.
         let address = addresses.iter().find_map(|address| address["ip"].as_str()?.parse::<IpAddr>().ok());
         if let (Some(address), Some(number)) = (address, number) {

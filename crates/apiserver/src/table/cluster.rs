@@ -121,7 +121,8 @@ pub const ENDPOINTS: Builtin = Builtin {
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let mut all = Vec::new();
         for subset in list(&endpoints["subsets"]) {
-            let (ports, addresses) = (list(&subset["ports"]), list(&subset["addresses"]));
+            let (ports, addresses) =
+                (list(object::at(&subset, "/ports")), list(object::at(&subset, "/addresses")));
             let ips: Vec<&str> = addresses.iter().filter_map(|address| address["ip"].as_str()).collect();
             if ports.is_empty() {
                 all.extend(ips.iter().map(|ip| (*ip).to_owned()));
