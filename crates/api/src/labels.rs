@@ -40,6 +40,8 @@ pub const OUT_OF_SYNC: &str = "volcano.sh/controller-out-of-sync";
 pub const HOLDS_SINCE: &str = "krafla.dev/holds-since";
 /// Pod annotation: when the pod that this one stands in for was evicted, while a policy gives it time to run.
 pub const EVICTED_AT: &str = "krafla.dev/evicted-at";
+/// Annotation of a Kubernetes Job: how many pods it has had that no counter tells of, by index.
+pub const FORMER_PODS: &str = "krafla.dev/former-pods";
 /// Job label: what kind of job it is, for people.
 pub const JOB_TYPE: &str = "volcano.sh/job-type";
 /// Pod annotation: the rank that Ascend devices get.

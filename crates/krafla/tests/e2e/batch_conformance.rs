@@ -137,6 +137,8 @@ fn an_evicted_pod_is_forgiven_where_a_rule_says_so() {
         uids.split(' ').any(|other| !other.is_empty() && other != uid)
     });
     assert_eq!(up.field("job/spared", "{.status.failed}{.status.conditions}"), "");
+    // Who waits for the evicted pod to be gone waits for its name.
+    up.kubectl_ok(&["wait", "pod", &pod, "--for=delete", "--timeout=60s"]);
 }
 
 #[test]

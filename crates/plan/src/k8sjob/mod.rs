@@ -15,6 +15,7 @@ mod attempt;
 mod backoff;
 mod condition;
 mod failure_policy;
+mod former;
 mod manage;
 mod managed;
 mod measure;
@@ -37,6 +38,7 @@ use krafla_api::batch::{JobSpec, JobStatus};
 use krafla_api::{Key, Kind, Time, Uid};
 use serde_json::{Value, json};
 
+use self::former::Former;
 use self::manage::Change;
 use self::outcome::Outcome;
 use self::pods::{Claim, JobPod};
@@ -160,9 +162,15 @@ pub fn plan(managed: &Managed, snapshot: &Snapshot<'_>) -> Plan {
         None if job.meta.is_deleting() => {}
         None => suspend_or_resume(&job, &mut status, &mut plan),
     }
+    let before = Former::recorded(&job);
+    let let_go = account.untracked.iter().copied().chain(released(&change, &account.untracked));
+    // No more pods come for a Job that ends or goes.
+    let has_successors = outcome.is_none() && !job.meta.is_deleting();
+    let former = before.clone().with(&job, let_go, &tally, &status).difference(&before);
+    let former = former.filter(|_| has_successors);
     remove(&change, &account.untracked, &mut plan);
     create(&job, &change, &retained, Names::new(&job, snapshot.objects, &pods), &mut plan);
-    write_status(&job, &status, account.untracked.is_empty(), &mut plan);
+    write_status(&job, &status, former, account.untracked.is_empty(), &mut plan);
     plan
 }
 
@@ -228,12 +236,21 @@ fn suspend_or_resume(job: &Job<'_>, status: &mut JobStatus, plan: &mut Plan) {
     }
 }
 
+/// The pods that are removed and lose their finalizer only for that.
+fn released<'a>(
+    change: &Change<'a>,
+    untracked: &[&JobPod<'_>],
+) -> impl Iterator<Item = &'a JobPod<'a>> + use<'a> {
+    let gone: BTreeSet<Uid> = untracked.iter().map(|pod| pod.meta().uid.clone()).collect();
+    let deleted: Vec<&'a JobPod<'a>> = change.delete.clone();
+    deleted.into_iter().filter(move |pod| pod.is_tracked && !gone.contains(&pod.meta().uid))
+}
+
 /// Lets go of pods, and removes those that are too many. A pod that goes unfinished loses its finalizer first, and is
 /// not counted.
 fn remove(change: &Change<'_>, untracked: &[&JobPod<'_>], plan: &mut Plan) {
-    let gone: BTreeSet<&Uid> = untracked.iter().map(|pod| &pod.meta().uid).collect();
-    let released = change.delete.iter().filter(|pod| pod.is_tracked && !gone.contains(&pod.meta().uid));
-    plan.steps.extend(untracked.iter().chain(released).map(|pod| pods::untrack(pod.object)));
+    let let_go = untracked.iter().copied().chain(released(change, untracked));
+    plan.steps.extend(let_go.map(|pod| pods::untrack(pod.object)));
     for pod in &change.delete {
         plan.steps.push(Step::Delete {
             kind: Kind::Pod,
@@ -289,12 +306,25 @@ fn confirm(job: &Job<'_>) -> Step {
     }
 }
 
-fn write_status(job: &Job<'_>, status: &JobStatus, nothing_to_count: bool, plan: &mut Plan) {
-    let Some(patch) = merge_patch::difference(&json!(job.status), &json!(status)) else { return };
+fn write_status(
+    job: &Job<'_>,
+    status: &JobStatus,
+    former: Option<Value>,
+    nothing_to_count: bool,
+    plan: &mut Plan,
+) {
+    let patch = merge_patch::difference(&json!(job.status), &json!(status));
+    if patch.is_none() && former.is_none() {
+        return;
+    }
     // Counters may be a moment late. What decides does not wait, nor does the record of a pod that is let go.
     let decides = |status: &JobStatus| (status.conditions.clone(), status.start_time, status.completion_time);
-    plan.status_may_wait = nothing_to_count && decides(job.status) == decides(status);
-    plan.status = Some(Step::patch_status(Kind::Job, job.meta, &patch));
+    plan.status_may_wait = nothing_to_count && former.is_none() && decides(job.status) == decides(status);
+    let mut step = Step::patch_status(Kind::Job, job.meta, &patch.unwrap_or_else(|| json!({})));
+    if let (Some(metadata), Step::Patch { patch: Value::Object(fields), .. }) = (former, &mut step) {
+        fields.insert("metadata".to_owned(), metadata);
+    }
+    plan.status = Some(step);
 }
 
 fn wake(plan: &mut Plan, at: Option<Time>) {

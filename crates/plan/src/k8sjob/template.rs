@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::Job;
 use super::failure_policy::Verdict;
+use super::former::Former;
 use super::pods::JobPod;
 use super::tally::Uncounted;
 use crate::{Objects, Step};
@@ -120,13 +121,15 @@ fn first(name: &str, length: usize) -> &str {
     name.get(..length).unwrap_or(name)
 }
 
-/// Names for new pods. A name follows from the Job and from what exists already, so that a pod whose creation was not
-/// confirmed is found to exist instead of being made twice.
+/// Names for new pods. A name follows from the Job and from how many pods it has had, so that a pod whose creation was not
+/// confirmed is found to exist instead of being made twice, and no name is given a second time.
 pub(super) struct Names<'a> {
     objects: &'a Objects,
     job: &'a Job<'a>,
-    /// How many pods were made for the Job, as far as anybody knows.
-    n_made: usize,
+    /// How many pods were made for each index, and without one, as far as anybody knows. To try all names again for each new
+    /// pod would cost a queue of work the square of its length.
+    n_made: BTreeMap<Option<u32>, u32>,
+    former: Former,
     /// The next attempt for each index, and for pods without one.
     next: BTreeMap<Option<u32>, u32>,
     /// The names that were drawn. Of thousands, some come twice.
@@ -135,17 +138,16 @@ pub(super) struct Names<'a> {
 
 impl<'a> Names<'a> {
     pub(super) fn new(job: &'a Job<'a>, objects: &'a Objects, pods: &[JobPod<'_>]) -> Names<'a> {
-        Names { objects, job, n_made: n_made(job, pods), next: BTreeMap::new(), drawn: BTreeSet::new() }
+        let former = Former::recorded(job);
+        let n_made = n_made(job, pods);
+        Names { objects, job, n_made, former, next: BTreeMap::new(), drawn: BTreeSet::new() }
     }
 
     pub(super) fn draw(&mut self, index: Option<u32>) -> String {
         let prefix = name_prefix(self.job, index);
         let prefix = first(&prefix, PREFIX_LENGTH_MAX);
-        // Pods without an index were named one after the other: so many names were given. To try them all again for each new pod
-        // would cost a queue of work the square of its length, and one that is free again would make a second pod where the
-        // creation of the last was not confirmed.
-        let untried = if index.is_none() { u32::try_from(self.n_made).unwrap_or(u32::MAX) } else { 0 };
-        let attempt = self.next.entry(index).or_insert(untried);
+        let n_made = self.n_made.get(&index).copied().unwrap_or(0);
+        let attempt = self.next.entry(index).or_insert(n_made.saturating_add(self.former.n(index)));
         loop {
             let name = format!("{prefix}{}", suffix(&self.job.meta.uid.0, index, *attempt));
             *attempt = attempt.saturating_add(1);
@@ -157,23 +159,37 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The pods that are counted, those that are about to be, and the others. It does not fall when one of them goes.
-fn n_made(job: &Job<'_>, pods: &[JobPod<'_>]) -> usize {
+/// The pods that are there and not on record yet and, of a Job without indexes, all that are counted or about to be. With the former
+/// ones this does not fall when a pod goes.
+fn n_made(job: &Job<'_>, pods: &[JobPod<'_>]) -> BTreeMap<Option<u32>, u32> {
     let uncounted = Uncounted::of(job);
-    let counted = [job.status.succeeded, job.status.failed].map(|n| usize::try_from(n).unwrap_or(0));
-    let n_others = pods.iter().filter(|pod| pod.is_tracked && !uncounted.is_listed(pod)).count();
-    counted.iter().sum::<usize>() + uncounted.succeeded.len() + uncounted.failed.len() + n_others
+    let mut n_made: BTreeMap<Option<u32>, u32> = BTreeMap::new();
+    for pod in pods.iter().filter(|pod| pod.is_tracked && !uncounted.is_listed(pod)) {
+        let n = n_made.entry(pod.index).or_default();
+        *n = n.saturating_add(1);
+    }
+    if !job.is_indexed() {
+        let counted = [job.status.succeeded, job.status.failed].map(|n| u32::try_from(n).unwrap_or(0));
+        let on_record =
+            [uncounted.succeeded.len(), uncounted.failed.len()].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        let n = n_made.entry(None).or_default();
+        *n = counted.into_iter().chain(on_record).fold(*n, u32::saturating_add);
+    }
+    n_made
 }
 
-/// Five letters that look random and are not.
+/// Five letters that look random and are not. Those of two attempts differ, until there are millions: a step that has no factor in
+/// common with the number of all suffixes comes to each of them once.
 fn suffix(uid: &str, index: Option<u32>, attempt: u32) -> String {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
-    let text = format!("{uid}/{index:?}/{attempt}");
+    const STEP: u64 = 8_868_113;
+    let text = format!("{uid}/{index:?}");
     let mut hash = text.bytes().fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
     // The last bytes of a text reach only the lowest bits of its hash; fold them over all.
     hash ^= hash >> 32;
     let base = LETTERS.len() as u64;
+    hash = (hash % base.pow(5)).saturating_add(STEP.saturating_mul(u64::from(attempt)));
     let mut letters = String::new();
     for _ in 0..5 {
         let position = usize::try_from(hash % base).unwrap_or(0);

@@ -118,6 +118,7 @@ fn a_failure_that_a_rule_ignores_is_let_go_uncounted() {
          pod b Failed exit=1",
         &expect![[r#"
             status {"active":1,"uncountedTerminatedPods":{"failed":["b"]}}
+            former pods "1"
             let go of a
             let go of b
             create a-?

@@ -128,6 +128,19 @@ impl World {
         }
     }
 
+    /// The pods that are there.
+    pub(super) fn pods(&self) -> Vec<String> {
+        let pods = self.objects.iter().filter(|(kind, _)| *kind == Kind::Pod);
+        pods.map(|(_, pod)| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Changes some fields of the object of this UID, and removes it if it is gone then.
+    pub(super) fn change(&mut self, uid: &str, patch: &Value) {
+        let (_, object) = self.objects.iter_mut().find(|(_, it)| it["metadata"]["uid"] == uid).unwrap();
+        merge(object, patch);
+        self.objects.retain(|(_, object)| !is_gone(object));
+    }
+
     /// The Job's status.
     pub(super) fn status(&self) -> &Value {
         let (_, job) = self.objects.iter().find(|(kind, _)| *kind == Kind::Job).unwrap();
@@ -196,6 +209,10 @@ fn shown(plan: &Plan) -> String {
     if let Some(Step::Patch { patch, .. }) = &plan.status {
         let wait = if plan.status_may_wait { " when convenient" } else { "" };
         writeln!(text, "status{wait} {}", patch["status"]).unwrap();
+        let former = &patch["metadata"]["annotations"][krafla_api::labels::FORMER_PODS];
+        if patch["metadata"].is_object() {
+            writeln!(text, "former pods {former}").unwrap();
+        }
     }
     for step in &plan.steps {
         match step {

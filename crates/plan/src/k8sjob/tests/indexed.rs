@@ -49,6 +49,7 @@ fn the_lowest_free_indexes_are_started() {
          pod c Failed index=2",
         &expect![[r#"
             status {"uncountedTerminatedPods":{"failed":["a","c"]}}
+            former pods "0:1,2:1"
             let go of a
             let go of c
             create a-0-?
@@ -136,7 +137,8 @@ fn of_two_pods_with_one_index_the_better_stays() {
          pod b Running index=2
          pod c Pending index=2",
         &expect![[r#"
-            status when convenient {"active":2}
+            status {"active":2}
+            former pods "2:1"
             let go of c
             delete c
         "#]],
@@ -160,6 +162,7 @@ fn an_index_whose_pod_is_going_is_taken_or_free() {
          pod a Running index=0 going",
         &expect![[r#"
             status {"active":2,"terminating":1,"uncountedTerminatedPods":{"failed":["a"]}}
+            former pods "0:1"
             let go of a
             create a-0-?
             create a-1-?
@@ -216,6 +219,7 @@ fn each_index_has_its_own_tries_and_its_own_wait() {
          pod b Running index=0 failures=1",
         &expect![[r#"
             status {"active":3,"uncountedTerminatedPods":{"failed":["a"]}}
+            former pods "0:1"
             let go of a
             create a-1-? after 0 failures
             create a-2-? after 0 failures
@@ -383,7 +387,7 @@ fn a_pod_is_made_from_the_template() {
               "batch.kubernetes.io/controller-uid": "u",
               "batch.kubernetes.io/job-completion-index": "0"
             },
-            "name": "a-0-hz74w",
+            "name": "a-0-z66hx",
             "namespace": "ns",
             "ownerReferences": [
               {

@@ -93,7 +93,8 @@ fn too_many_pods_go_uncounted_the_least_missed_first() {
          pod d Pending node=n
          pod e Pending",
         &expect![[r#"
-            status when convenient {"active":2,"terminating":2}
+            status {"active":2,"terminating":2}
+            former pods "3"
             let go of e
             let go of d
             let go of c
@@ -112,6 +113,7 @@ fn too_many_pods_go_uncounted_the_least_missed_first() {
          pod e Succeeded",
         &expect![[r#"
             status {"active":2,"terminating":1,"uncountedTerminatedPods":{"succeeded":["d","e"]}}
+            former pods "1"
             let go of d
             let go of e
             let go of a
@@ -265,6 +267,7 @@ fn a_suspended_job_runs_nothing_and_has_no_start() {
          pod b Pending",
         &expect![[r#"
             status {"active":null,"conditions":[{"lastProbeTime":"2027-01-15T08:01:40Z","lastTransitionTime":"2027-01-15T08:01:40Z","message":"Job suspended","reason":"JobSuspended","status":"True","type":"Suspended"}],"ready":0,"startTime":null,"terminating":1}
+            former pods "2"
             let go of a
             let go of b
             delete a
@@ -393,6 +396,76 @@ fn no_pod_is_made_twice() {
     let world = super::fixture::World::parse("job new parallelism=2 completions=2");
     let names = |plan: crate::Plan| plan.steps.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(names(world.plan()), names(world.plan()));
+}
+
+#[test]
+fn no_name_is_given_twice_in_the_life_of_a_job() {
+    let ended = |condition: &str| {
+        let status = json!({
+            "phase": "Failed", "conditions": [{ "type": condition, "status": "True" }],
+            "containerStatuses": [{
+                "name": "c", "state": { "terminated": { "exitCode": 1, "finishedAt": "2027-01-15T08:00:01Z" } },
+            }],
+        });
+        json!({ "metadata": { "deletionTimestamp": "2027-01-15T08:01:39Z" }, "spec": { "nodeName": "" }, "status": status })
+    };
+    let ignore = "rule Ignore condition=DisruptionTarget";
+    for (job, rule) in [
+        ("job new parallelism=2 completions=9 backoff=99", ""),
+        ("job new parallelism=2 completions=9 backoff=99", ignore),
+        ("job new parallelism=2 completions=9 backoff=99 replace=Failed", ""),
+        ("job new indexed parallelism=2 completions=9 backoff=99", ""),
+        ("job new indexed parallelism=2 completions=9 backoff=99", ignore),
+        ("job new indexed parallelism=2 completions=9 per-index=99", ignore),
+    ] {
+        let mut world = World::parse(&format!("{job}\n{rule}"));
+        let mut seen = std::collections::BTreeSet::new();
+        for round in 0..12 {
+            let made = world.run_out().into_iter().filter_map(|step| match step {
+                Step::Create { object, .. } => Some(object["metadata"]["name"].as_str().unwrap().to_owned()),
+                _ => None,
+            });
+            let made: Vec<String> = made.collect();
+            assert!(!made.is_empty(), "{job} {rule}, round {round}: nothing new");
+            for name in made {
+                assert!(seen.insert(name.clone()), "{job} {rule}, round {round}: {name} comes again");
+            }
+            let pods = world.pods();
+            match round % 4 {
+                // Evicted, all of them: nothing is left that knows their names.
+                0 | 1 => pods.iter().for_each(|pod| world.change(pod, &ended("DisruptionTarget"))),
+                2 => world.change(&pods[0], &ended("Ready")),
+                _ => {
+                    world.change("u", &json!({ "spec": { "suspend": true } }));
+                    world.run_out();
+                    for pod in world.pods() {
+                        world.change(&pod, &json!({ "spec": { "nodeName": "" } }));
+                    }
+                    world.change("u", &json!({ "spec": { "suspend": false } }));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_name_does_not_change_while_its_creation_is_not_confirmed() {
+    // One of two pods was made, and nobody knows of the other, whatever happens to the first.
+    let names = |text: &str| {
+        let plan = World::parse(text).plan();
+        let created = plan.steps.iter().filter_map(|step| match step {
+            Step::Create { object, .. } => Some(object["metadata"]["name"].as_str().unwrap().to_owned()),
+            _ => None,
+        });
+        created.collect::<Vec<_>>()
+    };
+    let job = "job indexed parallelism=2 completions=2
+               status active=2 started=5";
+    let lost = names(&format!("{job}\npod a Running index=0"));
+    assert_eq!(lost.len(), 1);
+    for first in ["Failed index=0 ended=99", "Succeeded index=0", "Running index=0 going"] {
+        assert!(names(&format!("{job}\npod a {first}")).contains(&lost[0]), "{first}");
+    }
 }
 
 #[test]
