@@ -3,7 +3,7 @@
 mod cronjob;
 mod job;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_api::volcano::{JobPhase, PodGroupPhase};
 use krafla_api::{Key, Kind, Uid, labels};
@@ -19,6 +19,8 @@ pub struct History {
     /// Live pods (neither finished nor going) by the job that owns them and the place they stand for.
     live: BTreeMap<(Uid, Place), Uid>,
     pods: BTreeMap<Uid, Pod>,
+    /// The places of each job of which a pod ended well before anybody asked it to go.
+    done: BTreeMap<Uid, BTreeSet<Place>>,
     /// The last pod of each name and job, and how it was removed if a controller did it.
     last_of_name: BTreeMap<(Uid, Key), LastPod>,
     /// Who controls each object that is there, by UID.
@@ -128,14 +130,17 @@ impl History {
         let Some(job) = object.as_vcjob() else { return Vec::new() };
         if change == Change::Removed {
             self.jobs.remove(&object.meta.uid);
+            self.done.remove(&object.meta.uid);
             return Vec::new();
         }
+        let n_done = self.done.get(&object.meta.uid).map_or(0, BTreeSet::len);
         let before = self.jobs.entry(object.meta.uid.clone()).or_default();
         let after = before.followed_by(job);
         let broken = [
             terminal_is_final(before, &after),
             budget_is_kept(before, &after),
             restart_is_charged(before, &after),
+            only_what_is_done_has_succeeded(job, n_done),
         ];
         let charged = is_charge(before, &after).then(|| after.message.clone());
         *before = after;
@@ -165,6 +170,9 @@ impl History {
         let is_gone = change == Change::Removed;
         let is_going = is_gone || object.meta.is_deleting();
         let is_live = !is_going && !pod.status.phase.is_finished();
+        if !is_going && pod.status.phase == PodPhase::Succeeded {
+            self.done.entry(owner.clone()).or_default().insert(place.clone());
+        }
 
         let is_new = change == Change::Created;
         let broken = [
@@ -317,6 +325,17 @@ fn restart_is_charged(before: &Job, after: &Job) -> Broken {
     let begins = was_running && after.phase == JobPhase::Restarting;
     let is_charged = after.retry_count == before.retry_count.saturating_add(1);
     (begins && !is_charged).then(|| (Property::P3, "a restart was not charged once".to_owned()))
+}
+
+/// P5: a pod that ended well only because it was asked to go has not succeeded.
+fn only_what_is_done_has_succeeded(job: &VcJob, n_done: usize) -> Broken {
+    let n_counted = usize::try_from(job.status.succeeded).unwrap_or(0);
+    (n_counted > n_done).then(|| {
+        (
+            Property::P5,
+            format!("{n_counted} pods are counted as succeeded, and {n_done} ended well by themselves"),
+        )
+    })
 }
 
 /// P2 and P7.
@@ -480,6 +499,33 @@ mod tests {
         see(&mut history, Change::Created, &pod("three", 0, "Running"));
         let evicted = see(&mut history, Change::Updated, &blamed("pod a-work-0 was evicted"));
         assert_eq!(evicted, Vec::<String>::new());
+    }
+
+    #[test]
+    fn p5_a_pod_that_ends_well_because_it_is_asked_to_go_has_not_succeeded() {
+        let succeeded = |n: i32| {
+            let (kind, mut job) = job("Running", 0, 0);
+            job["status"]["succeeded"] = n.into();
+            (kind, job)
+        };
+        let going = |uid: &str, index: i32, phase: &str| {
+            let (kind, mut pod) = pod(uid, index, phase);
+            pod["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z".into();
+            (kind, pod)
+        };
+        let mut history = running();
+        see(&mut history, Change::Created, &pod("one", 0, "Running"));
+        see(&mut history, Change::Created, &pod("two", 1, "Running"));
+        see(&mut history, Change::Updated, &going("one", 0, "Running"));
+        see(&mut history, Change::Updated, &going("one", 0, "Succeeded"));
+        see(&mut history, Change::Removed, &going("one", 0, "Succeeded"));
+        let broken = see(&mut history.clone(), Change::Updated, &succeeded(1));
+        assert_eq!(broken, ["P5: n/a: 1 pods are counted as succeeded, and 0 ended well by themselves"]);
+        // This one had ended when somebody removed it.
+        see(&mut history, Change::Updated, &pod("two", 1, "Succeeded"));
+        see(&mut history, Change::Updated, &going("two", 1, "Succeeded"));
+        assert_eq!(see(&mut history, Change::Updated, &succeeded(1)), Vec::<String>::new());
+        assert_eq!(see(&mut history, Change::Updated, &succeeded(2)).len(), 1);
     }
 
     #[test]

@@ -238,13 +238,45 @@ pub struct Pod {
     pub spec: PodSpec,
     /// How it is doing.
     pub status: PodStatus,
+    /// Whether it had ended when it was asked to go.
+    #[serde(skip)]
+    pub end_order: EndOrder,
+}
+
+/// Which came first: a pod's end, or the request to delete it. A pod that ends because it was asked to go has not done its work.
+///
+/// One sight of a pod does not always tell. The request gives a running pod time (`deletionGracePeriodSeconds`) and a finished
+/// one none. But the agent of its node ends every removal with a request without grace, and that moves `deletionTimestamp` back to
+/// the moment of the first request. So what an earlier sight has shown is carried over, see [`Object::following`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EndOrder {
+    /// Neither has happened, or both had when the pod was first seen.
+    #[default]
+    Unknown,
+    /// It was seen finished before anybody asked it to go.
+    EndedFirst,
+    /// It had not finished when it was asked to go.
+    AskedFirst,
+}
+
+impl EndOrder {
+    /// What one sight of a pod shows.
+    fn at_sight(meta: &Meta, phase: PodPhase) -> EndOrder {
+        match (meta.is_deleting(), phase.is_finished()) {
+            (false, true) => EndOrder::EndedFirst,
+            (true, false) => EndOrder::AskedFirst,
+            // No server gives a finished pod time to finish.
+            (true, true) if meta.deletion_grace_seconds > 0 => EndOrder::AskedFirst,
+            (false, false) | (true, true) => EndOrder::Unknown,
+        }
+    }
 }
 
 impl Pod {
     /// Gives back the room that lists were given to grow while they were read. There are more pods than anything else,
     /// and most of these lists have one element.
     fn shrink(&mut self) {
-        let Pod { spec, status } = self;
+        let Pod { spec, status, .. } = self;
         spec.containers.shrink_to_fit();
         spec.init_containers.shrink_to_fit();
         spec.tolerations.shrink_to_fit();
@@ -604,6 +636,18 @@ impl Object {
         Object { kind, meta: envelope.metadata.into(), body }
     }
 
+    /// The object with what an earlier sight of it showed and this one does not show any more.
+    pub fn following(object: Arc<Object>, before: Option<&Arc<Object>>) -> Arc<Object> {
+        let Some(before) = before.filter(|before| before.meta.uid == object.meta.uid) else { return object };
+        let (Some(pod), Some(pod_before)) = (object.as_pod(), before.as_pod()) else { return object };
+        let end_order = pod_before.end_order;
+        if end_order == EndOrder::Unknown || end_order == pod.end_order || !pod.status.phase.is_finished() {
+            return object;
+        }
+        let body = Body::Pod(Box::new(Pod { end_order, ..pod.clone() }));
+        Arc::new(Object { kind: object.kind, meta: object.meta.clone(), body })
+    }
+
     /// As a Volcano Job.
     pub fn as_vcjob(&self) -> Option<&VcJob> {
         if let Body::VcJob(job) = &self.body { Some(job) } else { None }
@@ -753,9 +797,11 @@ struct WholePod {
 
 impl From<WholePod> for Object {
     fn from(whole: WholePod) -> Object {
-        let mut pod = Pod { spec: whole.spec, status: whole.status };
+        let meta: Meta = whole.metadata.into();
+        let end_order = EndOrder::at_sight(&meta, whole.status.phase);
+        let mut pod = Pod { spec: whole.spec, status: whole.status, end_order };
         pod.shrink();
-        Object { kind: Kind::Pod, meta: whole.metadata.into(), body: Body::Pod(Box::new(pod)) }
+        Object { kind: Kind::Pod, meta, body: Body::Pod(Box::new(pod)) }
     }
 }
 
@@ -803,6 +849,54 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_came_first_is_known_by_every_sight_of_a_pod_together() {
+        use EndOrder::{AskedFirst, EndedFirst, Unknown};
+        let sight = |uid: &str, phase: &str, grace: Option<i64>| {
+            let mut pod = json!({ "metadata": { "name": "p", "uid": uid }, "status": { "phase": phase } });
+            if let Some(grace) = grace {
+                pod["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z".into();
+                pod["metadata"]["deletionGracePeriodSeconds"] = grace.into();
+            }
+            Arc::new(Object::decode(Kind::Pod, pod.to_string().as_bytes()))
+        };
+        let seen = |sights: &[(&str, Option<i64>)]| {
+            let mut before: Option<Arc<Object>> = None;
+            for (phase, grace) in sights {
+                before = Some(Object::following(sight("u", phase, *grace), before.as_ref()));
+            }
+            before.and_then(|object| Some(object.as_pod()?.end_order)).unwrap()
+        };
+        for (sights, expected) in [
+            (&[("Running", None)][..], Unknown),
+            (&[("Running", Some(0))], AskedFirst),
+            (&[("Succeeded", None)], EndedFirst),
+            // A finished pod is given no time.
+            (&[("Succeeded", Some(30))], AskedFirst),
+            (&[("Succeeded", Some(0))], Unknown),
+            // As the agent of a node writes, with every event seen or some.
+            (
+                &[("Running", None), ("Running", Some(30)), ("Succeeded", Some(30)), ("Succeeded", Some(0))],
+                AskedFirst,
+            ),
+            (&[("Running", Some(30)), ("Succeeded", Some(0))], AskedFirst),
+            (&[("Succeeded", Some(30)), ("Succeeded", Some(0))], AskedFirst),
+            (&[("Running", None), ("Succeeded", Some(0))], Unknown),
+            // It had ended, and somebody removes it.
+            (&[("Running", None), ("Succeeded", None), ("Succeeded", Some(0))], EndedFirst),
+            (&[("Succeeded", None), ("Succeeded", Some(30))], EndedFirst),
+            // It is said to run after all.
+            (&[("Succeeded", None), ("Running", Some(30))], AskedFirst),
+            (&[("Succeeded", None), ("Running", None)], Unknown),
+        ] {
+            assert_eq!(seen(sights), expected, "{sights:?}");
+        }
+        // Another pod of the same name has its own life.
+        let namesake =
+            Object::following(sight("v", "Succeeded", Some(0)), Some(&sight("u", "Succeeded", None)));
+        assert_eq!(namesake.as_pod().map(|pod| pod.end_order), Some(Unknown));
+    }
 
     #[test]
     fn a_pod_that_can_be_read_in_part_is_known_by_its_metadata() {

@@ -41,12 +41,12 @@ impl Cache {
         match event.event_type {
             EventType::Bookmark => None,
             EventType::Added | EventType::Modified => {
-                let object = event.read(kind);
+                let object = self.following(event.read(kind));
                 let before = self.objects.insert(object.clone());
                 Some(Change { object, before, is_gone: false, is_news: true })
             }
             EventType::Deleted => {
-                let object = event.read(kind);
+                let object = self.following(event.read(kind));
                 let before = self.objects.remove(kind, &object.meta.key);
                 Some(Change { object, before, is_gone: true, is_news: true })
             }
@@ -66,7 +66,7 @@ impl Cache {
         let mut concerned = Vec::new();
         let mut listed_keys = BTreeSet::new();
         for item in &listed.items {
-            let object = Arc::new(Object::decode(kind, item));
+            let object = self.following(Arc::new(Object::decode(kind, item)));
             listed_keys.insert(object.meta.key.clone());
             let known = self.objects.get(kind, &object.meta.key);
             if known.is_none_or(|known| known.meta.revision != object.meta.revision) {
@@ -82,6 +82,12 @@ impl Cache {
             Change { object, before, is_gone: true, is_news }
         }));
         Ok(concerned)
+    }
+
+    /// An object as it is seen now, with what was known of it.
+    fn following(&self, object: Arc<Object>) -> Arc<Object> {
+        let before = self.objects.get(object.kind, &object.meta.key);
+        Object::following(object, before)
     }
 
     /// Everything observed.
@@ -110,6 +116,8 @@ pub struct OutdatedList {
 
 #[cfg(test)]
 mod tests {
+    use krafla_plan::object::EndOrder;
+
     use super::*;
 
     fn pod(name: &str, revision: u64) -> bytes::Bytes {
@@ -146,6 +154,32 @@ mod tests {
         assert_eq!(after(EventType::Modified, "a", 2), (Some(1), false, 1));
         assert_eq!(after(EventType::Deleted, "b", 3), (None, true, 1));
         assert_eq!(after(EventType::Deleted, "a", 4), (Some(2), true, 0));
+    }
+
+    #[test]
+    fn what_was_seen_of_a_pod_before_it_ended_is_known_when_it_is_gone() {
+        let sight = |revision: u64, phase: &str, grace: Option<i64>| -> bytes::Bytes {
+            let mut pod = serde_json::json!({
+                "metadata": {"namespace": "n", "name": "a", "uid": "a", "resourceVersion": revision.to_string()},
+                "status": {"phase": phase}});
+            if let Some(grace) = grace {
+                pod["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z".into();
+                pod["metadata"]["deletionGracePeriodSeconds"] = grace.into();
+            }
+            pod.to_string().into()
+        };
+        let event = |event_type, revision, phase, grace| {
+            Event::new(event_type, revision, sight(revision, phase, grace))
+        };
+        let order = |change: &Change| change.object.as_pod().map(|pod| pod.end_order);
+        let mut cache = Cache::default();
+        cache.observe(Kind::Pod, &event(EventType::Added, 1, "Running", None));
+        cache.observe(Kind::Pod, &event(EventType::Modified, 2, "Running", Some(30)));
+        let listed = Listed { revision: 3, items: vec![sight(3, "Succeeded", Some(0))] };
+        let changes = cache.relist(Kind::Pod, &listed).unwrap();
+        assert_eq!(changes.iter().map(order).collect::<Vec<_>>(), [Some(EndOrder::AskedFirst)]);
+        let gone = cache.observe(Kind::Pod, &event(EventType::Deleted, 4, "Succeeded", Some(0))).unwrap();
+        assert_eq!(order(&gone), Some(EndOrder::AskedFirst));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   restart                          nothing goes wrong
+//!   restart+yields                   pods that are asked to go end well
 //!   restart:12:crash-before          the process dies before write 12
 //!   restart:12:crash-before:14:busy  and the server is too busy for write 14
 //!   restart~4711:12:crash-before     things happen in the order drawn from seed 4711
@@ -12,12 +13,15 @@ use std::str::FromStr;
 
 use crate::fault::{Fault, Injection};
 use crate::scenario::{self, Scenario};
+use crate::termination::{KILLED, TERMINATIONS, Termination};
 
 /// One run as data.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// What is to happen.
     pub scenario: &'static Scenario,
+    /// How pods end that are asked to go.
+    pub termination: &'static Termination,
     /// In which order.
     pub order: Order,
     /// What goes wrong on the way.
@@ -37,7 +41,12 @@ pub enum Order {
 impl Case {
     /// A scenario in which nothing goes wrong.
     pub fn calm(scenario: &'static Scenario) -> Case {
-        Case { scenario, order: Order::Calm, injections: Vec::new() }
+        Case { scenario, termination: &KILLED, order: Order::Calm, injections: Vec::new() }
+    }
+
+    /// What must be there at the end.
+    pub(crate) fn end(&self) -> &'static str {
+        self.scenario.end_with(self.termination)
     }
 
     /// The same with faults.
@@ -49,6 +58,9 @@ impl Case {
 impl std::fmt::Display for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.scenario.name)?;
+        if *self.termination != KILLED {
+            write!(f, "+{}", self.termination.name)?;
+        }
         if let Order::Shuffled(seed) = self.order {
             write!(f, "~{seed}")?;
         }
@@ -78,6 +90,10 @@ impl FromStr for Case {
             None => (first, Order::Calm),
             Some((name, seed)) => (name, Order::Shuffled(number(seed, "seed")?)),
         };
+        let (name, termination) = match name.split_once('+') {
+            None => (name, &KILLED),
+            Some((name, termination)) => (name, termination_named(termination)?),
+        };
         let scenario = scenario::named(name).ok_or_else(|| {
             let known: Vec<&str> = scenario::ALL.iter().map(|scenario| scenario.name).collect();
             NoCase(format!("there is no scenario {name:?}; there are {}", known.join(", ")))
@@ -89,8 +105,15 @@ impl FromStr for Case {
             let fault = Fault::named(fault).ok_or_else(|| NoCase(format!("there is no fault {fault:?}")))?;
             injections.push(Injection { write, fault });
         }
-        Ok(Case { scenario, order, injections })
+        Ok(Case { scenario, termination, order, injections })
     }
+}
+
+fn termination_named(name: &str) -> Result<&'static Termination, NoCase> {
+    Termination::named(name).ok_or_else(|| {
+        let known = TERMINATIONS.map(|termination| termination.name);
+        NoCase(format!("there is no termination {name:?}; there are {}", known.join(", ")))
+    })
 }
 
 fn number<N: FromStr>(text: &str, what: &str) -> Result<N, NoCase> {
@@ -103,7 +126,13 @@ mod tests {
 
     #[test]
     fn a_case_is_said_in_one_word() {
-        for word in ["restart", "restart:12:crash-before", "restart~4711:12:late-pods:14:busy"] {
+        for word in [
+            "restart",
+            "restart:12:crash-before",
+            "restart~4711:12:late-pods:14:busy",
+            "restart+yields",
+            "restart+forced~4711:12:busy",
+        ] {
             assert_eq!(word.parse::<Case>().unwrap().to_string(), word);
         }
     }
@@ -114,6 +143,7 @@ mod tests {
         assert!(why("nowhere").starts_with("there is no scenario \"nowhere\"; there are straight, "));
         assert_eq!(why("restart:12"), "there is no fault \"\"");
         assert_eq!(why("restart:x:busy"), "\"x\" is not the number of a write");
+        assert!(why("restart+well").starts_with("there is no termination \"well\"; there are killed, "));
         assert_eq!(why("restart~x"), "\"x\" is not the number of a seed");
     }
 }

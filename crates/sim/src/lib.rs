@@ -3,7 +3,8 @@
 //! ```text
 //!   scenario    what users want, how pods behave, how it must end        one file each
 //!      |
-//!   case        a scenario, an order of events, a list of faults         one word: restart:12:crash-before
+//!   case        a scenario, how pods are terminated, an order of events, a list of faults
+//!      |                                                               one word: restart+yields:12:crash-before
 //!      |
 //!   world       plays a case: real store, API, engine, controllers and scheduler; virtual clock; actors
 //!      |           wire     numbers the writes and makes them go wrong
@@ -32,6 +33,7 @@ mod rng;
 pub mod scenario;
 mod server;
 mod shrink;
+mod termination;
 mod trace;
 mod wire;
 mod world;
@@ -41,5 +43,6 @@ pub use fault::{FAULTS, Fault, Injection};
 pub use oracle::Finding;
 pub use program::{Part, Program};
 pub use shrink::shrink;
+pub use termination::{KILLED, TERMINATIONS, Termination};
 pub use wire::Attempt;
 pub use world::{Outcome, play};

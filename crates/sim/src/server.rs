@@ -104,23 +104,33 @@ impl Server {
 
     /// Removes an object of this name, whoever it is.
     pub(crate) fn delete(&self, kind: Kind, key: &Key) -> Result<(), ClientError> {
-        self.remove(kind, key, Propagation::Background)
+        self.remove(kind, key, Propagation::Background, None)
+    }
+
+    /// Removes an object of this name, whoever it is, and gives it no time to end.
+    pub(crate) fn delete_by_force(&self, kind: Kind, key: &Key) -> Result<(), ClientError> {
+        self.remove(kind, key, Propagation::Background, Some(0))
     }
 
     /// Removes an object of this name, whoever it is, once its children are gone.
     pub(crate) fn delete_in_foreground(&self, kind: Kind, key: &Key) -> Result<(), ClientError> {
-        self.remove(kind, key, Propagation::Foreground)
+        self.remove(kind, key, Propagation::Foreground, None)
     }
 
     /// Removes an object of this name, whoever it is, and lets its children live on.
     pub(crate) fn orphan(&self, kind: Kind, key: &Key) -> Result<(), ClientError> {
-        self.remove(kind, key, Propagation::Orphan)
+        self.remove(kind, key, Propagation::Orphan, None)
     }
 
-    fn remove(&self, kind: Kind, key: &Key, propagation: Propagation) -> Result<(), ClientError> {
+    fn remove(
+        &self,
+        kind: Kind,
+        key: &Key,
+        propagation: Propagation,
+        grace_seconds: Option<i64>,
+    ) -> Result<(), ClientError> {
         let (key, uid) = (key.clone(), self.uid(kind, key)?);
-        self.write(&Step::Delete { kind, key, uid, revision: None, propagation, grace_seconds: None })
-            .map(drop)
+        self.write(&Step::Delete { kind, key, uid, revision: None, propagation, grace_seconds }).map(drop)
     }
 
     /// Who has this name now.

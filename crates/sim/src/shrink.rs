@@ -1,8 +1,9 @@
 //! From a failing case to the smallest that still fails: what a person then has to understand.
 
 use crate::case::{Case, Order};
+use crate::termination::KILLED;
 
-/// Leaves out of a failing case everything without which it still fails: faults one by one, and the shuffling.
+/// Leaves out of a failing case everything without which it still fails: faults one by one, the shuffling, and how pods are terminated.
 ///
 /// `fails` says whether a case fails; any finding counts, since what is left out may change which one comes first.
 pub fn shrink(case: Case, mut fails: impl FnMut(&Case) -> bool) -> Case {
@@ -22,7 +23,8 @@ fn smaller(case: &Case) -> Vec<Case> {
         let kept = case.injections.iter().enumerate().filter(|(index, _)| *index != left_out);
         case.with(kept.map(|(_, injection)| *injection))
     });
-    calm.into_iter().chain(without_one).collect()
+    let killed = (*case.termination != KILLED).then(|| Case { termination: &KILLED, ..case.clone() });
+    calm.into_iter().chain(without_one).chain(killed).collect()
 }
 
 #[cfg(test)]
@@ -39,8 +41,13 @@ mod tests {
             let has = |write| case.injections.iter().any(|injection| injection.write == write);
             has(3) && has(7)
         };
-        let long = "restart~9:1:busy:3:crash-after:5:conflict:7:refused:9:outage";
+        let long = "restart+yields~9:1:busy:3:crash-after:5:conflict:7:refused:9:outage";
         assert_eq!(shrunk(long, needs_both), "restart:3:crash-after:7:refused");
+    }
+
+    #[test]
+    fn pods_end_well_where_that_is_needed() {
+        assert_eq!(shrunk("restart+yields~9:1:busy", |case| case.termination.ends_well()), "restart+yields");
     }
 
     #[test]

@@ -116,8 +116,8 @@ impl World {
             Order::Shuffled(seed) => Some(Chance::new(seed)),
         };
         World {
-            kubelet: Kubelet::new(case.scenario, server.watch(Kind::Pod)),
-            user: User::new((case.scenario.script)()),
+            kubelet: Kubelet::new(case.scenario, case.termination, server.watch(Kind::Pod)),
+            user: User::new((case.scenario.script)(), case.termination.is_forced),
             processes: program.parts.iter().map(|part| Process::new(*part, starts_at)).collect(),
             collector: server.collector(),
             collected: 0,
@@ -287,7 +287,7 @@ impl World {
             oracle.found("P11", "users still wait for what the script says".to_owned());
         }
         oracle.ended();
-        for violation in end::check(case.scenario, &self.server.store) {
+        for violation in end::check(case, &self.server.store) {
             oracle.broken(violation);
         }
         for process in &self.processes {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
-use crate::support::{Up, job, repository_file};
+use crate::support::{Up, job, repository_file, wait_until};
 
 #[test]
 fn a_finished_job_goes_when_its_time_is_over() {
@@ -53,6 +53,34 @@ spec:
     up.kubectl_ok(&["wait", "vcjob", "--all", "--for=delete", "--timeout=60s"]);
     let completed = up.field("jobflow/f", "{.status.completedJobs}");
     assert_eq!(completed, r#"["f-one","f-two","f-three"]"#, "what is gone is still on record");
+}
+
+#[test]
+fn a_pod_that_ends_well_because_somebody_deletes_it_was_evicted() {
+    const WAITS: &str = r#"trap "exit 0" TERM; while :; do sleep 0.05; done"#;
+    let up = Up::start();
+    let policies = "  policies: [{event: PodEvicted, action: RestartJob}]";
+    let obedient = job("obedient", 1, WAITS, policies);
+    // A container without a command waits to be told to go, and then ends well.
+    let silent = job("silent", 1, "", policies).replace(", command: [sh, -c, '']", "");
+    assert!(!silent.contains("command"), "{silent}");
+    up.apply(&obedient);
+    up.apply(&silent);
+    up.apply(&job("unruled", 1, WAITS, ""));
+    for name in ["obedient", "silent", "unruled"] {
+        up.wait_for(&format!("vcjob/{name}"), "{.status.state.phase}", "Running");
+        let uid = up.field(&format!("pod/{name}-work-0"), "{.metadata.uid}");
+        up.kubectl_ok(&["delete", "pod", &format!("{name}-work-0"), "--wait=false"]);
+        wait_until("it runs again", || {
+            let pod =
+                up.kubectl(&["get", "pod", &format!("{name}-work-0"), "-o", "jsonpath={.metadata.uid}"]);
+            let status = up.field(&format!("vcjob/{name}"), "{.status.state.phase} {.status.running}");
+            pod.status.success() && pod.stdout != uid.as_bytes() && status == "Running 1"
+        });
+        let expected = if name == "unruled" { " " } else { " 1" };
+        let status = up.field(&format!("vcjob/{name}"), "{.status.succeeded} {.status.retryCount}");
+        assert_eq!(status, expected, "{name}");
+    }
 }
 
 #[test]

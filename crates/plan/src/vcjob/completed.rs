@@ -81,7 +81,7 @@ fn of_task(task: &TaskSpec, known: Indexes, n_recorded: i32, pods: &[Observed<'_
     let (mut there, mut staying) = (Vec::new(), Vec::new());
     let mut n_succeeded: i64 = 0;
     for pod in pods.iter().filter(|pod| pod.task == task.name) {
-        n_succeeded += i64::from(pod.has_succeeded());
+        n_succeeded += i64::from(pod.has_completed());
         if let Ok(index) = u32::try_from(pod.index) {
             there.push(index);
             if !pod.is_deleting() {

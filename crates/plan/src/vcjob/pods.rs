@@ -1,6 +1,7 @@
 //! The job's pods as they are observed: counted, and those picked out that are not to stay.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use krafla_api::volcano::{JobPhase, TaskState};
 use krafla_api::{Kind, Time, Uid, labels};
@@ -10,8 +11,12 @@ use super::intent::Targets;
 use super::phase::Next;
 use super::policy::Vacancies;
 use super::{Job, dependency};
-use crate::object::{ContainerStatus, Pod, PodPhase};
+use crate::object::{ContainerStatus, EndOrder, Pod, PodPhase};
 use crate::{Object, Snapshot};
+
+/// How far the clock of a node may be behind the server's. Whoever tells the two apart by less takes a pod that was cut short for
+/// one that had done its work, and a job ends with some of it undone; by more, and work is done twice.
+const CLOCK_SKEW: Duration = Duration::from_secs(1);
 
 /// All pods that the job owns, by UID.
 pub(super) struct Pods<'a> {
@@ -238,7 +243,8 @@ impl<'a> Pods<'a> {
             for pod in there {
                 indexes.insert(pod.index);
                 n_there = n_there.saturating_add(1);
-                n_finished_there = n_finished_there.saturating_add(pod.is_finished().into());
+                n_finished_there =
+                    n_finished_there.saturating_add((pod.is_finished() && !pod.is_cut_short()).into());
             }
             // Pods that were alive may have finished meanwhile, and finished ones may have been removed.
             let n_newly_finished = n_finished_there.saturating_sub(n_finished).max(0);
@@ -295,7 +301,7 @@ impl<'a> Observed<'a> {
     /// Whether somebody else removes a pod that the job wants to run. One that ends while it is removed is cut short.
     fn is_being_evicted(&self, job: &Job<'_>) -> bool {
         let is_wanted = self.version >= job.status.version && job.wants(self.task, self.index);
-        self.is_deleting() && is_wanted && !self.is_marked() && !self.has_completed()
+        is_wanted && !self.is_marked() && self.is_cut_short()
     }
 
     pub(super) fn has_failed(&self) -> bool {
@@ -306,13 +312,25 @@ impl<'a> Observed<'a> {
         self.pod.status.phase == PodPhase::Succeeded
     }
 
-    /// Whether it succeeded by itself. One that ends well because it is asked to go has not done its work. Times are in whole
-    /// seconds: what ended in the second in which it was asked to go had ended if the server gave it no time to do so.
+    /// Whether it succeeded by itself. A pod that ends well because it is asked to go has not done its work: its success counts
+    /// only if it is known to have come before the request. Times are in whole seconds, so the same second says nothing.
     pub(super) fn has_completed(&self) -> bool {
-        let meta = &self.object.meta;
-        let Some(asked_at) = meta.deletion_asked_at() else { return self.has_succeeded() };
-        let had_ended = |at: Time| at < asked_at || (at == asked_at && meta.deletion_grace_seconds == 0);
-        self.has_succeeded() && self.ended_at().is_some_and(|at| had_ended(at.whole_seconds()))
+        let Some(asked_at) = self.object.meta.deletion_asked_at() else { return self.has_succeeded() };
+        let ended_before_that = |margin: Duration| {
+            self.finished_at().is_some_and(|end| end.whole_seconds().after(margin) < asked_at)
+        };
+        let came_first = match self.pod.end_order {
+            EndOrder::EndedFirst => true,
+            EndOrder::Unknown => ended_before_that(Duration::ZERO),
+            // A node that could not say so in time says it afterwards, by its own clock.
+            EndOrder::AskedFirst => ended_before_that(CLOCK_SKEW),
+        };
+        self.has_succeeded() && came_first
+    }
+
+    /// Whether it is removed before its work is done, however it ends.
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.is_deleting() && !self.has_completed()
     }
 
     pub(super) fn is_finished(&self) -> bool {
@@ -399,9 +417,12 @@ impl<'a> Observed<'a> {
     /// something last changed about it. Never the present moment: what is counted from there would never be over.
     pub(super) fn ended_at(&self) -> Option<Time> {
         let status = &self.pod.status;
-        let ended_at =
-            self.statuses().filter_map(|status| status.state.terminated.as_ref()?.finished_at).max();
-        ended_at.or(status.conditions.changed_at).or(status.start_time).or(self.created_at())
+        self.finished_at().or(status.conditions.changed_at).or(status.start_time).or(self.created_at())
+    }
+
+    /// When the last of its containers ended, if anybody says so.
+    fn finished_at(&self) -> Option<Time> {
+        self.statuses().filter_map(|status| status.state.terminated.as_ref()?.finished_at).max()
     }
 
     /// How often its containers were started again.

@@ -120,7 +120,7 @@ fn evictions<'a>(job: &Job<'_>, pods: &Pods<'_>, departed: &'a [Departed]) -> Ve
 fn eviction<'a>(job: &Job<'_>, departed: &'a Departed) -> Option<Trigger<'a>> {
     let pod = Observed::new(&departed.object)?;
     let is_ours = pod.version >= job.status.version && job.wants(pod.task, pod.index) && !pod.is_marked();
-    let was_cut_short = !pod.is_finished() || (pod.is_deleting() && !pod.has_completed());
+    let was_cut_short = !pod.is_finished() || pod.is_cut_short();
     (is_ours && was_cut_short).then(|| {
         let since = pod.evicted_at().filter(|_| pod.is_pending()).unwrap_or(departed.at);
         Trigger {

@@ -3,7 +3,7 @@
 //! ```text
 //!   bound --1 s--> Running --life--> Succeeded | Failed
 //!   bound --1 s--> Failed, if the node rejects it
-//!   deletion asked for --1 s--> if it runs: Failed with the code of SIGTERM --> confirmed: gone
+//!   deletion asked for --> if it runs: ended as the case says --> confirmed: gone
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,21 +17,20 @@ use serde_json::{Value, json};
 
 use crate::scenario::{Life, PodFacts, Scenario};
 use crate::server::{Server, resource};
+use crate::termination::Termination;
 use crate::wire::brief;
 
-/// How long a pod takes to start, and to end when it is told to.
+/// How long a pod takes to start, and to go when there is nothing to end.
 const PACE: Duration = Duration::from_secs(1);
 
 /// Where all pods are. It is of a range that is for examples: nothing in the world is ever dialled.
 const ADDRESS: &str = "192.0.2.1";
 
-/// 128 + SIGTERM: how a container ends that is told to.
-const EXIT_CODE_TERMINATED: i32 = 143;
-
 /// A node's agent.
 #[derive(Debug)]
 pub(crate) struct Kubelet {
     scenario: &'static Scenario,
+    termination: &'static Termination,
     pods: Option<Watcher>,
     looked_at: u64,
     /// What is to be done, in order of time and then of making.
@@ -57,14 +56,19 @@ enum Stage {
     Start,
     Reject,
     End { exit_code: i32 },
-    Terminate,
+    Terminate { exit_code: i32 },
     Confirm,
 }
 
 impl Kubelet {
-    pub(crate) fn new(scenario: &'static Scenario, pods: Option<Watcher>) -> Kubelet {
+    pub(crate) fn new(
+        scenario: &'static Scenario,
+        termination: &'static Termination,
+        pods: Option<Watcher>,
+    ) -> Kubelet {
         Kubelet {
             scenario,
+            termination,
             pods,
             looked_at: 0,
             agenda: BTreeMap::new(),
@@ -83,8 +87,12 @@ impl Kubelet {
         }
         self.looked_at = revision;
         while let Some(Ok(event)) = self.pods.as_mut().and_then(Watcher::try_next) {
+            let object = Object::decode(Kind::Pod, &event.entry.bytes);
             if event.event_type != EventType::Deleted {
-                self.see(&Object::decode(Kind::Pod, &event.entry.bytes), now);
+                self.see(&object, now);
+            } else if object.as_pod().is_some_and(|pod| pod.status.phase == PodPhase::Running) {
+                // It was removed by force.
+                self.count_end(&object);
             }
         }
     }
@@ -93,7 +101,13 @@ impl Kubelet {
         let Some(pod) = object.as_pod() else { return };
         let life = || (self.scenario.pod)(&PodFacts::of(object, self.n_ended(object)));
         let (delay, stage) = match pod.status.phase {
-            PodPhase::Running if object.meta.is_deleting() => (PACE, Stage::Terminate),
+            PodPhase::Running if object.meta.is_deleting() => {
+                let Termination { ends_after, exit_code, .. } = *self.termination;
+                (ends_after, Stage::Terminate { exit_code })
+            }
+            PodPhase::Succeeded | PodPhase::Failed if object.meta.is_deleting() => {
+                (self.termination.confirmed_after.unwrap_or(PACE), Stage::Confirm)
+            }
             _ if object.meta.is_deleting() => (PACE, Stage::Confirm),
             PodPhase::Pending if !pod.spec.node_name.is_empty() => match life() {
                 Life::NeverStarts => return,
@@ -117,6 +131,12 @@ impl Kubelet {
             let duty = Duty { pod: object.meta.key.clone(), uid: object.meta.uid.clone(), stage };
             self.n_duties += 1;
             self.agenda.insert((now.after(delay), self.n_duties), duty);
+        }
+    }
+
+    fn count_end(&mut self, pod: &Object) {
+        if let Some(owner) = pod.meta.controller_uid() {
+            *self.n_ended.entry(owner.clone()).or_default() += 1;
         }
     }
 
@@ -148,9 +168,14 @@ impl Kubelet {
         let Some(step) = duty.step(&object, now) else { return format!("{} is otherwise now", duty.pod) };
         match server.write(&step) {
             Ok(_) => {
-                let has_ended = matches!(duty.stage, Stage::Reject | Stage::End { .. } | Stage::Terminate);
-                if let Some(owner) = object.meta.controller_uid().filter(|_| has_ended) {
-                    *self.n_ended.entry(owner.clone()).or_default() += 1;
+                let is_terminated = matches!(duty.stage, Stage::Terminate { .. });
+                let has_ended = is_terminated || matches!(duty.stage, Stage::Reject | Stage::End { .. });
+                if has_ended {
+                    self.count_end(&object);
+                }
+                let is_gone_too = is_terminated && self.termination.confirmed_after.is_none();
+                if is_gone_too && let Err(error) = server.write(&duty.confirm()) {
+                    return format!("{}, {} -> {error}", brief(&step), brief(&duty.confirm()));
                 }
                 brief(&step)
             }
@@ -170,7 +195,7 @@ impl Duty {
                 Some(self.report(json!({ "phase": "Failed", "reason": "OutOfcpu" })))
             }
             (Stage::End { exit_code }, PodPhase::Running) => Some(self.report(ended(exit_code, now))),
-            (Stage::Terminate, PodPhase::Running) => Some(self.report(ended(EXIT_CODE_TERMINATED, now))),
+            (Stage::Terminate { exit_code }, PodPhase::Running) => Some(self.report(ended(exit_code, now))),
             (
                 Stage::Confirm,
                 PodPhase::Pending | PodPhase::Succeeded | PodPhase::Failed | PodPhase::Unknown,

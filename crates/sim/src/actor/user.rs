@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use krafla_api::volcano::{Action, Command, CommandFields, Resource};
-use krafla_api::{Kind, ObjectMeta, OwnerReference, Time};
+use krafla_api::{Key, Kind, ObjectMeta, OwnerReference, Time};
 use krafla_plan::Object;
 use krafla_runtime::ClientError;
 use serde_json::{Value, json};
@@ -18,11 +18,13 @@ use crate::server::Server;
 #[derive(Debug)]
 pub(crate) struct User {
     script: VecDeque<Act>,
+    /// Whether the pods that they delete get no time to end.
+    is_forceful: bool,
 }
 
 impl User {
-    pub(crate) fn new(script: Vec<Act>) -> User {
-        User { script: script.into() }
+    pub(crate) fn new(script: Vec<Act>, is_forceful: bool) -> User {
+        User { script: script.into(), is_forceful }
     }
 
     /// Whether the whole script has been played.
@@ -70,6 +72,9 @@ impl User {
                 format!("patch {} {name} {patch}", kind.info().singular),
                 server.patch(kind, &key(kind, name), patch),
             ),
+            Deed::Delete(Kind::Pod, name) => {
+                (format!("delete pod {name}"), self.delete_pod(server, &key(Kind::Pod, name)))
+            }
             Deed::Delete(kind, name) => {
                 (format!("delete {} {name}", kind.info().singular), server.delete(kind, &key(kind, name)))
             }
@@ -81,7 +86,10 @@ impl User {
                 format!("delete {} {name} and leave its children", kind.info().singular),
                 server.orphan(kind, &key(kind, name)),
             ),
-            Deed::DeletePodOf(owner) => (format!("delete a pod of {owner}"), delete_pod_of(server, owner)),
+            Deed::DeletePodOf(owner) => (
+                format!("delete a pod of {owner}"),
+                pod_of(server, owner).and_then(|pod| self.delete_pod(server, &pod)),
+            ),
             Deed::Command(job, action) => {
                 (format!("{action} of {job}"), command(server, Kind::VcJob, job, &action))
             }
@@ -93,6 +101,10 @@ impl User {
             Ok(()) => said,
             Err(error) => format!("{said} -> {error}"),
         }
+    }
+
+    fn delete_pod(&self, server: &Server, pod: &Key) -> Result<(), ClientError> {
+        if self.is_forceful { server.delete_by_force(Kind::Pod, pod) } else { server.delete(Kind::Pod, pod) }
     }
 }
 
@@ -123,14 +135,14 @@ fn controller(server: &Server, kind: Kind, name: &str) -> Result<OwnerReference,
     })
 }
 
-/// Removes the first pod of an owner.
-fn delete_pod_of(server: &Server, owner: &str) -> Result<(), ClientError> {
+/// The first pod of an owner.
+fn pod_of(server: &Server, owner: &str) -> Result<Key, ClientError> {
     let nobody = || ClientError::NotFound(format!("a pod of {owner}"));
     let listed = server.list(Kind::Pod).ok_or_else(nobody)?;
     let mut pods = listed.items.iter().map(|item| Object::decode(Kind::Pod, item));
     let is_its_own = |pod: &Object| pod.meta.owners.iter().any(|it| it.name == owner);
     let pod = pods.find(is_its_own).ok_or_else(nobody)?;
-    server.delete(Kind::Pod, &pod.meta.key)
+    Ok(pod.meta.key)
 }
 
 /// Stores a Command for a job or a queue, as Volcano's own command line does.

@@ -10,24 +10,46 @@ use crate::case::Case;
 use crate::fault::{FAULTS, Fault, Injection};
 use crate::program::Program;
 use crate::scenario::Scenario;
+use crate::termination::{KILLED, TERMINATIONS};
 use crate::world::{Outcome, play};
 
 /// The scenarios in which clocks are set and processes stopped at every write: small ones.
 const STOPPED_IN: [&str; 3] = ["straight", "restart", "again"];
 
-/// Plays every scenario without faults, and with every fault at every write of that run.
+/// Plays every scenario as [`cases_of`] says.
 pub fn exhaustive(scenarios: &[&'static Scenario], program: &Program, progress: Progress<'_>) -> Summary {
     let cases: Vec<Case> = scenarios.iter().flat_map(|scenario| cases_of(scenario, program)).collect();
     play_all(&cases, program, Times::Once, progress)
 }
 
-/// A scenario without faults, and with every fault at every write of that run at which it can strike.
+/// A scenario without faults, and with every fault at every write of that run at which it can strike. Where it matters how pods are
+/// terminated, each other way is played without faults, and one of them with every second fault, in turn.
 pub fn cases_of(scenario: &'static Scenario, program: &Program) -> Vec<Case> {
     let calm = Case::calm(scenario);
+    let usual = play(&calm, program, false);
+    let hash = usual.hash;
+    let mut cases = with_every_fault(&calm, usual, program);
+    let others: Vec<_> = TERMINATIONS.into_iter().filter(|termination| **termination != KILLED).collect();
+    for (position, termination) in others.iter().enumerate() {
+        let calm = Case { termination, ..calm.clone() };
+        let outcome = play(&calm, program, false);
+        if outcome.hash == hash {
+            continue;
+        }
+        let is_in_turn = |number: &usize| number % (2 * others.len()) == 2 * position;
+        let all = with_every_fault(&calm, outcome, program).into_iter().enumerate();
+        cases.extend(all.filter(|(number, _)| *number == 0 || is_in_turn(number)).map(|(_, case)| case));
+    }
+    cases
+}
+
+/// A case without faults, which went like this, and with every fault at every write of that run at which it can strike.
+fn with_every_fault(calm: &Case, outcome: Outcome, program: &Program) -> Vec<Case> {
+    let scenario = calm.scenario;
     let watched: BTreeMap<&str, BTreeSet<Kind>> =
         program.parts.iter().map(|part| (part.name, part.kinds())).collect();
     let mut cases = vec![calm.clone()];
-    let Outcome { writes, kinds, .. } = play(&calm, program, false);
+    let Outcome { writes, kinds, .. } = outcome;
     for (write, attempt) in (1..).zip(writes) {
         // News of a kind of which there is nothing can not be late.
         let watches = |kind| {

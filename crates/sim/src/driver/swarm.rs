@@ -1,4 +1,4 @@
-//! Seeds: each draws a scenario, an order of events, and a few faults of a few sorts.
+//! Seeds: each draws a scenario, an order of events, a few faults of a few sorts, and how pods are terminated.
 //!
 //! A run that draws from all faults at once hides what only some of them show, because the loudest mask the others. So
 //! every seed first draws which faults it draws from.
@@ -10,6 +10,7 @@ use crate::fault::{FAULTS, Fault, Injection};
 use crate::program::Program;
 use crate::rng::Rng;
 use crate::scenario::Scenario;
+use crate::termination::{KILLED, TERMINATIONS};
 
 /// A seed draws at most so many faults.
 const INJECTIONS_MAX: u64 = 6;
@@ -45,5 +46,7 @@ pub fn case_of_seed(scenarios: &[&'static Scenario], seed: u64) -> Option<Case> 
         .collect();
     injections.sort_unstable();
     injections.dedup_by_key(|injection| injection.write);
-    Some(Case { scenario, order: Order::Shuffled(rng.next()), injections })
+    let order = Order::Shuffled(rng.next());
+    let termination = rng.pick(&TERMINATIONS).copied().unwrap_or(&KILLED);
+    Some(Case { scenario, termination, order, injections })
 }

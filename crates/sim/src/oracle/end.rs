@@ -12,7 +12,7 @@ use krafla_guard::{Property, Violation};
 use krafla_plan::object::PodPhase;
 use krafla_plan::{Object, Objects, controlling_keys};
 
-use crate::scenario::Scenario;
+use crate::case::Case;
 use crate::server::resource;
 
 /// What belongs to a job, is one, or makes jobs.
@@ -39,13 +39,13 @@ const KINDS: [Kind; 16] = [
 const FIRST_QUEUES: [&str; 2] = ["root", "default"];
 
 /// What must hold at the end of every run, one function per property.
-const CHECKS: [fn(&Scenario, &Objects) -> Option<Violation>; 4] =
+const CHECKS: [fn(&Case, &Objects) -> Option<Violation>; 4] =
     [counters_equal_a_recount, errors_were_no_verdicts, nothing_is_left, nothing_is_held];
 
 /// What does not hold at the end of a run.
-pub(crate) fn check(scenario: &Scenario, store: &Store) -> Vec<Violation> {
+pub(crate) fn check(case: &Case, store: &Store) -> Vec<Violation> {
     let objects = everything(store);
-    CHECKS.iter().filter_map(|check| check(scenario, &objects)).collect()
+    CHECKS.iter().filter_map(|check| check(case, &objects)).collect()
 }
 
 /// Everything that is there, printed.
@@ -64,7 +64,7 @@ fn everything(store: &Store) -> Objects {
 }
 
 /// P5: at rest, the counters of every job equal a recount of its pods, and of those on record as removed after they succeeded.
-fn counters_equal_a_recount(_: &Scenario, objects: &Objects) -> Option<Violation> {
+fn counters_equal_a_recount(_: &Case, objects: &Objects) -> Option<Violation> {
     objects.all(Kind::VcJob).find_map(|object| {
         let status = &object.as_vcjob()?.status;
         let counted = [
@@ -119,8 +119,8 @@ fn recount(objects: &Objects, job: &Uid) -> [i32; 6] {
 }
 
 /// P8: the end is the one that the scenario leads to when nothing goes wrong.
-fn errors_were_no_verdicts(scenario: &Scenario, objects: &Objects) -> Option<Violation> {
-    let (expected, found) = (lines(scenario.end), describe(objects));
+fn errors_were_no_verdicts(case: &Case, objects: &Objects) -> Option<Violation> {
+    let (expected, found) = (lines(case.end()), describe(objects));
     let found = lines(&found);
     if expected == found {
         return None;
@@ -133,7 +133,7 @@ fn errors_were_no_verdicts(scenario: &Scenario, objects: &Objects) -> Option<Vio
 }
 
 /// P12: nothing of a job or flow that is gone remains, and a job has one PodGroup at most.
-fn nothing_is_left(_: &Scenario, objects: &Objects) -> Option<Violation> {
+fn nothing_is_left(_: &Case, objects: &Objects) -> Option<Violation> {
     let owners = [
         Kind::VcJob,
         Kind::JobFlow,
@@ -163,7 +163,7 @@ fn nothing_is_left(_: &Scenario, objects: &Objects) -> Option<Violation> {
 }
 
 /// P12: no pod is held for a count that nobody makes any more.
-fn nothing_is_held(_: &Scenario, objects: &Objects) -> Option<Violation> {
+fn nothing_is_held(_: &Case, objects: &Objects) -> Option<Violation> {
     objects.all(Kind::Pod).find_map(|pod| {
         let is_tracked = pod.meta.finalizers.iter().any(|name| name == JOB_TRACKING);
         let mut jobs = objects.all(Kind::Job);
@@ -360,17 +360,17 @@ mod tests {
         (kind, json!({ "metadata": metadata, "status": status }))
     }
 
-    fn scenario() -> &'static Scenario {
-        crate::scenario::named("straight").unwrap()
+    fn case() -> Case {
+        Case::calm(crate::scenario::named("straight").unwrap())
     }
 
     #[test]
     fn counters_that_differ_from_the_pods_are_found() {
         let pod = owned(Kind::Pod, "a-main-0", "u1", &json!({ "phase": "Running" }));
         let right = objects(&[job(&json!({ "running": 1 })), pod.clone()]);
-        assert_eq!(counters_equal_a_recount(scenario(), &right), None);
+        assert_eq!(counters_equal_a_recount(&case(), &right), None);
         let wrong = objects(&[job(&json!({ "pending": 1 })), pod]);
-        let found = counters_equal_a_recount(scenario(), &wrong).unwrap();
+        let found = counters_equal_a_recount(&case(), &wrong).unwrap();
         assert_eq!(
             found.to_string(),
             "P5: n/a: status counts [1, 0, 0, 0, 0, 0], its pods are [0, 1, 0, 0, 0, 0]"
@@ -380,8 +380,8 @@ mod tests {
     #[test]
     fn what_outlives_its_job_is_found() {
         let group = owned(Kind::PodGroup, "a-u1", "u1", &json!({}));
-        assert_eq!(nothing_is_left(scenario(), &objects(&[job(&json!({})), group.clone()])), None);
-        let found = nothing_is_left(scenario(), &objects(&[group])).unwrap();
+        assert_eq!(nothing_is_left(&case(), &objects(&[job(&json!({})), group.clone()])), None);
+        let found = nothing_is_left(&case(), &objects(&[group])).unwrap();
         assert_eq!(found.to_string(), "P12: podgroup n/a-u1 outlived its owner");
     }
 
@@ -389,7 +389,7 @@ mod tests {
     fn a_second_podgroup_is_found() {
         let groups = ["a-u1", "a"].map(|name| owned(Kind::PodGroup, name, "u1", &json!({})));
         let [one, other] = groups;
-        let found = nothing_is_left(scenario(), &objects(&[job(&json!({})), one, other])).unwrap();
+        let found = nothing_is_left(&case(), &objects(&[job(&json!({})), one, other])).unwrap();
         assert_eq!(found.to_string(), "P12: job u1 has 2 PodGroups");
     }
 

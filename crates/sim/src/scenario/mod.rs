@@ -94,6 +94,8 @@ use krafla_api::{Key, Kind, labels};
 use krafla_plan::Object;
 use serde_json::Value;
 
+use crate::termination::Termination;
+
 /// Every scenario.
 pub static ALL: &[&Scenario] = &[
     &straight::SCENARIO,
@@ -211,6 +213,18 @@ pub fn named(name: &str) -> Option<&'static Scenario> {
     ALL.iter().find(|scenario| scenario.name == name).copied()
 }
 
+/// The scenarios that end otherwise where pods end well when they are asked to go.
+static OTHER_ENDS: [OtherEnd; 2] = [
+    // Kubernetes: a pod that is deleted and ends well has succeeded.
+    OtherEnd { scenario: "batch-replaced", end: batch::replaced::END_IF_IT_YIELDS },
+    OtherEnd { scenario: "batch-held", end: batch::held::END_IF_IT_YIELDS },
+];
+
+struct OtherEnd {
+    scenario: &'static str,
+    end: &'static str,
+}
+
 /// The namespace in which scenarios play.
 pub(crate) const NAMESPACE: &str = "default";
 
@@ -227,6 +241,14 @@ pub struct Scenario {
     pub pod: fn(&PodFacts<'_>) -> Life,
     /// What must be there at the end, as [`crate::oracle::end`] prints it.
     pub end: &'static str,
+}
+
+impl Scenario {
+    /// What must be there at the end, if pods that are asked to go end like this.
+    pub(crate) fn end_with(&self, termination: &Termination) -> &'static str {
+        let is_it = |other: &&OtherEnd| other.scenario == self.name && termination.ends_well();
+        OTHER_ENDS.iter().find(is_it).map_or(self.end, |other| other.end)
+    }
 }
 
 /// One thing that a user does.
@@ -365,6 +387,13 @@ mod tests {
     fn every_scenario_is_found_by_its_name_and_no_two_share_it() {
         for scenario in ALL {
             assert!(std::ptr::eq(named(scenario.name).unwrap(), *scenario), "{}", scenario.name);
+        }
+    }
+
+    #[test]
+    fn every_other_end_is_one_of_a_scenario() {
+        for other in &OTHER_ENDS {
+            assert_ne!(named(other.scenario).unwrap().end, other.end, "{}", other.scenario);
         }
     }
 }

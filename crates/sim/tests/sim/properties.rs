@@ -6,6 +6,7 @@
 //!   P3   mutants::a_restart_that_is_not_charged_is_found and the two after it
 //!   P4   volcano_b4_own_kills_that_look_like_evictions_are_found, also by the guard
 //!   P5   mutants::volcano_b5_a_counter_that_is_not_kept_is_found; a_pod_that_is_counted_twice_is_found, by the guard
+//!        upstream::volcano_b13_a_pod_that_ends_well_because_it_is_asked_to_go_and_counts_as_done_is_found
 //!   P6   a_client_that_writes_by_name_is_found
 //!   P7   a_pod_before_its_podgroup_is_found and the three after it, by the guard
 //!   P8   mutants::volcano_b15_a_clock_that_is_forgotten_is_found

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use krafla_sim::{Case, Fault, Injection, Program, play, scenario};
+use krafla_sim::{Case, Fault, Injection, Program, TERMINATIONS, play, scenario};
 
 #[test]
 fn every_scenario_ends_as_it_says_when_nothing_goes_wrong() {
     let program = Program::as_shipped();
-    for scenario in scenario::ALL {
-        let outcome = play(&Case::calm(scenario), &program, false);
-        assert_eq!(outcome.findings, [], "{}:\n{}", scenario.name, outcome.end);
+    for termination in TERMINATIONS {
+        for scenario in scenario::ALL {
+            let case = Case { termination, ..Case::calm(scenario) };
+            let outcome = play(&case, &program, false);
+            assert_eq!(outcome.findings, [], "{case}:\n{}", outcome.end);
+        }
     }
 }
 

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use krafla_api::volcano::{JobPhase, PodGroupPhase};
-use krafla_api::{Kind, labels};
-use krafla_plan::object::PodPhase;
-use krafla_plan::{Object, Plan, Snapshot, Step};
+use krafla_api::{Key, Kind, Time, labels};
+use krafla_plan::object::{EndOrder, PodPhase};
+use krafla_plan::{Body, Controller, Departed, Object, Objects, Plan, Snapshot, Step};
 use serde_json::{Value, json};
 
 use crate::mutants::{is_deletion, rule_broken_by, status, tampered, without};
@@ -253,6 +253,55 @@ fn volcano_b13_a_completed_index_that_is_forgotten_is_found() {
         })
     };
     assert_ne!(rule_broken_by("collected", controllers), "nothing");
+}
+
+/// A controller that goes by the seconds alone: what ended in the second in which it was asked to go had ended before that.
+struct Hasty(Box<dyn Controller>);
+
+impl Controller for Hasty {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn root(&self) -> Kind {
+        self.0.root()
+    }
+
+    fn watches(&self) -> &'static [Kind] {
+        self.0.watches()
+    }
+
+    fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
+        self.0.keys(changed, objects)
+    }
+
+    fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
+        let judged = |departed: &Departed| {
+            let mut object = departed.object.as_ref().clone();
+            let asked_at = object.meta.deletion_asked_at();
+            if let Body::Pod(pod) = &mut object.body {
+                let mut ends =
+                    pod.status.container_statuses.iter().filter_map(|it| it.state.terminated.as_ref());
+                if ends.any(|end| end.finished_at.map(Time::whole_seconds) == asked_at) {
+                    pod.end_order = EndOrder::EndedFirst;
+                }
+            }
+            Departed { object: Arc::new(object), at: departed.at }
+        };
+        let departed: Vec<Departed> = snapshot.departed.iter().map(judged).collect();
+        self.0.plan(&Snapshot { departed: &departed, ..*snapshot })
+    }
+}
+
+#[test]
+fn volcano_b13_a_pod_that_ends_well_because_it_is_asked_to_go_and_counts_as_done_is_found() {
+    let controllers = || {
+        let sane = krafla_plan::controllers().into_iter();
+        sane.map(|sane| Box::new(Hasty(sane)) as Box<dyn Controller>).collect()
+    };
+    for scenario in ["evicted", "replaced", "overdue"] {
+        assert_eq!(rule_broken_by(scenario, controllers), "P5", "{scenario}");
+    }
 }
 
 #[test]

@@ -162,6 +162,93 @@ fn volcano_b13_a_pod_that_ends_well_because_it_is_asked_to_go_is_evicted() {
 }
 
 #[test]
+fn volcano_b13_what_a_pod_was_when_it_was_asked_to_go_decides_whether_it_succeeded() {
+    // How the pod was last seen, and whether it had done its work.
+    let rows = [
+        // It was asked to go in the second in which it ended, as the last request of a node's agent shows it.
+        ("Succeeded ended=90 going=90 was=asked", false),
+        ("Succeeded ended=90 going=90 was=ended", true),
+        ("Succeeded ended=90 going=90", false),
+        // Nobody gives a finished pod time.
+        ("Succeeded ended=90 going=90 grace=30", false),
+        ("Succeeded ended=90 going=85 grace=30", false),
+        ("Succeeded ended=90 going=85 grace=1", false),
+        // It ended after it was asked, and it was known to have ended before.
+        ("Succeeded ended=90 going=85 was=ended", true),
+        ("Succeeded ended=90 going=85 was=asked", false),
+        ("Succeeded ended=90 going=85", false),
+        // It had ended, and its node could not say so before.
+        ("Succeeded ended=90 going=92 grace=30", true),
+        ("Succeeded ended=90 going=92 was=asked", true),
+        ("Succeeded ended=90 going=91", true),
+        // A second may be between two clocks.
+        ("Succeeded ended=90 going=91 grace=30", false),
+        ("Succeeded ended=90 going=91 was=asked", false),
+        // Nobody says when it ended.
+        ("Succeeded no-end started=10 going=90 grace=30", false),
+        ("Succeeded no-end started=10 going=90", false),
+        ("Succeeded no-end started=10 going=90 was=ended", true),
+        // Failed is never done.
+        ("Failed ended=90 going=90 was=asked", false),
+        ("Failed ended=90 going=95", false),
+    ];
+    for (pod, has_completed) in rows {
+        let world = |policy: &str, line: &str| {
+            format!(
+                "job phase=Running min=2 {policy} counted=work:Running*2
+                 task work replicas=2
+                 group Running
+                 pod work-0 Running
+                 {line} work-1 {pod}"
+            )
+        };
+        let policy = "policy=PodEvicted:RestartJob";
+        let restarts = |plan: &Plan| written(plan, "/state/phase") == Some(&"Restarting".into());
+        let gone = fixture::plan(&world(policy, "gone"));
+        assert_eq!(restarts(&gone), !has_completed, "{pod}: {gone}");
+        let gone = fixture::plan(&world("", "gone"));
+        let expected: &[&str] = if has_completed { &[] } else { &["a-work-1"] };
+        assert_eq!(created(&gone), expected, "{pod}: {gone}");
+        let succeeded = written(&gone, "/succeeded").cloned().unwrap_or(0.into());
+        assert_eq!(succeeded, Value::from(i32::from(has_completed)), "{pod}: {gone}");
+        // While it goes, it is on record as done, or counted as what it was.
+        let going = fixture::plan(&world(policy, "pod"));
+        assert!(!restarts(&going), "{pod}: {going}");
+        let recorded = written(&going, "/controlledResources/completed-work");
+        assert_eq!(recorded.is_some(), has_completed, "{pod}: {going}");
+        assert_eq!(written(&going, "/taskStatusCount").is_none(), !has_completed, "{pod}: {going}");
+    }
+}
+
+#[test]
+fn the_only_pod_of_a_job_that_ends_well_because_it_is_asked_to_go_does_not_complete_it() {
+    for pod in ["Succeeded ended=90 going=90 was=asked", "Succeeded ended=92 going=90 grace=30"] {
+        for line in ["pod", "gone"] {
+            let plan = fixture::plan(&format!(
+                "job phase=Running min=1 counted=work:Running*1
+                 task work replicas=1
+                 group Running
+                 {line} work-0 {pod}"
+            ));
+            assert_eq!(written(&plan, "/state/phase"), None, "{line} {pod}: {plan}");
+        }
+    }
+}
+
+#[test]
+fn a_pod_that_ends_well_because_it_is_asked_to_go_does_not_stand_for_one_that_went_unseen() {
+    let plan = fixture::plan(
+        "job phase=Running min=2 policy=PodEvicted:RestartJob counted=work:Succeeded*1 counted=work:Running*1
+         task work replicas=2
+         group Running
+         pod work-1 Succeeded ended=90 going=85 grace=30
+         first-look",
+    );
+    assert_eq!(written(&plan, "/controlledResources/completed-work"), Some(&"0".into()), "{plan}");
+    assert_eq!((written(&plan, "/state/phase"), created(&plan)), (None, vec![]), "{plan}");
+}
+
+#[test]
 fn volcano_b13_completed_indexes_outlive_a_restart_of_other_parts_and_a_suspension() {
     let stands = "counted=work:Succeeded*1 counted=work:Running*1 completed=work:0 completed=lead:0";
     for (job, expected) in [

@@ -16,7 +16,7 @@
 //! pod work-1 Pending evicted=90
 //! pod work-2 Running index=two
 //! pod work-3 Running unsaid
-//! pod work-1 Succeeded going=95
+//! pod work-1 Succeeded ended=90 going=95 grace=30 was=asked
 //! gone work-2 Running at=90
 //! command AbortJob name=do-it revision=9
 //! claim data
@@ -122,7 +122,7 @@ pub(super) fn parse(text: &str) -> World {
             "task" => job["spec"]["tasks"].as_array_mut().unwrap().push(new_task(&words)),
             "volume" => job["spec"]["volumes"].as_array_mut().unwrap().push(new_volume(&words)),
             "group" => insert(&mut objects, Kind::PodGroup, new_group(&words)),
-            "pod" => insert(&mut objects, Kind::Pod, new_pod(&words)),
+            "pod" => drop(objects.insert(sight(&words))),
             "gone" => departed.push(new_departed(&words)),
             "command" => insert(&mut objects, Kind::Command, new_command(&words)),
             "claim" => {
@@ -166,8 +166,22 @@ fn new_refusal(words: &[&str]) -> Note {
 }
 
 fn new_departed(words: &[&str]) -> Departed {
-    let object = Arc::new(Object::decode(Kind::Pod, new_pod(words).to_string().as_bytes()));
-    Departed { object, at: Time::from_seconds(1_800_000_000 + number(words, "at", 95)) }
+    Departed { object: sight(words), at: Time::from_seconds(1_800_000_000 + number(words, "at", 95)) }
+}
+
+/// A pod as it is seen, after it has been seen running and asked to go (`was=asked`) or finished (`was=ended`).
+fn sight(words: &[&str]) -> Arc<Object> {
+    let decode = |pod: Value| Arc::new(Object::decode(Kind::Pod, pod.to_string().as_bytes()));
+    let mut before = new_pod(words);
+    match value(words, "was") {
+        None => return decode(before),
+        Some("asked") => before["status"] = json!({ "phase": "Running" }),
+        Some("ended") => {
+            before["metadata"].as_object_mut().unwrap().remove("deletionTimestamp");
+        }
+        Some(other) => panic!("unknown sight {other:?}"),
+    }
+    Object::following(decode(new_pod(words)), Some(&decode(before)))
 }
 
 fn new_command(words: &[&str]) -> Value {
@@ -412,13 +426,17 @@ fn new_pod(words: &[&str]) -> Value {
     }
     if words.contains(&"going") || value(words, "going").is_some() {
         let asked_at = Time::from_seconds(1_800_000_000 + number(words, "going", 60));
-        metadata["deletionTimestamp"] = json!(asked_at);
+        let grace = number(words, "grace", 0);
+        metadata["deletionTimestamp"] =
+            json!(asked_at.after(std::time::Duration::from_secs(grace.unsigned_abs())));
+        metadata["deletionGracePeriodSeconds"] = grace.into();
     }
     let exit = number(words, "exit", i64::from(words[1] == "Failed"));
     let state = match words[1] {
         "Succeeded" | "Failed" if words.contains(&"no-end") => json!({ "terminated": { "exitCode": exit } }),
         "Succeeded" | "Failed" => {
-            json!({ "terminated": { "exitCode": exit, "finishedAt": "2027-01-15T08:01:30Z" } })
+            let ended_at = Time::from_seconds(1_800_000_000 + number(words, "ended", 90));
+            json!({ "terminated": { "exitCode": exit, "finishedAt": ended_at } })
         }
         _ => json!({}),
     };

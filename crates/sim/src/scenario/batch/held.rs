@@ -24,3 +24,10 @@ pub(in crate::scenario) static SCENARIO: Scenario = Scenario {
         pod held-1-<drawn> Failed, deleting
     ",
 };
+
+/// The pod says that it ended well, and the Job counts it as what it was when the Job ended.
+pub(in crate::scenario) const END_IF_IT_YIELDS: &str = "
+    jobs.batch held FailureTarget BackoffLimitExceeded, Failed BackoffLimitExceeded, 2 failed
+    pod held-0-<drawn> Failed
+    pod held-1-<drawn> Succeeded, deleting
+";

@@ -22,3 +22,8 @@ pub(in crate::scenario) static SCENARIO: Scenario = Scenario {
         pod replaced-<drawn> Succeeded
     ",
 };
+
+/// Kubernetes: a pod that ends well has succeeded, also if it was asked to go.
+pub(in crate::scenario) const END_IF_IT_YIELDS: &str = "
+    jobs.batch replaced SuccessCriteriaMet CompletionsReached, Complete CompletionsReached, 1 succeeded
+";
