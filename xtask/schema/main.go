@@ -80,6 +80,7 @@ type root struct {
 
 func main() {
 	out := flag.String("out", "../../crates/apiserver/src/schema/builtin.txt", "where the table is written")
+	internalOut := flag.String("internal", "../../crates/admission/src/internal/types.txt", "where the table of internal types is written")
 	flag.Parse()
 	source, err := openSource(modules, version)
 	if err != nil {
@@ -93,6 +94,24 @@ func main() {
 		log.Fatal(err)
 	}
 	if err := os.WriteFile(*out, table.Bytes(), 0o644); err != nil {
+		log.Fatal(err)
+	}
+	writeInternalFile(source, *internalOut)
+}
+
+// writeInternalFile writes the table of internal types, which refer to those of the libraries.
+func writeInternalFile(source *source, out string) {
+	if err := source.add("k8s.io/kubernetes", internalVersion); err != nil {
+		log.Fatal(err)
+	}
+	var table bytes.Buffer
+	fmt.Fprintf(&table, "# Kubernetes' internal types that messages quote, at %s. Generated: do not edit.\n", internalVersion)
+	fmt.Fprintln(&table, "# Regenerate: (cd xtask/schema && go run .)")
+	fmt.Fprintln(&table, "# What the lines mean is written in mod.rs.")
+	if err := writeInternal(&table, source, internalRoots); err != nil {
+		log.Fatal(err)
+	}
+	if err := os.WriteFile(out, table.Bytes(), 0o644); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -46,17 +46,25 @@ type decl struct {
 func openSource(modules []string, version string) (*source, error) {
 	s := &source{dirs: map[string]string{}, packages: map[string]*pkg{}}
 	for _, module := range modules {
-		answer, err := exec.Command("go", "mod", "download", "-json", module+"@"+version).Output()
-		if err != nil {
-			return nil, fmt.Errorf("download of %s@%s: %w", module, version, err)
-		}
-		var downloaded struct{ Dir string }
-		if err := json.Unmarshal(answer, &downloaded); err != nil {
+		if err := s.add(module, version); err != nil {
 			return nil, err
 		}
-		s.dirs[module] = downloaded.Dir
 	}
 	return s, nil
+}
+
+// add downloads one more module.
+func (s *source) add(module, version string) error {
+	answer, err := exec.Command("go", "mod", "download", "-json", module+"@"+version).Output()
+	if err != nil {
+		return fmt.Errorf("download of %s@%s: %w", module, version, err)
+	}
+	var downloaded struct{ Dir string }
+	if err := json.Unmarshal(answer, &downloaded); err != nil {
+		return err
+	}
+	s.dirs[module] = downloaded.Dir
+	return nil
 }
 
 // load reads a package, once.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::internal;
 use crate::path::Path;
 
 /// One thing that is wrong.
@@ -104,6 +105,12 @@ impl Verdict {
         self.refuse(field, Reason::Invalid, format!("Invalid value: {}: {detail}", value.shown()));
     }
 
+    /// A value of one of Kubernetes' internal types is wrong.
+    pub fn invalid_object(&mut self, field: &Path, type_name: &str, value: &serde_json::Value, detail: &str) {
+        let message = format!("Invalid value: {}: {detail}", internal::quoted(type_name, value));
+        self.refuse(field, Reason::Invalid, message);
+    }
+
     /// A value is wrong for each of these reasons.
     pub fn invalid_each(&mut self, field: &Path, value: &str, details: Vec<String>) {
         for detail in details {
@@ -121,6 +128,19 @@ impl Verdict {
     /// A value must be unique and is not.
     pub fn duplicate(&mut self, field: &Path, value: impl Shown) {
         self.refuse(field, Reason::Duplicate, format!("Duplicate value: {}", value.shown()));
+    }
+
+    /// A value of one of Kubernetes' internal types must be unique and is not.
+    pub fn duplicate_object(
+        &mut self,
+        field: &Path,
+        type_name: &str,
+        value: &serde_json::Value,
+        detail: &str,
+    ) {
+        let colon = if detail.is_empty() { "" } else { ": " };
+        let message = format!("Duplicate value: {}{colon}{detail}", internal::quoted(type_name, value));
+        self.refuse(field, Reason::Duplicate, message);
     }
 
     /// A field must not be given here.

@@ -26,6 +26,7 @@ pub mod cronjob;
 mod finding;
 pub mod graph;
 pub mod hypernode;
+pub mod internal;
 pub mod job;
 pub mod jobflow;
 mod json;

@@ -9,6 +9,10 @@ const LABEL_1123: &str = "a lowercase RFC 1123 label must consist of lower case 
 const SUBDOMAIN_1123: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
     '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must \
+    consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. \
+    '*.example.com', regex used for validation is \
+    '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
     and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
     validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
@@ -65,6 +69,15 @@ pub fn dns_subdomain(name: &str) -> Vec<String> {
 /// What is wrong with the prefix of a qualified name. Its length is counted in bytes, that of a name in characters.
 fn prefix_fault(what: &str) -> String {
     format!("prefix part {}", what.replace("253 characters", "253 bytes"))
+}
+
+/// All names below a domain: `*.example.com`.
+pub fn wildcard_subdomain(name: &str) -> Vec<String> {
+    let mut wrong = longer_than(name, 253);
+    if !name.strip_prefix("*.").is_some_and(|rest| rest.split('.').all(is_dns_label)) {
+        wrong.push(WILDCARD.to_owned());
+    }
+    wrong
 }
 
 /// The key of a label: a name, with an optional DNS subdomain before a slash.

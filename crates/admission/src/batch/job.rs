@@ -1,6 +1,7 @@
 //! The spec of a Job.
 
 use crate::json::At;
+use crate::pod::check;
 use crate::pod::{Dialect, template};
 use crate::{PODS_MAX, Verdict, names};
 
@@ -38,7 +39,8 @@ pub(super) fn validate(spec: &At<'_>, verdict: &mut Verdict) {
     }
     let success_policy = spec.get("successPolicy");
     if success_policy.is_set() && !is_indexed(spec) {
-        success_policy::refuse(&success_policy, "requires indexed completion mode", verdict);
+        let rule = "requires indexed completion mode";
+        verdict.invalid_object(success_policy.path(), "batch.SuccessPolicy", success_policy.value(), rule);
     } else if success_policy.is_set() {
         success_policy::validate(spec, verdict);
     }
@@ -112,25 +114,10 @@ fn validate_managed_by(at: &At<'_>, verdict: &mut Verdict) {
     if !at.is_set() {
         return;
     }
-    const RULE: &str = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-    match at.text().split_once('/') {
-        _ if at.text().is_empty() => verdict.required(at.path(), ""),
-        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
-            verdict.invalid_each(at.path(), domain, names::dns_subdomain(domain));
-            if !path.bytes().all(is_path_byte) {
-                verdict.invalid(at.path(), path, "Invalid path");
-            }
-        }
-        _ => verdict.invalid(at.path(), at.text(), RULE),
-    }
+    check::domain_prefixed_path(at, verdict);
     if at.text().len() > MANAGED_BY_LENGTH_MAX {
         verdict.too_long(at.path(), MANAGED_BY_LENGTH_MAX);
     }
-}
-
-/// What RFC 3986 allows in a path without escapes.
-fn is_path_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte)
 }
 
 fn validate_completion_mode(spec: &At<'_>, verdict: &mut Verdict) {

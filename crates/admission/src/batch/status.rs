@@ -145,11 +145,13 @@ impl Report<'_> {
         let uncounted = status.get("uncountedTerminatedPods");
         let has_uncounted = ["succeeded", "failed"].iter().any(|list| !uncounted.get(list).is_empty());
         if is_about("uncountedTerminatedPods") && has_uncounted {
-            // Upstream shows its program's names here.
-            let [succeeded, failed] = ["succeeded", "failed"].map(|list| uncounted.get(list).value());
-            let shown = format!("{{\"Succeeded\":{succeeded},\"Failed\":{failed}}}");
-            let message = format!("Invalid value: {shown}: must be empty for finished job");
-            verdict.refuse(uncounted.path(), Reason::Invalid, message);
+            let rule = "must be empty for finished job";
+            verdict.invalid_object(
+                uncounted.path(),
+                "batch.UncountedTerminatedPods",
+                uncounted.value(),
+                rule,
+            );
         }
         if let Some(count) = above_zero("terminating").filter(|_| is_about("terminating")) {
             let rule = "terminating>0 is invalid for finished job";

@@ -1,9 +1,7 @@
 //! When an Indexed Job has succeeded before all of its indexes have.
 
-use serde_json::Value;
-
+use crate::Verdict;
 use crate::json::At;
-use crate::{Reason, Verdict};
 
 use super::{indexes, job};
 
@@ -26,12 +24,6 @@ pub(super) fn validate(spec: &At<'_>, verdict: &mut Verdict) {
     for rule in list {
         validate_rule(&rule, completions, verdict);
     }
-}
-
-/// Refuses the policy as a whole.
-pub(super) fn refuse(policy: &At<'_>, rule: &str, verdict: &mut Verdict) {
-    let message = format!("Invalid value: {}: {rule}", shown(policy));
-    verdict.refuse(policy.path(), Reason::Invalid, message);
 }
 
 fn validate_rule(rule: &At<'_>, completions: i64, verdict: &mut Verdict) {
@@ -64,17 +56,4 @@ fn validate_rule(rule: &At<'_>, completions: i64, verdict: &mut Verdict) {
         let what = "the number of indexes in the specified succeededIndexes field";
         verdict.invalid(count.path(), number, format!("must be less than or equal to {n_listed} ({what})"));
     }
-}
-
-/// The policy as upstream's messages show it: with the names and the order of its program's fields.
-fn shown(policy: &At<'_>) -> String {
-    let rule = |rule: &At<'_>| {
-        let (listed, count) = (rule.get("succeededIndexes"), rule.get("succeededCount"));
-        format!("{{\"SucceededIndexes\":{},\"SucceededCount\":{}}}", listed.value(), count.value())
-    };
-    if *policy.value() == Value::Null {
-        return "null".to_owned();
-    }
-    let rules: Vec<String> = policy.items("rules").iter().map(rule).collect();
-    format!("{{\"Rules\":[{}]}}", rules.join(","))
 }

@@ -7,7 +7,7 @@ use crate::look::findings_of_change;
 use crate::pod::keep::{restore, restore_node_affinity};
 use crate::{Finding, Verdict};
 
-use super::{job, success_policy, validate_spec, validate_whole};
+use super::{job, validate_spec, validate_whole};
 
 const IMMUTABLE: &str = "field is immutable";
 
@@ -23,21 +23,28 @@ fn validate_change(job: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
     validate_spec(&spec, verdict);
     job::validate_size(&spec, Some(&old_spec), verdict);
     validate_completions(&spec, &old_spec, verdict);
-    stays(&spec, &old_spec, "selector", verdict);
+    stays_as(&spec, &old_spec, ("selector", "*meta.v1.LabelSelector"), verdict);
     validate_template(&spec, old, verdict);
-    for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"] {
+    stays(&spec, &old_spec, "completionMode", verdict);
+    stays_as(&spec, &old_spec, ("podFailurePolicy", "*batch.PodFailurePolicy"), verdict);
+    for field in ["backoffLimitPerIndex", "managedBy"] {
         stays(&spec, &old_spec, field, verdict);
     }
-    let (policy, old_policy) = (spec.get("successPolicy"), old_spec.get("successPolicy"));
-    if policy.value() != old_policy.value() {
-        success_policy::refuse(&policy, IMMUTABLE, verdict);
-    }
+    stays_as(&spec, &old_spec, ("successPolicy", "*batch.SuccessPolicy"), verdict);
 }
 
 fn stays(new: &At<'_>, old: &At<'_>, field: &str, verdict: &mut Verdict) {
     let (new, old) = (new.get(field), old.get(field));
     if new.value() != old.value() {
         verdict.invalid(new.path(), new.value(), IMMUTABLE);
+    }
+}
+
+/// As [`stays`], for a field whose value messages quote in the form of an internal type.
+fn stays_as(new: &At<'_>, old: &At<'_>, (field, type_name): (&str, &str), verdict: &mut Verdict) {
+    let (new, old) = (new.get(field), old.get(field));
+    if new.value() != old.value() {
+        verdict.invalid_object(new.path(), type_name, new.value(), IMMUTABLE);
     }
 }
 
@@ -62,11 +69,11 @@ fn validate_completions(spec: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
 fn validate_template(spec: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
     let (new, old_template) = (spec.get("template"), old.get("spec").get("template"));
     if !is_idle(old) {
-        return stays(spec, &old.get("spec"), "template", verdict);
+        return stays_as(spec, &old.get("spec"), ("template", "core.PodTemplateSpec"), verdict);
     }
     let (pod, old_pod) = (new.get("spec"), old_template.get("spec"));
     if without_changeable(pod.value(), old_pod.value()) != *old_pod.value() {
-        verdict.invalid(pod.path(), pod.value(), IMMUTABLE);
+        verdict.invalid_object(pod.path(), "core.PodSpec", pod.value(), IMMUTABLE);
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!   network.rs   NetworkPolicy, EndpointSlice, Endpoints      rbac.rs       roles and their bindings
+//!   driver.rs    StorageClass, CSIDriver, CSINode, VolumeAttachment, CSIStorageCapacity, RuntimeClass, ControllerRevision
+//!   service.rs   Service                                      ingress.rs    Ingress, IngressClass
 //!   storage.rs   PersistentVolume                             disruption.rs PodDisruptionBudget
 //!   budget.rs    what a PodDisruptionBudget allows
 //!   workload.rs  Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController; amount.rs how many of their pods
@@ -13,10 +15,13 @@
 mod amount;
 pub mod budget;
 pub mod disruption;
+pub mod driver;
+pub mod ingress;
 pub mod limits;
 pub mod network;
 pub mod quota;
 pub mod rbac;
+pub mod service;
 pub mod storage;
 pub mod workload;
 

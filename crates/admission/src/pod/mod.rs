@@ -12,7 +12,7 @@
 //! new, by `update` and `status` when they change.
 
 pub(crate) mod check;
-mod claim;
+pub(crate) mod claim;
 mod container;
 mod env;
 mod ephemeral;
@@ -24,17 +24,17 @@ mod object;
 mod projected;
 mod resize;
 mod resources;
-mod scheduling;
+pub(crate) mod scheduling;
 mod security;
 mod spec;
 mod status;
 pub(crate) mod template;
 mod update;
-mod volume;
+pub(crate) mod volume;
 mod warnings;
 
-pub use claim::validate_claim;
 pub(crate) use claim::validate_spec as validate_claim_spec;
+pub use claim::{validate_claim, validate_claim_status, validate_claim_update};
 pub use ephemeral::validate_ephemeral;
 pub use group::{GroupSelector, ResourceGroup};
 pub use object::{validate_new, validate_template};

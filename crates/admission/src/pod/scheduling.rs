@@ -15,11 +15,7 @@ pub(super) fn validate_affinity(affinity: &At<'_>, verdict: &mut Verdict) {
     let nodes = affinity.get("nodeAffinity");
     let required = nodes.get(REQUIRED);
     if required.is_set() {
-        let terms = required.get("nodeSelectorTerms");
-        if terms.is_empty() {
-            verdict.required(terms.path(), "must have at least one node selector term");
-        }
-        terms.list().iter().for_each(|term| validate_node_term(term, true, verdict));
+        node_selector(&required, verdict);
     }
     for term in nodes.items(PREFERRED) {
         validate_weight(&term.get("weight"), verdict);
@@ -33,6 +29,15 @@ pub(super) fn validate_affinity(affinity: &At<'_>, verdict: &mut Verdict) {
             validate_pod_term(&term.get("podAffinityTerm"), verdict);
         }
     }
+}
+
+/// Which nodes will do: those that meet one of the terms.
+pub(crate) fn node_selector(selector: &At<'_>, verdict: &mut Verdict) {
+    let terms = selector.get("nodeSelectorTerms");
+    if terms.is_empty() {
+        verdict.required(terms.path(), "must have at least one node selector term");
+    }
+    terms.list().iter().for_each(|term| validate_node_term(term, true, verdict));
 }
 
 fn validate_weight(weight: &At<'_>, verdict: &mut Verdict) {
@@ -124,7 +129,7 @@ fn validate_pod_term(term: &At<'_>, verdict: &mut Verdict) {
 }
 
 /// Checks which tainted nodes a pod puts up with.
-pub(super) fn validate_tolerations(tolerations: &At<'_>, verdict: &mut Verdict) {
+pub(crate) fn validate_tolerations(tolerations: &At<'_>, verdict: &mut Verdict) {
     for toleration in tolerations.list() {
         let (operator, effect) = (toleration.get("operator"), toleration.get("effect"));
         let (key, value) = (toleration.get("key"), toleration.str("value"));

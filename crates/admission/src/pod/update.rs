@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::json::At;
 use crate::look::findings_of_change;
-use crate::{Finding, Verdict};
+use crate::{Finding, Verdict, internal};
 
 use super::keep::{restore, restore_node_affinity};
 use super::object;
@@ -36,8 +36,10 @@ fn validate_change(pod: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
     if is_gated {
         validate_node_selector(&new_spec, &old_spec, verdict);
     }
-    if without_changeable(new_spec.value(), old_spec.value(), is_gated) != *old_spec.value() {
-        verdict.forbidden(new_spec.path(), CHANGEABLE);
+    let kept = without_changeable(new_spec.value(), old_spec.value(), is_gated);
+    if kept != *old_spec.value() {
+        let changes = internal::difference("core.PodSpec", old_spec.value(), &kept);
+        verdict.forbidden(new_spec.path(), &format!("{CHANGEABLE}\n{changes}"));
     }
 }
 
@@ -101,13 +103,13 @@ fn validate_node_selector(new: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
     }
     if new.list().len() != old.list().len() {
         let rule = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        verdict.invalid(new.path(), new.value(), rule);
+        verdict.invalid_object(new.path(), "[]core.NodeSelectorTerm", new.value(), rule);
         return;
     }
     for (term, old) in new.list().iter().zip(old.list()) {
         if !only_adds_requirements(term, &old) {
             let rule = "only additions are allowed (no mutations or deletions)";
-            verdict.invalid(term.path(), term.value(), rule);
+            verdict.invalid_object(term.path(), "core.NodeSelectorTerm", term.value(), rule);
         }
     }
 }
@@ -171,6 +173,7 @@ mod tests {
         };
         let found: Vec<String> =
             validate_update(&pod(&new), &pod(&old)).iter().map(ToString::to_string).collect();
+        let found: Vec<&str> = found.iter().filter_map(|text| text.split("\n@@").next()).collect();
         assert_eq!(found, expected, "{old} to {new}");
     }
 

@@ -27,7 +27,7 @@ const SOURCES: [(&str, Check); 30] = [
     ("rbd", rbd),
     ("cinder", cinder),
     ("cephfs", |at, verdict| check::list(&at.get("monitors"), verdict)),
-    ("quobyte", |at, verdict| check::texts(at, &["registry", "volume"], verdict)),
+    ("quobyte", quobyte),
     ("downwardAPI", projected::downward_api_volume),
     ("fc", fibre_channel),
     ("flexVolume", flex_volume),
@@ -90,7 +90,7 @@ fn empty_dir(source: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-fn host_path(source: &At<'_>, verdict: &mut Verdict) {
+pub(crate) fn host_path(source: &At<'_>, verdict: &mut Verdict) {
     if check::text(&source.get("path"), verdict) {
         check::no_backsteps(&source.get("path"), verdict);
         let types = [
@@ -112,7 +112,7 @@ fn git_repo(source: &At<'_>, verdict: &mut Verdict) {
     check::local_path(&source.get("directory"), verdict);
 }
 
-fn disk(source: &At<'_>, id: &str, verdict: &mut Verdict) {
+pub(crate) fn disk(source: &At<'_>, id: &str, verdict: &mut Verdict) {
     check::texts(source, &[id], verdict);
     let partition = source.get("partition");
     if let Some(number) = partition.int().filter(|number| !(0..=255).contains(number)) {
@@ -127,7 +127,7 @@ fn files(source: &At<'_>, name: &str, verdict: &mut Verdict) {
     source.items("items").iter().for_each(|item| projected::key_to_path(item, verdict));
 }
 
-fn nfs(source: &At<'_>, verdict: &mut Verdict) {
+pub(crate) fn nfs(source: &At<'_>, verdict: &mut Verdict) {
     check::texts(source, &["server", "path"], verdict);
     let path = source.get("path");
     if !path.text().starts_with('/') {
@@ -135,7 +135,7 @@ fn nfs(source: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-fn iscsi(source: &At<'_>, verdict: &mut Verdict) {
+pub(crate) fn iscsi(source: &At<'_>, verdict: &mut Verdict) {
     check::texts(source, &["targetPortal"], verdict);
     if check::text(&source.get("iqn"), verdict) {
         qualified_disk_name(&source.get("iqn"), verdict);
@@ -183,7 +183,7 @@ fn qualified_disk_name(name: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-fn flocker(source: &At<'_>, verdict: &mut Verdict) {
+pub(crate) fn flocker(source: &At<'_>, verdict: &mut Verdict) {
     let (name, uuid) = (source.get("datasetName"), source.get("datasetUUID"));
     match (name.text().is_empty(), uuid.text().is_empty()) {
         (true, true) => verdict.required(source.path(), "one of datasetName and datasetUUID is required"),
@@ -198,7 +198,7 @@ fn flocker(source: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-fn rbd(source: &At<'_>, verdict: &mut Verdict) {
+pub(crate) fn rbd(source: &At<'_>, verdict: &mut Verdict) {
     check::list(&source.get("monitors"), verdict);
     check::texts(source, &["image"], verdict);
 }
@@ -211,7 +211,7 @@ fn cinder(source: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-fn fibre_channel(source: &At<'_>, verdict: &mut Verdict) {
+pub(crate) fn fibre_channel(source: &At<'_>, verdict: &mut Verdict) {
     let (targets, ids, lun) = (source.get("targetWWNs"), source.get("wwids"), source.get("lun"));
     if targets.is_empty() && ids.is_empty() {
         verdict.required(targets.path(), "must specify either targetWWNs or wwids, but not both");
@@ -228,7 +228,7 @@ fn fibre_channel(source: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-fn flex_volume(source: &At<'_>, verdict: &mut Verdict) {
+pub(crate) fn flex_volume(source: &At<'_>, verdict: &mut Verdict) {
     check::texts(source, &["driver"], verdict);
     for (key, option) in source.get("options").entries() {
         let domain = format!(".{}", key.split('/').next().unwrap_or(key).to_lowercase());
@@ -238,7 +238,7 @@ fn flex_volume(source: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-fn azure_disk(source: &At<'_>, verdict: &mut Verdict) {
+pub(crate) fn azure_disk(source: &At<'_>, verdict: &mut Verdict) {
     check::texts(source, &["diskName", "diskURI"], verdict);
     check::word(&source.get("cachingMode"), &["None", "ReadOnly", "ReadWrite"], verdict);
     let (kind, uri) = (source.get("kind"), source.get("diskURI"));
@@ -268,19 +268,38 @@ fn storage_os(source: &At<'_>, verdict: &mut Verdict) {
 }
 
 fn csi(source: &At<'_>, verdict: &mut Verdict) {
-    let driver = source.get("driver");
-    if check::text(&driver, verdict) {
-        if driver.text().len() > 63 {
-            verdict.too_long(driver.path(), 63);
-        }
-        verdict.invalid_each(
-            driver.path(),
-            driver.text(),
-            names::dns_subdomain(&driver.text().to_lowercase()),
-        );
-    }
+    driver_name(&source.get("driver"), verdict);
     let secret = source.get("nodePublishSecretRef");
     if secret.is_set() {
         check::required_name(&secret.get("name"), names::dns_subdomain, verdict);
     }
+}
+
+/// The name of a storage driver.
+pub(crate) fn driver_name(driver: &At<'_>, verdict: &mut Verdict) {
+    let name = driver.text();
+    if check::text(driver, verdict) {
+        if name.len() > 63 {
+            verdict.too_long(driver.path(), 63);
+        }
+        verdict.invalid_each(driver.path(), name, names::dns_subdomain(&name.to_lowercase()));
+    }
+}
+
+pub(crate) fn quobyte(source: &At<'_>, verdict: &mut Verdict) {
+    const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
+    let (registry, tenant) = (source.get("registry"), source.get("tenant"));
+    let is_pair = |pair: &str| {
+        pair.rsplit_once(':').is_some_and(|(host, _)| !host.contains(':') || host.ends_with(']'))
+    };
+    if registry.text().is_empty() {
+        verdict.required(registry.path(), PAIRS);
+    } else if tenant.text().len() > 64 {
+        verdict.required(tenant.path(), "must be a UUID and may not exceed a length of 64 characters");
+    } else {
+        for _ in registry.text().split(',').filter(|pair| !is_pair(pair)) {
+            verdict.invalid(registry.path(), registry.text(), PAIRS);
+        }
+    }
+    check::texts(source, &["volume"], verdict);
 }

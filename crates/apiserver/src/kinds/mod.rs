@@ -11,6 +11,7 @@ pub mod autoscaler;
 pub mod config;
 pub mod crd;
 pub mod custom;
+pub mod driver;
 pub mod event;
 pub mod job;
 pub mod lease;

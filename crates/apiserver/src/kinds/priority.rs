@@ -1,9 +1,10 @@
 //! Priority classes.
 
+use krafla_admission::builtin::driver;
 use serde_json::Value;
 
 use super::{Rules, default_to};
-use crate::field::FieldError;
+use crate::field::{self, FieldError};
 use crate::object;
 
 /// Priority classes.
@@ -16,9 +17,11 @@ impl Rules for PriorityClass {
         default_to(fields, "value", 0);
     }
 
+    fn validate(&self, class: &Value) -> Vec<FieldError> {
+        field::found(driver::validate_priority_class(class))
+    }
+
     fn validate_update(&self, class: &Value, old: &Value) -> Vec<FieldError> {
-        let changed =
-            ["value", "preemptionPolicy"].into_iter().filter(|field| class.get(field) != old.get(field));
-        changed.map(|field| FieldError::forbidden(field, "may not be changed in an update.")).collect()
+        field::found(driver::validate_priority_class_update(class, old))
     }
 }

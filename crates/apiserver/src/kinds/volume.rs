@@ -27,33 +27,12 @@ impl Rules for PersistentVolumeClaim {
     }
 
     fn validate_update(&self, claim: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors = self.validate(claim);
-        if !is_same_but_changeable(claim, old) {
-            let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName \
-                for bound claims";
-            errors.push(FieldError::forbidden("spec", why));
-        }
-        errors
+        field::found(pod::validate_claim_update(claim, old))
     }
-}
 
-/// A claim may be given its volume and its class once; when it is bound it may ask for more.
-fn is_same_but_changeable(claim: &Value, old: &Value) -> bool {
-    let mut claim = claim.get("spec").cloned().unwrap_or_default();
-    let mut was = old.get("spec").cloned().unwrap_or_default();
-    let is_bound = old.pointer("/status/phase").is_some_and(|phase| phase == "Bound");
-    for field in ["storageClassName", "volumeName"] {
-        if was.get(field).is_none() {
-            object::remove(&mut claim, field);
-        }
+    fn validate_status(&self, claim: &Value, _old: &Value) -> Vec<FieldError> {
+        field::found(pod::validate_claim_status(claim))
     }
-    if is_bound {
-        for spec in [&mut claim, &mut was] {
-            object::remove(spec, "volumeAttributesClassName");
-            object::part(spec, "resources").remove("requests");
-        }
-    }
-    claim == was
 }
 
 /// Volumes.
@@ -71,6 +50,10 @@ impl Rules for PersistentVolume {
 
     fn validate(&self, volume: &Value) -> Vec<FieldError> {
         field::found(storage::validate_volume(volume))
+    }
+
+    fn validate_update(&self, volume: &Value, old: &Value) -> Vec<FieldError> {
+        field::found(storage::validate_volume_update(volume, old))
     }
 
     fn on_create(&self, volume: &mut Value, now: Time) {

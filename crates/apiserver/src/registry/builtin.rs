@@ -54,8 +54,8 @@ fn core() -> Vec<Row> {
             .singular("endpoints")
             .short("ep")
             .create_on_update()
-            .columns(table::ENDPOINTS)
             .deprecated("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+            .columns(table::ENDPOINTS)
             .rules(kinds::network::Endpoints),
         v1("Event", "events")
             .short("ev")
@@ -113,7 +113,11 @@ fn core() -> Vec<Row> {
             .selectable(&POD_FIELDS)
             .columns(table::POD)
             .rules(kinds::pod::Pod),
-        v1("PodTemplate", "podtemplates").returns_deleted().counted().rules(kinds::workload::PodTemplate),
+        v1("PodTemplate", "podtemplates")
+            .returns_deleted()
+            .counted()
+            .columns(table::POD_TEMPLATE)
+            .rules(kinds::workload::PodTemplate),
         v1("ReplicationController", "replicationcontrollers")
             .short("rc")
             .in_all()
@@ -179,7 +183,9 @@ const EVENT_FIELDS: [&str; 12] = [
 fn workloads() -> Vec<Row> {
     let apps = |kind, plural| Row::new("apps", "v1", kind, plural);
     vec![
-        apps("ControllerRevision", "controllerrevisions"),
+        apps("ControllerRevision", "controllerrevisions")
+            .columns(table::CONTROLLER_REVISION)
+            .rules(kinds::driver::ControllerRevision),
         apps("DaemonSet", "daemonsets")
             .short("ds")
             .in_all()
@@ -259,7 +265,9 @@ fn workloads() -> Vec<Row> {
             .singular("ingress")
             .short("ing")
             .counted()
-            .status(),
+            .status()
+            .columns(table::INGRESS)
+            .rules(kinds::network::Ingress),
         Row::new("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
             .singular("networkpolicy")
             .short("netpol")
@@ -271,6 +279,7 @@ fn workloads() -> Vec<Row> {
             .counted()
             .needs_version()
             .status()
+            .columns(table::DISRUPTION_BUDGET)
             .rules(kinds::policy::PodDisruptionBudget),
     ]
 }
@@ -289,18 +298,24 @@ fn cluster() -> Vec<Row> {
     vec![
         admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies")
             .singular("mutatingadmissionpolicy")
+            .columns(table::MUTATING_POLICY)
             .rules(AdmissionPolicy { is_mutating: true }),
         admission("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
+            .columns(table::ADMISSION_POLICY_BINDING)
             .rules(PolicyBinding { is_mutating: true }),
         admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations")
+            .columns(table::WEBHOOK_CONFIGURATION)
             .rules(kinds::webhook::Configuration { is_mutating: true }),
         admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
             .singular("validatingadmissionpolicy")
             .status()
+            .columns(table::ADMISSION_POLICY)
             .rules(AdmissionPolicy { is_mutating: false }),
         admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
+            .columns(table::ADMISSION_POLICY_BINDING)
             .rules(PolicyBinding { is_mutating: false }),
         admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
+            .columns(table::WEBHOOK_CONFIGURATION)
             .rules(kinds::webhook::Configuration { is_mutating: false }),
         Row::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
             .cluster()
@@ -315,18 +330,25 @@ fn cluster() -> Vec<Row> {
         Row::new("networking.k8s.io", "v1", "IngressClass", "ingressclasses")
             .singular("ingressclass")
             .cluster()
-            .counted(),
+            .counted()
+            .columns(table::INGRESS_CLASS)
+            .rules(kinds::network::IngressClass),
         Row::new("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses")
             .singular("runtimeclass")
             .cluster()
             .needs_version()
-            .create_on_update(),
+            .create_on_update()
+            .columns(table::RUNTIME_CLASS)
+            .rules(kinds::driver::RuntimeClass),
         rbac("ClusterRole", "clusterroles").cluster().rules(kinds::rbac::Role { is_namespaced: false }),
         rbac("ClusterRoleBinding", "clusterrolebindings")
             .cluster()
+            .columns(table::ROLE_BINDING)
             .rules(kinds::rbac::Binding { is_namespaced: false }),
         rbac("Role", "roles").rules(kinds::rbac::Role { is_namespaced: true }),
-        rbac("RoleBinding", "rolebindings").rules(kinds::rbac::Binding { is_namespaced: true }),
+        rbac("RoleBinding", "rolebindings")
+            .columns(table::ROLE_BINDING)
+            .rules(kinds::rbac::Binding { is_namespaced: true }),
         Row::new("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses")
             .singular("priorityclass")
             .cluster()
@@ -334,15 +356,38 @@ fn cluster() -> Vec<Row> {
             .generation(Generation::Fixed)
             .columns(table::PRIORITY_CLASS)
             .rules(kinds::priority::PriorityClass),
-        storage("CSIDriver", "csidrivers").cluster().needs_version().returns_deleted(),
-        storage("CSINode", "csinodes").cluster().needs_version().returns_deleted(),
-        storage("CSIStorageCapacity", "csistoragecapacities").singular("csistoragecapacity").needs_version(),
+        storage("CSIDriver", "csidrivers")
+            .cluster()
+            .needs_version()
+            .returns_deleted()
+            .columns(table::CSI_DRIVER)
+            .counted()
+            .rules(kinds::driver::CsiDriver),
+        storage("CSINode", "csinodes")
+            .cluster()
+            .needs_version()
+            .returns_deleted()
+            .columns(table::CSI_NODE)
+            .rules(kinds::driver::CsiNode),
+        storage("CSIStorageCapacity", "csistoragecapacities")
+            .singular("csistoragecapacity")
+            .needs_version()
+            .columns(table::CSI_STORAGE_CAPACITY)
+            .rules(kinds::driver::CsiStorageCapacity),
         storage("StorageClass", "storageclasses")
             .singular("storageclass")
             .cluster()
             .returns_deleted()
-            .short("sc"),
-        storage("VolumeAttachment", "volumeattachments").cluster().needs_version().returns_deleted().status(),
+            .short("sc")
+            .columns(table::STORAGE_CLASS)
+            .rules(kinds::driver::StorageClass),
+        storage("VolumeAttachment", "volumeattachments")
+            .cluster()
+            .needs_version()
+            .status()
+            .returns_deleted()
+            .columns(table::VOLUME_ATTACHMENT)
+            .rules(kinds::driver::VolumeAttachment),
     ]
 }
 

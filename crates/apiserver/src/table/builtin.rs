@@ -4,6 +4,7 @@ use krafla_api::Time;
 use serde_json::{Map, Value};
 
 use super::human::{age, human};
+use super::setup::balancer;
 use super::{Builtin, pod};
 use crate::object::{self, text_at, time_at};
 
@@ -324,10 +325,18 @@ pub(super) fn access_modes(modes: Option<&Value>) -> String {
 
 fn service_cells(service: &Value, now: Time) -> Vec<Value> {
     let kind = text_at(service, "spec.type");
+    let external_addresses = object::strings(service.pointer("/spec/externalIPs")).join(",");
     let external = match &*kind {
         "ExternalName" => text_at(service, "spec.externalName"),
-        "LoadBalancer" => "<pending>".to_owned(),
-        _ => object::strings(service.pointer("/spec/externalIPs")).join(","),
+        "LoadBalancer" => match balancer(service) {
+            places if places.is_empty() && external_addresses.is_empty() => "<pending>".to_owned(),
+            places => [places, external_addresses]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join(","),
+        },
+        _ => external_addresses,
     };
     let ports = service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
     let ports = ports.map(|port| match port["nodePort"].as_i64().unwrap_or(0) {
@@ -411,9 +420,28 @@ pub(super) fn template(containers: Option<&Value>) -> [String; 2] {
     })
 }
 
-/// A label selector in `kubectl`'s notation.
+/// A label selector in `kubectl`'s notation: its requirements in the order of their keys.
 pub(super) fn selector(selector: Option<&Value>) -> String {
-    labels(selector.and_then(|selector| selector.get("matchLabels")))
+    let part = |name: &str| selector.and_then(|selector| selector.get(name));
+    let pairs = part("matchLabels").and_then(Value::as_object).into_iter().flatten();
+    let mut parts: Vec<(String, String)> = pairs
+        .map(|(key, value)| (key.clone(), format!("{key}={}", value.as_str().unwrap_or_default())))
+        .collect();
+    for requirement in part("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+        let key = text_at(requirement, "key");
+        let mut values = object::strings(requirement.get("values"));
+        values.sort_unstable();
+        let values = values.join(",");
+        let text = match requirement["operator"].as_str().unwrap_or_default() {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "Exists" => key.clone(),
+            _ => format!("!{key}"),
+        };
+        parts.push((key, text));
+    }
+    parts.sort_by(|one, other| one.0.cmp(&other.0));
+    or_none(parts.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(","))
 }
 
 /// Labels in `kubectl`'s notation.
@@ -424,7 +452,7 @@ pub(super) fn labels(labels: Option<&Value>) -> String {
     or_none(pairs.join(","))
 }
 
-fn or_none(text: String) -> String {
+pub(super) fn or_none(text: String) -> String {
     if text.is_empty() { "<none>".into() } else { text }
 }
 

@@ -9,6 +9,7 @@ mod cluster;
 mod human;
 mod path;
 mod pod;
+mod setup;
 
 use std::borrow::Cow;
 
@@ -20,6 +21,7 @@ pub use builtin::*;
 pub use cluster::*;
 pub use human::age;
 pub use path::Path;
+pub use setup::*;
 
 use crate::object;
 

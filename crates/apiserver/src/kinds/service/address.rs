@@ -17,6 +17,7 @@ const NETWORK: [u8; 2] = [10, 250];
 /// The last two numbers, as one: the first address is the network's own, the last one is for everybody.
 const ADDRESSES: RangeInclusive<u16> = 1..=u16::MAX - 1;
 const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
+const HEALTH_CHECK_PORT: &str = "healthCheckNodePort";
 
 /// Addresses and ports that services have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl Taken {
         let ports = object::at(service, "/spec/ports").as_array().into_iter().flatten();
         Taken {
             addresses: Some(address).filter(|address| is_address(address)).into_iter().collect(),
-            ports: ports.filter_map(node_port).collect(),
+            ports: ports.filter_map(node_port).chain(health_check_port(service)).collect(),
         }
     }
 
@@ -71,7 +72,25 @@ pub fn give(taken: &Taken, service: &mut Value, old: Option<&Value>) -> Vec<Fiel
     if is_given_ports {
         errors.extend(give_ports(taken, spread, spec).err());
     }
+    let is_local = spec.get("externalTrafficPolicy").is_some_and(|policy| policy == "Local");
+    if kind == "LoadBalancer" && is_local {
+        give_health_check_port(taken, spread, spec);
+    }
     errors
+}
+
+/// The port at which nodes say whether they have a pod of the service. If none is left, its absence is refused later.
+fn give_health_check_port(taken: &Taken, spread: usize, spec: &mut Map<String, Value>) {
+    let asked: BTreeSet<u16> =
+        spec.get("ports").and_then(Value::as_array).into_iter().flatten().filter_map(node_port).collect();
+    let mut free =
+        from_place(NODE_PORTS, spread).filter(|port| !taken.ports.contains(port) && !asked.contains(port));
+    let slot = spec.entry(HEALTH_CHECK_PORT).or_insert(Value::Null);
+    if slot.as_i64().unwrap_or(0) == 0
+        && let Some(port) = free.next()
+    {
+        *slot = port.into();
+    }
 }
 
 fn give_address(
@@ -81,11 +100,21 @@ fn give_address(
     spec: &mut Map<String, Value>,
 ) -> Result<(), FieldError> {
     let asked = spec.get("clusterIP").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is_listed = spec.get("clusterIPs").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    let is_readable = |asked: &str| !is_address(asked) || asked.parse::<std::net::IpAddr>().is_ok();
+    if !asked.is_empty() && !is_listed {
+        spec.insert("clusterIPs".into(), json!([asked]));
+    }
     let address = match asked.as_str() {
+        // What contradicts itself, or is no address, is refused with everything else that is wrong.
+        "" if is_listed => return Ok(()),
         "" => free_address(taken, spread)?,
-        asked => asked_address(taken, own, asked)?,
+        asked if is_readable(asked) => asked_address(taken, own, asked)?,
+        asked => asked.to_owned(),
     };
-    spec.insert("clusterIPs".into(), json!([address]));
+    if !is_listed {
+        spec.insert("clusterIPs".into(), json!([address]));
+    }
     spec.insert("clusterIP".into(), json!(address));
     spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
     spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
@@ -161,6 +190,11 @@ fn give_ports(taken: &Taken, spread: usize, spec: &mut Map<String, Value>) -> Re
         }
     }
     Ok(())
+}
+
+fn health_check_port(service: &Value) -> Option<u16> {
+    let port = service.get("spec")?.get(HEALTH_CHECK_PORT)?.as_u64()?;
+    u16::try_from(port).ok().filter(|port| *port != 0)
 }
 
 fn node_port(port: &Value) -> Option<u16> {

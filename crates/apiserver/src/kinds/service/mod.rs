@@ -1,13 +1,13 @@
 //! Services.
 
 pub mod address;
-mod check;
 
+use krafla_admission::builtin::service;
 use krafla_api::Time;
 use serde_json::Value;
 
 use super::{Rules, default_to};
-use crate::field::FieldError;
+use crate::field::{self, FieldError};
 use crate::object;
 
 /// Services.
@@ -15,27 +15,7 @@ pub struct Service;
 
 impl Rules for Service {
     fn default(&self, service: &mut Value) {
-        let is_exposed = is_exposed(service);
-        let spec = object::part(service, "spec");
-        default_to(spec, "sessionAffinity", "None");
-        default_to(spec, "type", "ClusterIP");
-        let is_external = spec.get("type").is_some_and(|kind| kind == "ExternalName");
-        if !is_external {
-            default_to(spec, "internalTrafficPolicy", "Cluster");
-        }
-        if is_exposed {
-            default_to(spec, "externalTrafficPolicy", "Cluster");
-        }
-        if spec.get("type").is_some_and(|kind| kind == "LoadBalancer") {
-            default_to(spec, "allocateLoadBalancerNodePorts", true);
-        }
-        for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
-            let Some(port) = port.as_object_mut() else { continue };
-            default_to(port, "protocol", "TCP");
-            if let Some(number) = port.get("port").cloned() {
-                default_to(port, "targetPort", number);
-            }
-        }
+        service::default(service);
     }
 
     fn on_create(&self, service: &mut Value, _now: Time) {
@@ -62,13 +42,15 @@ impl Rules for Service {
     }
 
     fn validate(&self, service: &Value) -> Vec<FieldError> {
-        check::check(service)
+        field::found(service::validate(service))
     }
 
     fn validate_update(&self, service: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors = check::check_address_kept(service, old);
-        errors.extend(check::check(service));
-        errors
+        field::found(service::validate_update(service, old))
+    }
+
+    fn validate_status(&self, service: &Value, old: &Value) -> Vec<FieldError> {
+        field::found(service::validate_status(service, old))
     }
 }
 
@@ -94,6 +76,7 @@ fn drop_unchanged(service: &mut Value, old: &Value, fields: &[&str]) {
 fn drop_node_ports(service: &mut Value) {
     let spec = object::part(service, "spec");
     spec.remove("externalTrafficPolicy");
+    spec.remove("healthCheckNodePort");
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
         object::remove(port, "nodePort");
     }

@@ -55,7 +55,7 @@ fn of_services_that_want_one_address_one_gets_it() {
     says(
         &refused[18].clone().unwrap_err(),
         expect![[
-            r#"422 Invalid: Service "s19" is invalid: spec.clusterIPs: Invalid value: ["10.250.0.9"]: failed to allocate IP 10.250.0.9: provided IP is already allocated"#
+            r#"422 Invalid: Service "s19" is invalid: [spec.clusterIPs: Invalid value: ["10.250.0.9"]: failed to allocate IP 10.250.0.9: provided IP is already allocated, spec.clusterIPs: Required value]"#
         ]],
     );
 }
@@ -83,7 +83,7 @@ fn an_address_is_free_again_when_its_service_is_gone_or_was_never_stored() {
             .patch(Kind::Service, "c", Part::Main, json!({"spec": {"clusterIP": "10.250.0.8"}}))
             .unwrap_err(),
         expect![[
-            r#"422 Invalid: Service "c" is invalid: spec.clusterIPs[0]: Invalid value: ["10.250.0.8"]: may not change once set"#
+            r#"422 Invalid: Service "c" is invalid: spec.clusterIPs: Invalid value: ["10.250.0.9"]: first value must match `clusterIP`"#
         ]],
     );
 }
