@@ -24,8 +24,7 @@ mod clock;
 pub mod driver;
 mod fault;
 mod feed;
-#[cfg(test)]
-mod golden;
+pub mod golden;
 mod oracle;
 mod process;
 mod program;
@@ -42,6 +41,7 @@ pub use case::{Case, NoCase, Order};
 pub use fault::{FAULTS, Fault, Injection};
 pub use oracle::Finding;
 pub use program::{Part, Program};
+pub use rng::Rng;
 pub use shrink::shrink;
 pub use termination::{KILLED, TERMINATIONS, Termination};
 pub use wire::Attempt;

@@ -2,34 +2,35 @@
 
 /// A seeded generator.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(u64);
+pub struct Rng(u64);
 
 impl Rng {
     /// The generator of a seed. Seeds that differ in one bit lead to unrelated numbers.
-    pub(crate) fn new(seed: u64) -> Rng {
+    pub fn new(seed: u64) -> Rng {
         Rng(seed)
     }
 
     /// The next number.
-    pub(crate) fn next(&mut self) -> u64 {
+    #[allow(clippy::should_implement_trait, reason = "it never ends, and nobody iterates over it")]
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
     /// A number below `limit`; 0 if there is none.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         // The high half of a 128-bit product spreads evenly enough for limits this small, without a division.
         let product = u128::from(self.next()) * u128::from(limit);
         u64::try_from(product >> 64).unwrap_or(0)
     }
 
     /// Yes, so many times in a hundred.
-    pub(crate) fn percent(&mut self, chance: u64) -> bool {
+    pub fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
     }
 
     /// One of several, unless there are none.
-    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         let index = self.below(u64::try_from(from.len()).unwrap_or(0));
         from.get(usize::try_from(index).unwrap_or(0))
     }

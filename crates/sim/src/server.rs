@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use futures_util::future::FutureExt;
 use krafla_api::{Key, Kind, Uid};
 use krafla_apiserver::admit::{Admission, Volcano};
+use krafla_apiserver::env::Env;
 use krafla_apiserver::gc::{Collector, Deed};
 use krafla_apiserver::store::{ResourceId, Store, Watcher};
 use krafla_apiserver::{Api, LocalClient};
@@ -28,11 +29,15 @@ const FIRST_IDENTITY: u64 = 1000;
 
 /// A new cluster with one node: what every world begins with. It is made once, and each world gets its own fork.
 static NEW_CLUSTER: LazyLock<Api> =
-    LazyLock::new(|| new_cluster(Admission::default().with(Volcano::default())));
+    LazyLock::new(|| new_cluster(at_the_start(), Admission::default().with(Volcano::default())));
 
-fn new_cluster(admission: Admission) -> Api {
-    let surroundings = Surroundings::new(Clock::default(), 0);
-    let api = Api::new(Store::in_memory(), Arc::new(surroundings), admission);
+fn at_the_start() -> Arc<dyn Env> {
+    Arc::new(Surroundings::new(Clock::default(), 0))
+}
+
+/// A new cluster with one node, in these surroundings.
+pub(crate) fn new_cluster(env: Arc<dyn Env>, admission: Admission) -> Api {
+    let api = Api::new(Store::in_memory(), env, admission);
     let bootstrapped = at_once(api.bootstrap());
     debug_assert!(matches!(bootstrapped, Some(Ok(()))), "a new cluster can be made: {bootstrapped:?}");
     let server = Server::of(api.clone());
@@ -49,14 +54,15 @@ impl Server {
     }
 
     /// A new cluster that lets every object in as it is.
-    #[cfg(test)]
     pub(crate) fn without_admission(clock: &Clock) -> Server {
-        static NEW_CLUSTER: LazyLock<Api> = LazyLock::new(|| new_cluster(Admission::default()));
+        static NEW_CLUSTER: LazyLock<Api> =
+            LazyLock::new(|| new_cluster(at_the_start(), Admission::default()));
         let surroundings = Surroundings::new(clock.clone(), FIRST_IDENTITY);
         Server::of(NEW_CLUSTER.fork(Arc::new(surroundings)))
     }
 
-    fn of(api: Api) -> Server {
+    /// The server behind an API.
+    pub(crate) fn of(api: Api) -> Server {
         Server { store: api.store().clone(), client: Arc::new(LocalClient::new(api.clone())), api }
     }
 
@@ -87,7 +93,7 @@ impl Server {
     }
 
     /// Stores a new object of a kind with which no controller works.
-    #[cfg(test)]
+    #[allow(clippy::unwrap_used, reason = "a record that cannot be played ends its test")]
     pub(crate) fn create_other(&self, namespace: &str, object: Value) {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let table = self.api.registry().table();

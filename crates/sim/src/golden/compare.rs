@@ -6,11 +6,15 @@ use serde_json::{Value, json};
 
 /// One place at which the two differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Difference {
-    pub(super) step: usize,
-    pub(super) path: Vec<String>,
-    pub(super) recorded: Option<Value>,
-    pub(super) found: Option<Value>,
+pub struct Difference {
+    /// The step after which it shows.
+    pub step: usize,
+    /// Section, name of the object, and fields.
+    pub path: Vec<String>,
+    /// The value with Volcano's controllers.
+    pub recorded: Option<Value>,
+    /// The value with ours.
+    pub found: Option<Value>,
 }
 
 impl std::fmt::Display for Difference {

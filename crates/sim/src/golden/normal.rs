@@ -7,7 +7,8 @@ use krafla_api::{Kind, labels};
 use serde_json::{Map, Value, json};
 
 use super::play::all;
-use super::stage::{NAMESPACE, Stage};
+use super::site::Site;
+use crate::server::resource;
 
 /// The kinds of which a state has a section.
 const SECTIONS: [(&str, Kind); 13] = [
@@ -27,38 +28,39 @@ const SECTIONS: [(&str, Kind); 13] = [
 ];
 
 /// Everything that is there now, in the form of the records.
-pub(super) fn state(stage: &Stage) -> Value {
+///
+/// `metrics` is the page of numbers that the controllers show.
+pub fn state(site: &Site, metrics: &str) -> Value {
     let mut state = Map::new();
     for (section, kind) in SECTIONS {
-        let objects = all(stage, kind).into_iter().filter(|object| !is_of_cluster(object));
+        let objects = all(site, kind).into_iter().filter(|object| !is_of_cluster(object));
         let objects = objects.map(|object| (name_of(&object), flat(kind, object)));
         let objects: Map<String, Value> = objects.collect();
         if !objects.is_empty() {
             state.insert(section.to_owned(), Value::Object(objects));
         }
     }
-    let events: Map<String, Value> = events(stage).iter().map(|event| (line(event), json!(1))).collect();
+    let events: Map<String, Value> = events(site).iter().map(|event| (line(event), json!(1))).collect();
     if !events.is_empty() {
         state.insert("events".to_owned(), Value::Object(events));
     }
-    let metrics = metrics(stage);
+    let metrics = self::metrics(site, metrics);
     if !metrics.is_empty() {
         state.insert("metrics".to_owned(), Value::Object(metrics));
     }
-    let text = Value::Object(state).to_string().replace(NAMESPACE, "{ns}");
+    let text = Value::Object(state).to_string().replace(&site.namespace, "{ns}");
     serde_json::from_str(&text).unwrap()
 }
 
 /// Volcano's numbers that are about the record's namespace.
-fn metrics(stage: &Stage) -> Map<String, Value> {
-    let page = stage.metrics();
-    let series = page.lines().filter(|line| line.starts_with("volcano_") && line.contains(NAMESPACE));
+fn metrics(site: &Site, page: &str) -> Map<String, Value> {
+    let series = page.lines().filter(|line| line.starts_with("volcano_") && line.contains(&site.namespace));
     let series = series.filter_map(|line| line.rsplit_once(' '));
     series.map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
 /// The jobs of CronJobs are named after a minute; of these only the distance to the first stays: `c-{minute+60}`.
-pub(super) fn name_minutes(states: &[Value]) -> Vec<Value> {
+pub fn name_minutes(states: &[Value]) -> Vec<Value> {
     let text = json!(states).to_string();
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
     let mut minutes: Vec<u64> =
@@ -76,14 +78,16 @@ pub(super) fn name_minutes(states: &[Value]) -> Vec<Value> {
 const MINUTES: std::ops::Range<u64> = 28_000_000..32_000_000;
 
 /// What is said about objects of the namespace, and about those without one that were made for this record.
-fn events(stage: &Stage) -> Vec<Value> {
-    let items = stage.server.list(Kind::Event).unwrap().items;
-    let events = items.iter().map(|bytes| serde_json::from_slice::<Value>(bytes).unwrap());
-    let is_meant = |event: &Value| {
+fn events(site: &Site) -> Vec<Value> {
+    // Events about objects without a namespace are in `default`.
+    let snapshot = site.server.store.snapshot(&resource(Kind::Event));
+    let of_cluster = snapshot.range(Some("default"), None);
+    let of_cluster = of_cluster.map(|entry| serde_json::from_slice::<Value>(&entry.bytes).unwrap());
+    let of_cluster = of_cluster.filter(|event| {
         let name = event["involvedObject"]["name"].as_str().unwrap_or_default();
-        event["metadata"]["namespace"] == NAMESPACE || name.contains(NAMESPACE)
-    };
-    events.filter(is_meant).collect()
+        name.contains(&site.namespace)
+    });
+    all(site, Kind::Event).into_iter().chain(of_cluster).collect()
 }
 
 /// What every namespace has.
@@ -129,6 +133,11 @@ fn flat(kind: Kind, mut object: Value) -> Value {
         Kind::Secret => secret(object),
         Kind::PersistentVolumeClaim => claim(object),
         Kind::VcCronJob => cronjob(object),
+        Kind::PodGroup => drop_empty(object, "status"),
+        Kind::VcJob => {
+            templates(object);
+            conditions(object);
+        }
         _ => {}
     }
     let mut object = Value::Object(object.clone());
@@ -316,6 +325,42 @@ fn secret(secret: &mut Map<String, Value>) {
     data.into_iter().flatten().for_each(|(_, value)| *value = "<secret>".into());
 }
 
+fn drop_empty(object: &mut Map<String, Value>, field: &str) {
+    if object.get(field).and_then(Value::as_object).is_some_and(Map::is_empty) {
+        object.remove(field);
+    }
+}
+
+/// Volcano 1.14.1 appends a condition whenever a counter changes, later versions keep one of each phase: the last of each is
+/// compared.
+fn conditions(job: &mut Map<String, Value>) {
+    let conditions = job.get_mut("status").and_then(|status| status.get_mut("conditions"));
+    if let Some(conditions) = conditions.and_then(Value::as_array_mut) {
+        let all = std::mem::take(conditions);
+        let is_last = |position: usize| {
+            let later = all.iter().skip(position + 1);
+            later.into_iter().all(|later| later["status"] != all[position]["status"])
+        };
+        *conditions =
+            (0..all.len()).filter(|position| is_last(*position)).map(|it| all[it].clone()).collect();
+    }
+}
+
+/// A client in Go that writes a job back writes empty fields along.
+fn templates(job: &mut Map<String, Value>) {
+    let tasks = job.get_mut("spec").and_then(|spec| spec.get_mut("tasks")).and_then(Value::as_array_mut);
+    for template in tasks.into_iter().flatten().filter_map(|task| task.get_mut("template")?.as_object_mut()) {
+        if template.get("metadata").is_some_and(|metadata| *metadata == json!({ "creationTimestamp": null }))
+        {
+            template.remove("metadata");
+        }
+        drop_empty(template, "metadata");
+        let containers = template.get_mut("spec").and_then(|spec| spec.get_mut("containers"));
+        let containers = containers.and_then(Value::as_array_mut).into_iter().flatten();
+        containers.filter_map(Value::as_object_mut).for_each(|container| drop_empty(container, "resources"));
+    }
+}
+
 fn cronjob(cronjob: &mut Map<String, Value>) {
     let active = cronjob.get_mut("status").and_then(|status| status.get_mut("active"));
     for reference in active.and_then(Value::as_array_mut).into_iter().flatten() {
@@ -335,6 +380,7 @@ pub(super) fn recorded(mut state: Value) -> Value {
         let objects = sections.get_mut(section).and_then(Value::as_object_mut).into_iter().flatten();
         objects.filter_map(|(_, object)| object.as_object_mut()).for_each(change);
     };
+    all_of("jobs", templates);
     all_of("secrets", secret);
     all_of("persistentvolumeclaims", |claim| drop(claim.remove("status")));
     all_of("pods", |pod| {
@@ -378,7 +424,7 @@ fn is_identity(word: &str) -> bool {
 
 /// How identities look in a text.
 #[derive(Clone, Copy)]
-pub(super) enum Identities {
+pub enum Identities {
     /// `{uid:Pod/a-work-0#2}`
     Recorded,
     /// As the simulated server makes them, or as a record's own objects say.
@@ -401,7 +447,7 @@ impl Identities {
     }
 
     /// Names every identity after the object that has it, in order of their appearance: `<pods/a-work-0 2>`.
-    pub(super) fn name_all(self, states: Vec<Value>) -> Vec<Value> {
+    pub fn name_all(self, states: Vec<Value>) -> Vec<Value> {
         let mut names: BTreeMap<String, String> = BTreeMap::new();
         let mut n_namesakes: BTreeMap<String, u32> = BTreeMap::new();
         for state in &states {

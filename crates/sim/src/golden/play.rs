@@ -8,40 +8,41 @@ use krafla_runtime::ClientError;
 use serde_json::{Map, Value, json};
 
 use super::record::merge;
-use super::stage::{NAMESPACE, Stage};
+use super::site::{Site, Stage};
+use crate::server::resource;
 
 /// Plays one step, up to the moment when all is quiet again. If the server refused it: in which words.
-pub(super) fn play(stage: &mut Stage, deed: &Value, n_commands: &mut u32) -> Option<String> {
-    let refusal = act(stage, &in_place(stage, deed), n_commands).err();
+pub fn play(stage: &mut dyn Stage, deed: &Value, n_commands: &mut u32) -> Option<String> {
+    let deed = in_place(stage.site(), deed);
+    let refusal = act(stage, &deed, n_commands).err();
     stage.settle();
     refusal.map(|refusal| refusal.to_string())
 }
 
-/// Makes the objects that a record begins with.
-pub(super) fn create_all(stage: &Stage, objects: &[Value]) {
-    for object in objects {
-        create(stage, object).unwrap();
-    }
+/// Makes the objects that a record begins with. If the server refuses one: in which words.
+pub fn create_all(site: &Site, objects: &[Value]) -> Result<(), String> {
+    let created: Result<(), ClientError> = objects.iter().try_for_each(|object| create(site, object));
+    created.map_err(|refusal| refusal.to_string())
 }
 
-fn act(stage: &mut Stage, deed: &Value, n_commands: &mut u32) -> Result<(), ClientError> {
+fn act(stage: &mut dyn Stage, deed: &Value, n_commands: &mut u32) -> Result<(), ClientError> {
     let name = || text(deed, "name").unwrap_or_default();
     match text(deed, "op").unwrap() {
         "initial" | "advance" => {}
-        "admit" => admit(stage, deed),
-        "podgroup" => set_podgroup(stage, deed),
-        "pods" => set_pods(stage, deed),
-        "evict" => evict(stage, deed),
-        "reap" => reap(stage, deed),
-        "command" => command(stage, deed, n_commands)?,
-        "scale" => scale(stage, deed)?,
-        "create" => create(stage, &deed["object"])?,
+        "admit" => admit(stage.site(), deed)?,
+        "podgroup" => set_podgroup(stage.site(), deed)?,
+        "pods" => set_pods(stage.site(), deed)?,
+        "evict" => evict(stage.site(), deed)?,
+        "reap" => reap(stage.site(), deed)?,
+        "command" => command(stage.site(), deed, n_commands)?,
+        "scale" => scale(stage.site(), deed)?,
+        "create" => create(stage.site(), &deed["object"])?,
         "patch" => {
             let (kind, patch) = (kind_of(deed), deed["patch"].clone());
             let of_status = text(deed, "subresource") == Some("status");
-            patch_object(stage, kind, name(), of_status, patch)?;
+            patch_object(stage.site(), kind, name(), of_status, patch)?;
         }
-        "delete" => delete(stage, deed),
+        "delete" => delete(stage.site(), deed)?,
         "burst" => {
             for deed in deed["ops"].as_array().unwrap() {
                 act(stage, deed, n_commands)?;
@@ -74,13 +75,14 @@ fn kind_of(named: &Value) -> Kind {
     Kind::ALL.into_iter().find(|it| it.info().kind == kind).unwrap()
 }
 
-/// With the namespace and the time of this stage: `{time-48h}` is so long ago, `{midnight}` the minute of the last midnight.
-fn in_place(stage: &Stage, value: &Value) -> Value {
+/// With the namespace and the time of this site: `{time-48h}` is so long ago, `{midnight}` the minute of the last midnight.
+fn in_place(site: &Site, value: &Value) -> Value {
     const HOUR: u64 = 3600;
     const DAY: i64 = 24 * 3600;
-    let now = stage.now().0.as_second();
+    let now = site.now().0.as_second();
     let midnight = now.div_euclid(DAY) * DAY / 60;
-    let mut text = value.to_string().replace("{ns}", NAMESPACE).replace("{midnight}", &midnight.to_string());
+    let mut text =
+        value.to_string().replace("{ns}", &site.namespace).replace("{midnight}", &midnight.to_string());
     for hours in [3, 48, 120] {
         let at = Time::from_seconds(now - i64::try_from(hours * HOUR).unwrap());
         text = text.replace(&format!("{{time-{hours}h}}"), &at.to_string());
@@ -89,44 +91,42 @@ fn in_place(stage: &Stage, value: &Value) -> Value {
 }
 
 /// All objects of a kind in the namespace.
-pub(super) fn all(stage: &Stage, kind: Kind) -> Vec<Value> {
-    let items = stage.server.list(kind).unwrap().items;
-    let objects = items.iter().map(|bytes| serde_json::from_slice::<Value>(bytes).unwrap());
-    objects
-        .filter(|object| match object["metadata"].get("namespace") {
-            Some(namespace) => namespace == NAMESPACE,
-            None => text(&object["metadata"], "name").is_some_and(|name| name.contains(NAMESPACE)),
-        })
-        .collect()
+pub(super) fn all(site: &Site, kind: Kind) -> Vec<Value> {
+    let is_namespaced = kind.info().scope == Scope::Namespaced;
+    let snapshot = site.server.store.snapshot(&resource(kind));
+    let entries = snapshot.range(is_namespaced.then_some(site.namespace.as_str()), None);
+    let entries = entries.filter(|entry| is_namespaced || entry.key.name.contains(&site.namespace));
+    entries.map(|entry| serde_json::from_slice(&entry.bytes).unwrap()).collect()
 }
 
-fn create(stage: &Stage, object: &Value) -> Result<(), ClientError> {
-    let mut object = in_place(stage, object);
+fn create(site: &Site, object: &Value) -> Result<(), ClientError> {
+    let mut object = in_place(site, object);
     let api_version = text(&object, "apiVersion").unwrap().to_owned();
     let Some(kind) = Kind::of_manifest(&api_version, text(&object, "kind").unwrap()) else {
         // A quota, which the server counts by itself.
-        stage.server.create_other(NAMESPACE, object);
+        site.server.create_other(&site.namespace, object);
         return Ok(());
     };
     if kind.info().scope == Scope::Namespaced {
-        object["metadata"]["namespace"] = NAMESPACE.into();
+        object["metadata"]["namespace"] = site.namespace.as_str().into();
     }
     let owners = object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten();
     for owner in owners.filter(|owner| owner.get("uid").is_none()) {
         let (kind, name) = (kind_of(owner), text(owner, "name").unwrap().to_owned());
-        owner["uid"] = find(stage, kind, &name).unwrap()["metadata"]["uid"].clone();
+        let found = find(site, kind, &name).ok_or_else(|| ClientError::NotFound(name.clone()))?;
+        owner["uid"] = found["metadata"]["uid"].clone();
     }
     if object["metadata"]["ownerReferences"].is_null() {
         object["metadata"].as_object_mut().unwrap().remove("ownerReferences");
     }
     let status = object.as_object_mut().unwrap().remove("status");
     let name = text(&object["metadata"], "name").unwrap().to_owned();
-    stage.server.create(kind, object)?;
-    status.map_or(Ok(()), |status| patch_object(stage, kind, &name, true, json!({ "status": status })))
+    site.server.create(kind, object)?;
+    status.map_or(Ok(()), |status| patch_object(site, kind, &name, true, json!({ "status": status })))
 }
 
-fn find(stage: &Stage, kind: Kind, name: &str) -> Option<Value> {
-    all(stage, kind).into_iter().find(|object| object["metadata"]["name"] == name)
+fn find(site: &Site, kind: Kind, name: &str) -> Option<Value> {
+    all(site, kind).into_iter().find(|object| object["metadata"]["name"] == name)
 }
 
 fn identity(object: &Value) -> (Key, Uid) {
@@ -136,57 +136,65 @@ fn identity(object: &Value) -> (Key, Uid) {
 }
 
 fn patch_object(
-    stage: &Stage,
+    site: &Site,
     kind: Kind,
     name: &str,
     of_status: bool,
     patch: Value,
 ) -> Result<(), ClientError> {
-    let object = find(stage, kind, name).ok_or_else(|| ClientError::NotFound(name.to_owned()))?;
+    let object = find(site, kind, name).ok_or_else(|| ClientError::NotFound(name.to_owned()))?;
     let (key, uid) = identity(&object);
-    stage.server.write(&Step::Patch { kind, key, uid, revision: None, of_status, patch }).map(drop)
+    site.server.write(&Step::Patch { kind, key, uid, revision: None, of_status, patch }).map(drop)
 }
 
-fn set_status(stage: &Stage, kind: Kind, object: &Value, status: Value) {
+fn set_status(site: &Site, kind: Kind, object: &Value, status: Value) -> Result<(), ClientError> {
     let name = text(&object["metadata"], "name").unwrap();
-    patch_object(stage, kind, name, true, json!({ "status": status })).unwrap();
+    patch_object(site, kind, name, true, json!({ "status": status }))
 }
 
-fn remove(stage: &Stage, kind: Kind, object: &Value, propagation: Propagation, grace_seconds: Option<i64>) {
+fn remove(
+    site: &Site,
+    kind: Kind,
+    object: &Value,
+    propagation: Propagation,
+    grace_seconds: Option<i64>,
+) -> Result<(), ClientError> {
     let (key, uid) = identity(object);
     let removal = Step::Delete { kind, key, uid, revision: None, propagation, grace_seconds };
-    stage.server.write(&removal).unwrap();
+    site.server.write(&removal).map(drop)
 }
 
 fn owner_name(object: &Value) -> Option<&str> {
     object.pointer("/metadata/ownerReferences/0/name").and_then(Value::as_str)
 }
 
-fn podgroups(stage: &Stage, deed: &Value) -> Vec<Value> {
+fn podgroups(site: &Site, deed: &Value) -> Vec<Value> {
     let name = text(deed, "name");
     let is_meant = |group: &Value| {
         text(deed, "job").is_none_or(|job| owner_name(group) == Some(job))
             && name.is_none_or(|name| group["metadata"]["name"] == name || owner_name(group) == Some(name))
     };
-    all(stage, Kind::PodGroup).into_iter().filter(is_meant).collect()
+    all(site, Kind::PodGroup).into_iter().filter(is_meant).collect()
 }
 
-fn admit(stage: &Stage, deed: &Value) {
+fn admit(site: &Site, deed: &Value) -> Result<(), ClientError> {
     let waits = |group: &Value| {
         let phase = group.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
         ["", "Pending"].contains(&phase)
     };
-    for group in podgroups(stage, deed).iter().filter(|group| waits(group)) {
-        set_status(stage, Kind::PodGroup, group, json!({ "phase": "Inqueue" }));
+    for group in podgroups(site, deed).iter().filter(|group| waits(group)) {
+        set_status(site, Kind::PodGroup, group, json!({ "phase": "Inqueue" }))?;
     }
+    Ok(())
 }
 
-fn set_podgroup(stage: &Stage, deed: &Value) {
+fn set_podgroup(site: &Site, deed: &Value) -> Result<(), ClientError> {
     let mut status = deed.as_object().unwrap().clone();
     status.retain(|field, _| !["op", "job", "name"].contains(&field.as_str()));
-    for group in &podgroups(stage, deed) {
-        set_status(stage, Kind::PodGroup, group, Value::Object(status.clone()));
+    for group in &podgroups(site, deed) {
+        set_status(site, Kind::PodGroup, group, Value::Object(status.clone()))?;
     }
+    Ok(())
 }
 
 fn is_deleting(object: &Value) -> bool {
@@ -194,7 +202,7 @@ fn is_deleting(object: &Value) -> bool {
 }
 
 /// The pods that a step is about.
-fn pods(stage: &Stage, deed: &Value, deleting: bool) -> Vec<Value> {
+fn pods(site: &Site, deed: &Value, deleting: bool) -> Vec<Value> {
     let indexes: Option<Vec<String>> = deed.get("index").map(|index| match index {
         Value::Array(indexes) => indexes.iter().map(Value::to_string).collect(),
         index => vec![index.to_string()],
@@ -210,18 +218,19 @@ fn pods(stage: &Stage, deed: &Value, deleting: bool) -> Vec<Value> {
                 annotation(labels::TASK_INDEX).is_some_and(|index| indexes.iter().any(|it| it == index))
             })
     };
-    all(stage, Kind::Pod).into_iter().filter(is_meant).collect()
+    all(site, Kind::Pod).into_iter().filter(is_meant).collect()
 }
 
-fn set_pods(stage: &Stage, deed: &Value) {
+fn set_pods(site: &Site, deed: &Value) -> Result<(), ClientError> {
     let phase = text(deed, "phase").unwrap();
-    for pod in &pods(stage, deed, deed["deleting"] == true) {
+    for pod in &pods(site, deed, deed["deleting"] == true) {
         let (key, uid) = identity(pod);
         if pod["spec"].get("nodeName").is_none() && (phase != "Pending" || deed["bind"] == true) {
-            stage.server.write(&Step::Bind { pod: key, uid, node: "node-1".to_owned() }).unwrap();
+            site.server.write(&Step::Bind { pod: key, uid, node: "node-1".to_owned() })?;
         }
-        set_status(stage, Kind::Pod, pod, pod_status(deed, pod, phase, stage.now()));
+        set_status(site, Kind::Pod, pod, pod_status(deed, pod, phase, site.now()))?;
     }
+    Ok(())
 }
 
 fn pod_status(deed: &Value, pod: &Value, phase: &str, now: Time) -> Value {
@@ -257,29 +266,31 @@ fn container_state(deed: &Value, phase: &str, position: usize, now: Time) -> Val
     }
 }
 
-fn evict(stage: &Stage, deed: &Value) {
+fn evict(site: &Site, deed: &Value) -> Result<(), ClientError> {
     let grace_seconds = if deed["graceful"] == true { None } else { Some(0) };
-    for pod in &pods(stage, deed, false) {
-        remove(stage, Kind::Pod, pod, Propagation::Background, grace_seconds);
+    for pod in &pods(site, deed, false) {
+        remove(site, Kind::Pod, pod, Propagation::Background, grace_seconds)?;
     }
+    Ok(())
 }
 
-fn reap(stage: &Stage, deed: &Value) {
-    for pod in &pods(stage, deed, true) {
-        remove(stage, Kind::Pod, pod, Propagation::Background, Some(0));
+fn reap(site: &Site, deed: &Value) -> Result<(), ClientError> {
+    for pod in &pods(site, deed, true) {
+        remove(site, Kind::Pod, pod, Propagation::Background, Some(0))?;
     }
+    Ok(())
 }
 
-fn command(stage: &Stage, deed: &Value, n_commands: &mut u32) -> Result<(), ClientError> {
+fn command(site: &Site, deed: &Value, n_commands: &mut u32) -> Result<(), ClientError> {
     *n_commands += 1;
     let name = text(deed, "target").unwrap_or_default();
     let kind = text(deed, "kind").unwrap_or("Job");
     let target_kind = if kind == "Queue" { Kind::Queue } else { Kind::VcJob };
-    let target = find(stage, target_kind, name).filter(|_| target_kind.info().kind == kind);
+    let target = find(site, target_kind, name).filter(|_| target_kind.info().kind == kind);
     let uid = target.map(|target| target["metadata"]["uid"].clone());
     let mut command = json!({
         "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command",
-        "metadata": { "name": format!("cmd-{n_commands}"), "namespace": NAMESPACE },
+        "metadata": { "name": format!("cmd-{n_commands}"), "namespace": site.namespace },
         "action": deed["action"],
     });
     if deed["no_target"] != true {
@@ -289,12 +300,12 @@ fn command(stage: &Stage, deed: &Value, n_commands: &mut u32) -> Result<(), Clie
             "uid": deed.get("uid").cloned().or(uid).unwrap_or_else(|| "<unknown>".into()),
         });
     }
-    stage.server.create(Kind::Command, command)
+    site.server.create(Kind::Command, command)
 }
 
-fn scale(stage: &Stage, deed: &Value) -> Result<(), ClientError> {
+fn scale(site: &Site, deed: &Value) -> Result<(), ClientError> {
     let name = text(deed, "job").unwrap();
-    let job = find(stage, Kind::VcJob, name).unwrap();
+    let job = find(site, Kind::VcJob, name).ok_or_else(|| ClientError::NotFound(name.to_owned()))?;
     let mut spec = json!({ "tasks": job["spec"]["tasks"] });
     for task in spec["tasks"].as_array_mut().unwrap() {
         if Some(&task["name"]) == deed.get("task") {
@@ -304,10 +315,10 @@ fn scale(stage: &Stage, deed: &Value) -> Result<(), ClientError> {
         }
     }
     deed.get("minAvailable").inspect(|value| merge(&mut spec, &json!({ "minAvailable": value })));
-    patch_object(stage, Kind::VcJob, name, false, json!({ "spec": spec }))
+    patch_object(site, Kind::VcJob, name, false, json!({ "spec": spec }))
 }
 
-fn delete(stage: &Stage, deed: &Value) {
+fn delete(site: &Site, deed: &Value) -> Result<(), ClientError> {
     let kind = kind_of(deed);
     let propagation = match text(deed, "propagation") {
         Some("Orphan") => Propagation::Orphan,
@@ -315,10 +326,11 @@ fn delete(stage: &Stage, deed: &Value) {
         _ => Propagation::Background,
     };
     let found = match text(deed, "name") {
-        Some(name) if deed.get("job").is_none() => find(stage, kind, name).into_iter().collect(),
-        _ => podgroups(stage, deed),
+        Some(name) if deed.get("job").is_none() => find(site, kind, name).into_iter().collect(),
+        _ => podgroups(site, deed),
     };
     for object in &found {
-        remove(stage, kind, object, propagation, deed["grace"].as_i64());
+        remove(site, kind, object, propagation, deed["grace"].as_i64())?;
     }
+    Ok(())
 }
