@@ -75,6 +75,7 @@ impl Volcano {
                 pod_access: None,
                 tokens: Arc::new(Tokens::for_now()),
                 controllers: None,
+                by_name: None,
             };
             anyhow::Ok(serve(api.clone(), env, config).await?)
         })?;
