@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{default_to, findings};
 use crate::json::At;
@@ -165,14 +165,13 @@ fn validate_reference(reference: &At<'_>, verdict: &mut Verdict) {
 pub fn default_class(class: &mut Value) {
     let parameters = class.pointer_mut("/spec/parameters").and_then(Value::as_object_mut);
     if let Some(parameters) = parameters {
-        let _: &mut Map<String, Value> = parameters;
         default_to(parameters, "scope", "Cluster");
     }
 }
 
 /// Says what is wrong with an IngressClass.
 pub fn validate_class(class: &Value) -> Vec<Finding> {
-    findings(class, |class, verdict| validate_whole_class(class, verdict))
+    findings(class, validate_whole_class)
 }
 
 /// Says what is wrong with a changed IngressClass. Who takes care of it stays.

@@ -219,7 +219,7 @@ fn crds_are_printed_as_yaml_documents() {
     let output = krafla().arg("crds").output().unwrap();
     let yaml = text(&output.stdout);
     assert!(output.status.success());
-    assert_eq!(yaml.matches("kind: CustomResourceDefinition").count(), 7, "{yaml}");
+    assert_eq!(yaml.matches("kind: CustomResourceDefinition").count(), 11, "{yaml}");
     assert!(yaml.contains("name: jobs.batch.volcano.sh"), "{yaml}");
 }
 

