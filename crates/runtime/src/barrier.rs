@@ -93,6 +93,12 @@ impl<K: Ord + Clone> Barrier<K> {
         Ok(())
     }
 
+    /// Whether the last decision for this root deleted this object, and its going has not been seen.
+    pub(crate) fn awaits_going(&self, key: &K, of: &Uid) -> bool {
+        let expected = self.expected.get(key).map_or(&[][..], |(_, expectations)| expectations);
+        expected.iter().any(|expectation| matches!(expectation, Expectation::Gone { uid, .. } if uid == of))
+    }
+
     /// Stop waiting for this root.
     pub(crate) fn drop_root(&mut self, key: &K) {
         self.expected.remove(key);

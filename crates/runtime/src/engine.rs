@@ -204,7 +204,7 @@ impl Engine {
         }
         if change.is_gone {
             self.departed.remove(&object.meta.uid);
-            self.remember_departed(object, now);
+            self.remember_departed(change, now);
         }
     }
 
@@ -234,20 +234,27 @@ impl Engine {
     }
 
     /// Keeps a child that went away as evidence, as long as there is a root to judge it.
-    fn remember_departed(&mut self, object: &Arc<Object>, now: Time) {
+    ///
+    /// A child that a list no longer names is known as it last was. If its root's own decision deleted it meanwhile, that is
+    /// not how it went: it is no evidence of anything that others did.
+    fn remember_departed(&mut self, change: &Change, now: Time) {
+        let object = &change.object;
+        let is_end_unseen = change.before.as_ref().is_some_and(|before| Arc::ptr_eq(before, object));
         let Some(owner) = object.meta.owners.iter().find(|owner| owner.controller == Some(true)) else {
             return;
         };
         let key = Key::new(&object.meta.key.namespace, &owner.name);
-        let mut has_root = false;
+        let (mut has_root, mut is_own) = (false, false);
         for (index, controller) in self.controllers.iter().enumerate() {
             let kind = controller.root();
             if self.cache.objects().get(kind, &key).is_some_and(|root| root.meta.uid == owner.uid) {
-                self.bereaved.insert(Root { controller: index, kind, key: key.clone() });
+                let root = Root { controller: index, kind, key: key.clone() };
+                is_own |= is_end_unseen && self.barrier.awaits_going(&root, &object.meta.uid);
+                self.bereaved.insert(root);
                 has_root = true;
             }
         }
-        if has_root {
+        if has_root && !is_own {
             let departed = Departed { object: object.clone(), at: now };
             self.departed.entry(owner.uid.clone()).or_default().push(departed);
         }

@@ -38,3 +38,11 @@ fn outages_that_follow_each_other_are_waited_out() {
     assert!(outcome.simulated > Duration::from_secs(900), "all was over after {:?}", outcome.simulated);
     assert_eq!(outcome.findings, [], "{}", outcome.end);
 }
+
+/// The list that follows a broken watch shows neither the mark of a pod that was deleted meanwhile nor how it went.
+#[test]
+fn a_pod_that_a_list_no_longer_names_was_not_evicted_if_its_own_job_deleted_it() {
+    let case: Case = "partial+yields-unseen:17:relist-pods".parse().unwrap();
+    let outcome = play(&case, &Program::as_shipped(), false);
+    assert_eq!(outcome.findings, [], "{}", outcome.end);
+}
