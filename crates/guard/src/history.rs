@@ -45,6 +45,8 @@ struct Job {
     retry_count: i32,
     /// Why the job is in its phase, in the words of its status.
     message: String,
+    /// How many of its pods are going, in the words of its status.
+    terminating: i32,
     max_retry: i32,
     /// The fewest replicas that the job ever wanted of each task: a pod beyond them may have been found too many by
     /// somebody who does not yet know that the job has grown again.
@@ -61,6 +63,7 @@ struct Pod {
     has_failed: bool,
     version: i32,
     is_going: bool,
+    is_live: bool,
 }
 
 /// A task and an index in it.
@@ -184,7 +187,7 @@ impl History {
         } else {
             let (job, key) = (owner.clone(), object.meta.key.clone());
             let has_failed = pod.status.phase == PodPhase::Failed;
-            let known = Pod { job, key, place, has_failed, version, is_going };
+            let known = Pod { job, key, place, has_failed, version, is_going, is_live };
             self.pods.insert(object.meta.uid.clone(), known);
         }
         if is_new {
@@ -242,20 +245,37 @@ impl History {
         }
     }
 
-    /// A controller is about to delete a pod: P3, a restart is charged before its first kill. Killing a pod of the
-    /// present version while the job runs would be a restart that nobody paid for.
+    /// A controller is about to delete a pod: P3, a restart is charged before its first kill, and P5, whoever stops or restarts
+    /// a job counts the pods that go.
     pub fn see_own_deletion(&self, pod: &Uid) -> Option<Violation> {
         let pod = self.pods.get(pod)?;
         let job = self.jobs.get(&pod.job)?;
-        let is_running = matches!(job.phase, JobPhase::Pending | JobPhase::Running);
-        let is_surplus =
-            job.replicas_min.get(&pod.place.task).is_none_or(|replicas| pod.place.index >= *replicas);
-        let is_free = is_running && pod.version >= job.version && !pod.is_going && !is_surplus;
-        is_free.then(|| {
-            let message = format!("the pod of {} would be killed without a charged restart", pod.place);
-            Violation::new(Property::P3, message)
-        })
+        let (property, message) = kill_is_charged(pod, job).or_else(|| kill_is_counted(pod, job))?;
+        Some(Violation::new(property, message))
     }
+}
+
+/// P3: killing a pod of the present version while the job runs would be a restart that nobody paid for.
+fn kill_is_charged(pod: &Pod, job: &Job) -> Broken {
+    let is_running = matches!(job.phase, JobPhase::Pending | JobPhase::Running);
+    let is_surplus =
+        job.replicas_min.get(&pod.place.task).is_none_or(|replicas| pod.place.index >= *replicas);
+    let is_free = is_running && pod.version >= job.version && !pod.is_going && !is_surplus;
+    is_free.then(|| {
+        (Property::P3, format!("the pod of {} would be killed without a charged restart", pod.place))
+    })
+}
+
+/// P5: a job that is stopped or restarted shows that pods are going, however fast they are gone.
+fn kill_is_counted(pod: &Pod, job: &Job) -> Broken {
+    let is_killing = matches!(
+        job.phase,
+        JobPhase::Restarting | JobPhase::Aborting | JobPhase::Completing | JobPhase::Terminating
+    );
+    let is_hidden = is_killing && pod.is_live && job.terminating == 0;
+    is_hidden.then(|| {
+        (Property::P5, format!("the pod of {} would be killed and not counted as terminating", pod.place))
+    })
 }
 
 /// A property that does not hold, and what was seen.
@@ -280,6 +300,7 @@ impl Job {
             version: status.version,
             retry_count: status.retry_count,
             message: status.state.message.clone(),
+            terminating: status.terminating,
             max_retry: job.spec.max_retry,
             replicas_min,
             is_admitted: self.is_admitted,
@@ -454,14 +475,19 @@ mod tests {
     }
 
     #[test]
-    fn p3_a_kill_needs_a_charge_before_it() {
+    fn p3_and_p5_a_kill_is_charged_and_counted_before_it() {
         let mut history = running();
         see(&mut history, Change::Created, &pod("one", 0, "Running"));
         let kill =
             |history: &History| history.see_own_deletion(&"one".into()).map(|broken| broken.to_string());
         let broken = "P3: the pod of work-0 would be killed without a charged restart";
         assert_eq!(kill(&history).as_deref(), Some(broken));
-        see(&mut history, Change::Updated, &job("Restarting", 1, 1));
+        let (kind, mut restarting) = job("Restarting", 1, 1);
+        see(&mut history, Change::Updated, &(kind, restarting.clone()));
+        let broken = "P5: the pod of work-0 would be killed and not counted as terminating";
+        assert_eq!(kill(&history).as_deref(), Some(broken));
+        restarting["status"]["terminating"] = json!(1);
+        see(&mut history, Change::Updated, &(kind, restarting));
         assert_eq!(kill(&history), None);
     }
 

@@ -125,8 +125,8 @@ fn minimums_are_the_tasks(job: &VcJob, written: &Value) -> Result<(), Violation>
     }
 }
 
-/// P5: no counter says more than there are pods for it, so none is in two. What succeeded or failed may be counted without its
-/// pod, if it was counted before or is on record.
+/// P5: no counter says more than there are pods for it, so none is in two. A pod that the plan deletes may count as what it is
+/// or as going. What succeeded or failed may be counted without its pod, if it was counted before or is on record.
 fn nothing_is_counted_twice(snapshot: &Snapshot<'_>, job: &VcJob, plan: &Plan) -> Result<(), Violation> {
     const COUNTERS: [&str; 6] = ["pending", "running", "unknown", "terminating", "succeeded", "failed"];
     let Some(Step::Patch { patch, .. }) = &plan.status else { return Ok(()) };
@@ -135,6 +135,7 @@ fn nothing_is_counted_twice(snapshot: &Snapshot<'_>, job: &VcJob, plan: &Plan) -
         return Ok(());
     }
     let [mut pending, mut running, mut unknown, mut terminating, mut succeeded, mut failed] = [0; 6];
+    let deleted: BTreeSet<&Uid> = plan.steps.iter().filter_map(deleted_pod).collect();
     let mut n_going = 0;
     for pod in snapshot.children(Kind::Pod) {
         let Some(phase) = pod.as_pod().map(|pod| pod.status.phase) else { continue };
@@ -148,6 +149,7 @@ fn nothing_is_counted_twice(snapshot: &Snapshot<'_>, job: &VcJob, plan: &Plan) -
             PodPhase::Succeeded => &mut succeeded,
             PodPhase::Failed => &mut failed,
         } += 1;
+        terminating += i64::from(!is_going && deleted.contains(&pod.meta.uid));
     }
     let n_departed = i64::try_from(snapshot.departed.len()).unwrap_or(i64::MAX);
     let n_counted = n_before(job, PodPhase::Succeeded, job.status.succeeded);
@@ -163,6 +165,13 @@ fn nothing_is_counted_twice(snapshot: &Snapshot<'_>, job: &VcJob, plan: &Plan) -
         }
     }
     Ok(())
+}
+
+fn deleted_pod(step: &Step) -> Option<&Uid> {
+    match step {
+        Step::Delete { kind: Kind::Pod, uid, .. } => Some(uid),
+        _ => None,
+    }
 }
 
 /// How many indexes the job has on record as done without a pod: `0-2,5` are four.

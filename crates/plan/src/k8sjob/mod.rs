@@ -199,7 +199,10 @@ fn end(job: &Job<'_>, outcome: &Outcome, nothing_to_do: bool, status: &mut JobSt
             &job.meta.key,
         ));
     }
-    status.completion_time.get_or_insert(job.now.whole_seconds());
+    // The clock may have been set back since the Job started, and the server takes no end before the start.
+    let now = job.now.whole_seconds();
+    let completed_at = status.start_time.map_or(now, |started| now.max(started));
+    status.completion_time.get_or_insert(completed_at);
     if job.completions().is_some_and(|completions| i64::from(status.succeeded) > i64::from(completions)) {
         let message = "Too many succeeded pods running after completion count reached".to_owned();
         plan.notes.push(Note::warning("TooManySucceededPods", message).of(

@@ -53,16 +53,27 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, pod: &Observed<'_>) {
-        let counter = match pod.pod.status.phase {
+    fn counter(&mut self, pod: &Observed<'_>) -> &mut i32 {
+        match pod.pod.status.phase {
             _ if pod.is_deleting() => &mut self.terminating,
             PodPhase::Pending => &mut self.pending,
             PodPhase::Running => &mut self.running,
             PodPhase::Succeeded => &mut self.succeeded,
             PodPhase::Failed => &mut self.failed,
             PodPhase::Unknown => &mut self.unknown,
-        };
+        }
+    }
+
+    fn add(&mut self, pod: &Observed<'_>) {
+        let counter = self.counter(pod);
         *counter = counter.saturating_add(1);
+    }
+
+    /// Counts a pod as terminating that was counted as what it was, or not at all if it was surplus.
+    fn doom(&mut self, pod: &Observed<'_>, was_counted: bool) {
+        let counter = self.counter(pod);
+        *counter = counter.saturating_sub(was_counted.into());
+        self.terminating = self.terminating.saturating_add(1);
     }
 
     fn staying(&self) -> [(PodPhase, i32); 5] {
@@ -128,6 +139,21 @@ impl<'a> Pods<'a> {
         self.total
     }
 
+    /// All pods counted as status is to show them.
+    pub(super) fn counts_after(&self, job: &Job<'_>, next: &Next) -> Counts {
+        let mut total = self.total;
+        self.shown_to_go(job, next).for_each(|pod| total.doom(pod, job.wants(pod.task, pod.index)));
+        total
+    }
+
+    /// The pods that this plan deletes and that status counts as terminating already, as in Volcano: they may be gone before the
+    /// next plan, and clients wait to see `terminating` in a job that is stopped or restarted. Where a job ends by
+    /// itself, status shows the counts by which it ended.
+    fn shown_to_go(&self, job: &Job<'_>, next: &Next) -> impl Iterator<Item = &Observed<'a>> {
+        let ends_now = next.phase.is_finished() && !job.phase().is_finished();
+        self.doomed(job, next).filter(move |_| !ends_now)
+    }
+
     /// One task's pods counted; nothing if it has none that stay.
     pub(super) fn counts_of(&self, task: &str) -> Option<Counts> {
         self.by_task.get(task).copied().filter(|counts| counts.staying().iter().any(|(_, n)| *n > 0))
@@ -185,8 +211,8 @@ impl<'a> Pods<'a> {
 
     /// `status.taskStatusCount`: per task, the pods that stay, by phase. While the job runs, one that somebody else removes
     /// stays counted as what it was until it is gone and its eviction is answered: only this record survives a crash.
-    /// So does one that is gone, until another has its place, if a policy gives that time. And one that succeeded and is restarted
-    /// all the same counts no more: what is missing later was done, and removed by others.
+    /// So does one that is gone, until another has its place, if a policy gives that time. And one that this plan deletes counts
+    /// no more, even if it succeeded: a success that is missing later was removed by others.
     pub(super) fn task_status_count(
         &self,
         job: &Job<'_>,
@@ -208,11 +234,8 @@ impl<'a> Pods<'a> {
             let counter = if pod.is_pending() { &mut counts.pending } else { &mut counts.running };
             *counter = counter.saturating_add(1);
         }
-        for pod in
-            self.doomed(job, next).filter(|pod| pod.has_succeeded() && next.targets.pods.contains(pod.uid()))
-        {
-            let counts = by_task.entry(pod.task).or_default();
-            counts.succeeded = counts.succeeded.saturating_sub(1);
+        for pod in self.shown_to_go(job, next) {
+            by_task.entry(pod.task).or_default().doom(pod, job.wants(pod.task, pod.index));
         }
         let per_task = by_task.into_iter().filter_map(|(task, counts)| {
             let phases = counts.staying().into_iter().filter(|(_, n)| *n > 0);

@@ -78,7 +78,7 @@ fn recount(
     vacant: &Vacancies,
 ) -> JobStatus {
     let mut status = job.status.clone();
-    let counts = pods.counts();
+    let counts = pods.counts_after(job, next);
     status.pending = counts.pending;
     status.running = counts.running;
     status.succeeded = counts.succeeded;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   at every revision       krafla_guard::history    P1, P2, P3, P4, P7, and P5 and P12 of Kubernetes' Jobs
-//!   before every deletion   krafla_guard::history    P3: charged before the first kill
+//!   before every deletion   krafla_guard::history    P3, P5: charged and counted before the first kill
 //!   before every write      krafla_guard::history    P6: only what the root owns
 //!   before every write      memory                   P9: no decision without its own last writes
 //!   from then on            late                     that what was made by a process that was replaced goes again

@@ -112,6 +112,19 @@ fn a_restart_that_is_not_charged_is_found() {
 }
 
 #[test]
+fn pods_that_go_without_being_counted_are_found() {
+    let controllers = || {
+        tampered(|_, mut plan| {
+            if let Some(Value::Object(status)) = status(&mut plan) {
+                status.remove("terminating");
+            }
+            plan
+        })
+    };
+    assert_eq!(rule_broken_by("restart", controllers), "P5");
+}
+
+#[test]
 fn a_restart_that_is_charged_twice_is_found() {
     let controllers = || {
         tampered(|_, mut plan| {

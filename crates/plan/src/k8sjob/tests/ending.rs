@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::fixture::{check, check_all};
+use super::fixture::{World, check, check_all};
 
 #[test]
 fn a_job_completes_when_enough_pods_have_succeeded() {
@@ -332,4 +332,17 @@ fn a_job_has_not_ended_while_it_still_has_to_remove_a_pod() {
             delete b
         "#]],
     );
+}
+
+#[test]
+fn a_job_never_ends_before_it_has_started_even_if_the_clock_was_set_back() {
+    let mut world = World::parse(
+        "job parallelism=1 completions=1
+         status started=-50
+         pod a Succeeded",
+    );
+    world.run_out();
+    let status = world.status();
+    assert_eq!(status["completionTime"], status["startTime"], "{status}");
+    assert_eq!(status["completionTime"], "2027-01-15T08:02:30Z");
 }

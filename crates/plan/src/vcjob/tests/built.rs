@@ -238,11 +238,11 @@ fn a_podgroup_of_the_name_that_volcano_gave_before_1_5_is_kept_and_followed() {
     check(
         &world("Aborting"),
         expect![[r#"
-        patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
-        delete podgroup a
-        patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
-        delete pod a-work-0
-    "#]],
+            patch job status a {"status":{"terminating":1}}
+            delete podgroup a
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+        "#]],
     );
 }
 

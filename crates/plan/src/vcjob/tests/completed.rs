@@ -36,7 +36,7 @@ fn pods_that_a_smaller_job_no_longer_wants_do_not_complete_it() {
          pod work-2 Succeeded
          pod work-3 Succeeded",
         expect![[r#"
-            patch job status a {"status":{"running":2,"taskStatusCount":{"work":{"phase":{"Succeeded":null}}}}}
+            patch job status a {"status":{"running":2,"taskStatusCount":{"work":{"phase":{"Succeeded":null}}},"terminating":2}}
             patch pod a-work-2 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             patch pod a-work-3 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-2

@@ -17,7 +17,7 @@ fn restart_task_charges_once_and_kills_only_its_task() {
          pod work-0 Running
          pod work-1 Failed exit=3",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":1,"retryCount":1,"running":2,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"task work: pod a-work-1 failed with exit code 3","phase":"Restarting","reason":"RestartTask"},"taskStatusCount":{"lead":{"phase":{"Running":1}},"work":{"phase":{"Failed":1,"Running":1}}}}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"task work: pod a-work-1 failed with exit code 3","phase":"Restarting","reason":"RestartTask"},"taskStatusCount":{"lead":{"phase":{"Running":1}}},"terminating":2}}
             patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-0
@@ -38,7 +38,7 @@ fn a_task_restart_goes_on_after_a_crash_and_spares_the_new_pods() {
          pod work-0 Running retry=0 marked
          pod work-1 Pending retry=1",
         expect![[r#"
-            patch job status a {"status":{"pending":1,"running":2,"taskStatusCount":{"lead":{"phase":{"Running":1}},"work":{"phase":{"Pending":1,"Running":1}}}}}
+            patch job status a {"status":{"pending":1,"running":1,"taskStatusCount":{"lead":{"phase":{"Running":1}},"work":{"phase":{"Pending":1}}},"terminating":1}}
             delete pod a-work-0
         "#]],
     );
@@ -68,7 +68,7 @@ fn a_part_that_fails_during_a_partial_restart_joins_it_without_a_charge() {
          pod lead-0 Failed retry=0
          pod work-0 Running retry=0 going",
         expect![[r#"
-            patch job status a {"status":{"failed":1,"state":{"message":"task lead, task work: pod a-lead-0 failed with exit code 1"},"taskStatusCount":{"lead":{"phase":{"Failed":1}}},"terminating":1}}
+            patch job status a {"status":{"state":{"message":"task lead, task work: pod a-lead-0 failed with exit code 1"},"terminating":2}}
             patch pod a-lead-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-lead-0
             note Normal ExecuteAction: RestartTask: task lead: pod a-lead-0 failed with exit code 1
@@ -85,7 +85,7 @@ fn a_pod_of_the_new_try_that_fails_is_charged_again() {
          pod work-0 Failed retry=1
          pod work-1 Running retry=0 going",
         expect![[r#"
-            patch job status a {"status":{"failed":1,"retryCount":2,"state":{"message":"pod a-work-0 failed with exit code 1"},"taskStatusCount":{"work":{"phase":{"Failed":1}}},"terminating":1}}
+            patch job status a {"status":{"retryCount":2,"state":{"message":"pod a-work-0 failed with exit code 1"},"terminating":2}}
             patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-0
             note Normal ExecuteAction: RestartPod: pod a-work-0 failed with exit code 1
@@ -103,7 +103,7 @@ fn pods_that_fail_together_are_one_restart() {
          pod work-1 Failed
          pod work-2 Running",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":2,"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 1","phase":"Restarting","reason":"RestartPod"},"taskStatusCount":{"work":{"phase":{"Failed":2,"Running":1}}}}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 1","phase":"Restarting","reason":"RestartPod"},"taskStatusCount":{"work":{"phase":{"Running":1}}},"terminating":2}}
             patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-0
@@ -124,7 +124,7 @@ fn a_partition_restarts_as_one() {
          pod work-2 Running partition=1
          pod work-3 Failed partition=1",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":1,"retryCount":1,"running":3,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"partition work/1: pod a-work-3 failed with exit code 1","phase":"Restarting","reason":"RestartPartition"},"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":3}}}}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":1,"running":2,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"partition work/1: pod a-work-3 failed with exit code 1","phase":"Restarting","reason":"RestartPartition"},"taskStatusCount":{"work":{"phase":{"Running":2}}},"terminating":2}}
             patch pod a-work-2 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             patch pod a-work-3 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-2
@@ -143,7 +143,7 @@ fn an_evicted_pod_is_replaced_and_its_policy_carried_out() {
          pod work-0 Running
          gone work-1 Running",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"task work: pod a-work-1 was evicted","phase":"Restarting","reason":"RestartTask"},"taskStatusCount":{"work":{"phase":{"Running":1}}}}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"task work: pod a-work-1 was evicted","phase":"Restarting","reason":"RestartTask"},"terminating":1}}
             patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-0
             note Normal ExecuteAction: RestartTask: task work: pod a-work-1 was evicted
@@ -204,7 +204,7 @@ fn volcano_b13_a_pod_that_fails_while_it_is_removed_was_evicted() {
          pod work-0 Running
          gone work-1 Failed going",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-1 was evicted","phase":"Restarting","reason":"RestartJob"},"taskStatusCount":{"work":{"phase":{"Running":1}}},"version":1}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-1 was evicted","phase":"Restarting","reason":"RestartJob"},"terminating":1,"version":1}}
             delete podgroup a-u1
             patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-0
@@ -229,12 +229,12 @@ fn a_pod_evicted_while_no_controller_ran_is_missed_at_the_first_look() {
     check(
         &format!("{world}\nfirst-look"),
         expect![[r#"
-        patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"a pod of task work was evicted while no controller ran","phase":"Restarting","reason":"RestartJob"},"taskStatusCount":{"work":{"phase":{"Running":1}}},"version":1}}
-        delete podgroup a-u1
-        patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
-        delete pod a-work-0
-        note Normal ExecuteAction: RestartJob: a pod of task work was evicted while no controller ran
-    "#]],
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"a pod of task work was evicted while no controller ran","phase":"Restarting","reason":"RestartJob"},"taskStatusCount":null,"terminating":1,"version":1}}
+            delete podgroup a-u1
+            patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-0
+            note Normal ExecuteAction: RestartJob: a pod of task work was evicted while no controller ran
+        "#]],
     );
 }
 
@@ -264,7 +264,7 @@ fn a_pod_that_we_removed_is_no_reason_to_hurry_and_one_that_was_evicted_is() {
         assert_eq!(plan.settled.len(), 1, "{world}");
         plan.status_may_wait
     };
-    assert!(after("phase=Aborting version=1", "work-1 Running marked"));
+    assert!(after("phase=Aborting version=1 terminating=2", "work-1 Running marked"));
     assert!(after("phase=Running terminating=1", "work-1 Running marked"));
     assert!(!after("phase=Running", "work-1 Running"));
 }
@@ -363,7 +363,7 @@ fn a_pending_pod_is_a_trigger_only_for_a_policy_with_a_timeout() {
          group Inqueue
          pod work-0 Pending",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Aborting"}],"pending":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 is pending","phase":"Aborting","reason":"AbortJob"},"taskStatusCount":{"work":{"phase":{"Pending":1}}},"version":1}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Aborting"}],"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 is pending","phase":"Aborting","reason":"AbortJob"},"terminating":1,"version":1}}
             delete podgroup a-u1
             patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-0
@@ -381,7 +381,7 @@ fn restarts_in_place_fail_the_task() {
          pod work-0 Running restarts=2
          pod work-1 Running restarts=1",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Terminating"}],"running":2,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"containers of task work restarted 3 times, 3 are allowed","phase":"Terminating","reason":"TerminateJob"},"taskStatusCount":{"work":{"phase":{"Running":2}}},"version":1}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Terminating"}],"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"containers of task work restarted 3 times, 3 are allowed","phase":"Terminating","reason":"TerminateJob"},"terminating":2,"version":1}}
             delete podgroup a-u1
             patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
@@ -402,7 +402,7 @@ fn a_completed_task_completes_the_job() {
          pod lead-0 Succeeded
          pod work-0 Running",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Completing"}],"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"all pods of task lead succeeded","phase":"Completing","reason":"CompleteJob"},"succeeded":1,"taskStatusCount":{"lead":{"phase":{"Succeeded":1}},"work":{"phase":{"Running":1}}},"version":1}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Completing"}],"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"all pods of task lead succeeded","phase":"Completing","reason":"CompleteJob"},"succeeded":1,"taskStatusCount":{"lead":{"phase":{"Succeeded":1}}},"terminating":1,"version":1}}
             delete podgroup a-u1
             patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-0
@@ -419,7 +419,7 @@ fn volcano_b6_an_unknown_podgroup_is_a_trigger_also_after_a_restart() {
          group Unknown
          pod work-0 Running version=4 retry=1",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":2,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"the PodGroup lost members and is Unknown","phase":"Restarting","reason":"RestartJob"},"taskStatusCount":{"work":{"phase":{"Running":1}}},"version":5}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":2,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"the PodGroup lost members and is Unknown","phase":"Restarting","reason":"RestartJob"},"terminating":1,"version":5}}
             delete podgroup a-u1
             patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-0
@@ -437,7 +437,7 @@ fn a_command_is_stored_then_taken_away_then_carried_out() {
          pod work-0 Running
          command AbortJob",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Aborting"}],"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"command do-it was issued","phase":"Aborting","reason":"AbortJob"},"taskStatusCount":{"work":{"phase":{"Running":1}}},"version":1}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Aborting"}],"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"command do-it was issued","phase":"Aborting","reason":"AbortJob"},"terminating":1,"version":1}}
             delete command do-it
             delete podgroup a-u1
             patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
@@ -682,6 +682,25 @@ fn volcano_b39_a_dependency_that_failed_for_good_fails_the_job() {
 }
 
 #[test]
+fn volcano_b39_a_dependency_that_succeeded_is_met_and_one_that_goes_is_not() {
+    let comes = |lead: &str| {
+        let world = format!(
+            "job phase=Running min=1
+             task lead replicas=1 min=1
+             task work replicas=2 after=lead
+             group Running
+             pod lead-0 {lead}
+             pod work-0 Running"
+        );
+        fixture::plan(&world).to_string().contains("create pod a-work-1")
+    };
+    assert!(comes("Succeeded"));
+    assert!(comes("Running"));
+    assert!(!comes("Running going"));
+    assert!(!comes("Running unready"));
+}
+
+#[test]
 fn volcano_b39_a_dependency_that_failed_for_good_fails_the_job_though_others_are_enough() {
     let world = |min_success: &str| {
         format!(
@@ -750,7 +769,7 @@ fn volcano_b7_a_restart_of_the_whole_job_keeps_its_ssh_key() {
          child secret a-ssh
          pod work-0 Failed",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"controlledResources":{"plugin-ssh":"ssh","plugin-svc":"svc"},"failed":1,"retryCount":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 1","phase":"Restarting","reason":"RestartJob"},"taskStatusCount":{"work":{"phase":{"Failed":1}}},"version":1}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"controlledResources":{"plugin-ssh":"ssh","plugin-svc":"svc"},"retryCount":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 1","phase":"Restarting","reason":"RestartJob"},"terminating":1,"version":1}}
             delete service a
             delete configmap a-svc
             delete networkpolicy a
@@ -771,7 +790,7 @@ fn volcano_b7_a_partial_restart_leaves_what_plugins_made_alone() {
          child secret a-ssh
          pod work-0 Failed",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"controlledResources":{"plugin-ssh":"ssh"},"failed":1,"retryCount":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 1","phase":"Restarting","reason":"RestartPod"},"taskStatusCount":{"work":{"phase":{"Failed":1}}}}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"controlledResources":{"plugin-ssh":"ssh"},"retryCount":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 1","phase":"Restarting","reason":"RestartPod"},"terminating":1}}
             patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-0
             note Normal ExecuteAction: RestartPod: pod a-work-0 failed with exit code 1

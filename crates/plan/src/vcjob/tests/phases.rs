@@ -517,6 +517,60 @@ fn a_kill_is_told_at_once_and_its_progress_when_convenient() {
     assert!(may_wait("Running", ""));
 }
 
+/// What a plan's status counts, in a job of which nothing was counted before.
+fn counted(world: &str) -> String {
+    let plan = fixture::plan(world);
+    let Some(Step::Patch { patch, .. }) = &plan.status else { panic!("no status: {plan}") };
+    let count = |field: &str| Some(format!("{field} {}", patch["status"].get(field)?));
+    ["terminating", "pending", "running", "succeeded", "failed"]
+        .into_iter()
+        .filter_map(count)
+        .collect::<Vec<String>>()
+        .join(", ")
+}
+
+#[test]
+fn pods_that_a_plan_deletes_are_terminating_in_the_status_that_it_writes() {
+    let world = |job: &str, more: &str| {
+        format!(
+            "job {job} min=2
+             task work replicas=4
+             group Running
+             pod work-0 Running
+             pod work-1 Succeeded
+             pod work-2 Pending
+             pod work-3 Running going marked
+             {more}"
+        )
+    };
+    // What has finished stays where the job ends, and goes where it begins anew.
+    for phase in ["Pending", "Running"] {
+        let counted = |action: &str| counted(&world(&format!("phase={phase}"), &format!("command {action}")));
+        for action in ["AbortJob", "CompleteJob", "TerminateJob"] {
+            assert_eq!(counted(action), "terminating 3, succeeded 1", "{phase} {action}");
+        }
+        assert_eq!(counted("RestartJob"), "terminating 4", "{phase}");
+    }
+    // The plan after that finds some of them still there, and says the same.
+    for phase in ["Aborting", "Completing", "Terminating"] {
+        assert_eq!(counted(&world(&format!("phase={phase} version=1"), "")), "terminating 3, succeeded 1");
+    }
+    let restarting = world("phase=Restarting version=1 retry=1 reason=RestartJob", "");
+    assert_eq!(counted(&restarting), "terminating 4");
+    // A part of the job.
+    let partial =
+        world("phase=Running policy=PodFailed:RestartPod", "").replace("work-0 Running", "work-0 Failed");
+    assert_eq!(counted(&partial), "terminating 2, pending 1, succeeded 1");
+    let partial = partial.replace("RestartPod", "RestartTask");
+    assert_eq!(counted(&partial), "terminating 4");
+    // A job that ends by itself shows by which counts.
+    let ended = world("phase=Running min-success=1", "");
+    assert_eq!(counted(&ended), "terminating 1, pending 1, running 1, succeeded 1");
+    // A smaller job.
+    let smaller = world("phase=Running", "").replace("replicas=4", "replicas=2");
+    assert_eq!(counted(&smaller), "terminating 2, running 1, succeeded 1");
+}
+
 #[test]
 fn a_job_that_is_ended_has_ended_when_nothing_of_it_is_left_but_pods_of_lost_nodes() {
     for (from, to) in [("Aborting", "Aborted"), ("Completing", "Completed"), ("Terminating", "Terminated")] {

@@ -14,7 +14,7 @@ fn volcano_b1_a_kill_that_failed_half_way_is_finished_without_a_new_charge() {
          pod work-0 Failed
          pod work-1 Running marked",
         expect![[r#"
-            patch job status a {"status":{"failed":1,"running":1,"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":1}}}}}
+            patch job status a {"status":{"failed":1,"taskStatusCount":{"work":{"phase":{"Failed":1}}},"terminating":1}}
             delete pod a-work-1
         "#]],
     );
@@ -160,7 +160,7 @@ fn volcano_b18_a_time_out_that_has_passed_is_acted_on_like_any_other_trigger() {
          pod work-0 Pending
          pod work-1 Running",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Terminating"}],"pending":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 is pending","phase":"Terminating","reason":"TerminateJob"},"taskStatusCount":{"work":{"phase":{"Pending":1,"Running":1}}},"version":1}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Terminating"}],"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 is pending","phase":"Terminating","reason":"TerminateJob"},"terminating":2,"version":1}}
             delete podgroup a-u1
             patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
@@ -181,7 +181,7 @@ fn volcano_b19_partitions_of_two_tasks_with_one_number_are_not_mixed_up() {
          pod left-0 Failed partition=0
          pod right-0 Running partition=0",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":1,"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"partition left/0: pod a-left-0 failed with exit code 1","phase":"Restarting","reason":"RestartPartition"},"taskStatusCount":{"left":{"phase":{"Failed":1}},"right":{"phase":{"Running":1}}}}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"partition left/0: pod a-left-0 failed with exit code 1","phase":"Restarting","reason":"RestartPartition"},"taskStatusCount":{"right":{"phase":{"Running":1}}},"terminating":1}}
             patch pod a-left-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-left-0
             note Normal ExecuteAction: RestartPartition: partition left/0: pod a-left-0 failed with exit code 1
@@ -283,11 +283,11 @@ fn volcano_b41_a_partial_restart_that_can_not_be_paid_for_fails_the_job_and_keep
     check_without_podgroup(
         restarting,
         expect![[r#"
-        patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Failed"}],"failed":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"all 3 retries are used up; the last: because","phase":"Failed","reason":"RetriesExhausted"},"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":1}}}}}
-        delete podgroup a-u1
-        patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
-        delete pod a-work-1
-    "#]],
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Failed"}],"failed":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"all 3 retries are used up; the last: because","phase":"Failed","reason":"RetriesExhausted"},"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":1}}}}}
+            delete podgroup a-u1
+            patch pod a-work-1 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
+            delete pod a-work-1
+        "#]],
     );
 }
 
@@ -317,7 +317,7 @@ fn volcano_b48_a_partition_restart_without_a_partition_restarts_the_pod() {
          pod work-0 Failed
          pod work-1 Running",
         expect![[r#"
-            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"failed":1,"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 1","phase":"Restarting","reason":"RestartPartition"},"taskStatusCount":{"work":{"phase":{"Failed":1,"Running":1}}}}}
+            patch job status a {"status":{"conditions":[{"lastTransitionTime":"2027-01-15T08:01:40Z","status":"Restarting"}],"retryCount":1,"running":1,"runningDuration":"1m40s","state":{"lastTransitionTime":"2027-01-15T08:01:40Z","message":"pod a-work-0 failed with exit code 1","phase":"Restarting","reason":"RestartPartition"},"taskStatusCount":{"work":{"phase":{"Running":1}}},"terminating":1}}
             patch pod a-work-0 {"metadata":{"annotations":{"volcano.sh/controller-out-of-sync":"true"}}}
             delete pod a-work-0
             note Normal ExecuteAction: RestartPartition: pod a-work-0 failed with exit code 1
@@ -360,7 +360,7 @@ fn a_pod_that_somebody_marked_goes_and_is_no_eviction() {
          pod work-0 Running marked
          pod work-1 Running",
         expect![[r#"
-            patch job status a {"status":{"running":2,"taskStatusCount":{"work":{"phase":{"Running":2}}}}}
+            patch job status a {"status":{"running":1,"taskStatusCount":{"work":{"phase":{"Running":1}}},"terminating":1}}
             delete pod a-work-0
         "#]],
     );
