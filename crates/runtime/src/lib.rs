@@ -34,4 +34,4 @@ pub use client::{Client, ClientError, Event, EventType, Listed, Manifests, Readi
 pub use engine::{Counts, Engine, Outcome, Root, Work};
 pub use events::{Recorder, Remark};
 pub use inquiry::Inquiry;
-pub use run::{Clock, SystemClock, run};
+pub use run::{Clock, SystemClock, rest_until, run};

@@ -21,6 +21,10 @@ use crate::events::Recorder;
 const WATCH_RETRY: Duration = Duration::from_millis(250);
 const WATCH_RETRY_MAX: Duration = Duration::from_secs(16);
 
+/// How long a worker rests at least, and at most, while something is due later.
+const REST_MIN: Duration = Duration::from_millis(1);
+const REST_MAX: Duration = Duration::from_secs(5);
+
 /// How many pods are asked at once.
 const DIALS_IN_FLIGHT_MAX: usize = 32;
 
@@ -158,12 +162,17 @@ async fn work(shared: Arc<Shared>) {
 async fn rest(wake_at: Option<Time>, now: Time, news: Notified<'_>) {
     match wake_at {
         Some(at) => {
-            let delay = at.since(now).max(Duration::from_millis(1));
             // That the time is over is as good as news.
-            let _ = tokio::time::timeout(delay, news).await;
+            let _ = tokio::time::timeout(rest_until(at, now), news).await;
         }
         None => news.await,
     }
+}
+
+/// How long to rest before looking at the clock again, if something is due at a moment. The clock may be wrong now and be
+/// set right meanwhile, and nothing tells of that: so the rest is never long.
+pub fn rest_until(wake_at: Time, now: Time) -> Duration {
+    wake_at.since(now).clamp(REST_MIN, REST_MAX)
 }
 
 /// Writes Events, beside the work: what is said never holds up what is done, and what can not be said is not tried again.
@@ -214,4 +223,17 @@ async fn carry_out(shared: &Shared, work: Work) {
     shared.engine.lock().finished(work, Outcome::Applied(applied), now);
     shared.news.notify_one();
     shared.remarks.notify_one();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rest_is_short_whatever_the_clock_says() {
+        let now = Time::from_seconds(1_800_000_000);
+        assert_eq!(rest_until(now.after(Duration::from_secs(2)), now), Duration::from_secs(2));
+        assert_eq!(rest_until(now.after(Duration::from_secs(3600)), now), REST_MAX);
+        assert_eq!(rest_until(Time::from_seconds(0), now), REST_MIN);
+    }
 }

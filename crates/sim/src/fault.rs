@@ -54,6 +54,8 @@ pub enum Fault {
     ClockAhead,
     /// F7: from now on the clock of the process is [`BEHIND`] the server's.
     ClockBehind,
+    /// F7: for [`GLITCH`] the clock of the process is [`GLITCH_BACK`] behind the server's; then it is right again.
+    ClockGlitch,
     /// F8: the process is stopped for [`PAUSE`] just before it sends the write, and another takes its place. The plan that it was
     /// about it finishes when it wakes; then it learns that it was replaced, and ends.
     Deposed,
@@ -69,6 +71,11 @@ pub(crate) const TOGETHER: Duration = Duration::from_secs(30);
 pub(crate) const AHEAD: Duration = Duration::from_secs(300);
 /// How far a clock can be behind the server's. A step from one to the other is shorter than what counts as rest.
 pub(crate) const BEHIND: Duration = Duration::from_secs(200);
+
+/// How long a clock glitch lasts.
+pub(crate) const GLITCH: Duration = Duration::from_secs(28);
+/// How far a clock is behind in a glitch.
+pub(crate) const GLITCH_BACK: Duration = Duration::from_secs(3600);
 
 /// How late news are.
 pub(crate) const LATE: Duration = Duration::from_secs(2);
@@ -120,6 +127,7 @@ pub const FAULTS: &[(&str, Fault)] = &[
     ("clock-behind", Fault::ClockBehind),
     ("deposed", Fault::Deposed),
     ("two-leaders", Fault::TwoLeaders),
+    ("clock-glitch", Fault::ClockGlitch),
 ];
 
 impl Fault {

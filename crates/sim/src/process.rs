@@ -9,11 +9,11 @@ use std::time::Duration;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 use krafla_api::{Kind, Time};
 use krafla_runtime::apply::{Applied, apply};
-use krafla_runtime::{Engine, Outcome, Work};
+use krafla_runtime::{Engine, Outcome, Work, rest_until};
 use parking_lot::Mutex;
 
 use crate::actor::Kubelet;
-use crate::fault::{AHEAD, BEHIND, Fault, HANG, LATE, PAUSE, TOGETHER};
+use crate::fault::{AHEAD, BEHIND, Fault, GLITCH, GLITCH_BACK, HANG, LATE, PAUSE, TOGETHER};
 use crate::feed::Feed;
 use crate::oracle::Memory;
 use crate::program::Part;
@@ -45,6 +45,10 @@ enum Drift {
     None,
     Ahead,
     Behind,
+    /// Far behind until a moment of the server's clock.
+    Glitch {
+        until: Time,
+    },
 }
 
 impl Drift {
@@ -54,15 +58,19 @@ impl Drift {
             Drift::None => now,
             Drift::Ahead => now.after(AHEAD),
             Drift::Behind => before(now, BEHIND),
+            Drift::Glitch { until } if now < until => before(now, GLITCH_BACK),
+            Drift::Glitch { .. } => now,
         }
     }
 
-    /// The moment that the process takes for this one.
-    fn meant(self, seen: Time) -> Time {
+    /// When a process that begins to rest now, until a moment of its own clock, looks at that clock again. A clock that
+    /// runs evenly is right about how long that is; what a glitch does to it is for the production loop to survive.
+    fn looks_again(self, wake_at: Time, now: Time) -> Time {
         match self {
-            Drift::None => seen,
-            Drift::Ahead => before(seen, AHEAD),
-            Drift::Behind => seen.after(BEHIND),
+            Drift::None => wake_at,
+            Drift::Ahead => before(wake_at, AHEAD),
+            Drift::Behind => wake_at.after(BEHIND),
+            Drift::Glitch { .. } => now.after(rest_until(wake_at, self.seen(now))),
         }
     }
 }
@@ -91,6 +99,8 @@ struct Life {
     memory: Arc<Mutex<Memory>>,
     /// Whether another has taken its place.
     is_replaced: Arc<AtomicBool>,
+    /// Until when it does not look at its clock, unless there is news.
+    rests_until: Option<Time>,
 }
 
 /// Something that a process can do next.
@@ -163,8 +173,12 @@ impl Process {
         if life.engine.has_inquiry() && found(Deed::Ask) {
             return true;
         }
-        let may_decide =
-            life.in_flight.len() < PLANS_IN_FLIGHT_MAX && life.engine.has_work(self.clock.seen(now));
+        if life.rests_until.is_some_and(|until| until <= now) {
+            life.rests_until = None;
+        }
+        let may_decide = life.in_flight.len() < PLANS_IN_FLIGHT_MAX
+            && life.rests_until.is_none()
+            && life.engine.has_work(self.clock.seen(now));
         may_decide && found(Deed::Decide)
     }
 
@@ -184,8 +198,16 @@ impl Process {
             None => feed.due_at(around.server, around.now),
         });
         // While a kind has not been listed nothing is decided, whatever is due.
-        let wake = life.engine.next_wake().map(|at| self.clock.meant(at));
-        let timer = if life.engine.is_synced() { wake } else { None };
+        let clock = self.clock;
+        let wake = life.engine.next_wake().filter(|_| life.engine.is_synced());
+        let look = || wake.map(|at| clock.looks_again(at, around.now));
+        // A process that still has work is only slow: it does not rest.
+        let timer = if life.engine.has_work(clock.seen(around.now)) {
+            look()
+        } else {
+            life.rests_until = life.rests_until.or_else(look);
+            life.rests_until
+        };
         news.chain(timer).chain(self.ends_at).min()
     }
 
@@ -208,6 +230,7 @@ impl Process {
             }
             State::Gone => return,
         };
+        life.rests_until = None;
         match deed {
             Deed::Start => {}
             Deed::See(index) => {
@@ -240,6 +263,7 @@ impl Process {
                 }
                 Fault::ClockAhead => self.clock = Drift::Ahead,
                 Fault::ClockBehind => self.clock = Drift::Behind,
+                Fault::ClockGlitch => self.clock = Drift::Glitch { until: around.now.after(GLITCH) },
                 Fault::Late(kind) => life.feed(kind, |feed, _| feed.hold(around.now.after(LATE))),
                 Fault::Hang(kind) => life.feed(kind, |feed, _| feed.hold(around.now.after(HANG))),
                 Fault::Relist(kind) => life.feed(kind, |feed, _| feed.forget_place()),
@@ -297,7 +321,8 @@ impl Life {
     fn new(part: &Part) -> Life {
         let engine = Engine::new((part.controllers)());
         let feeds = engine.kinds().map(Feed::new).collect();
-        Life { engine, feeds, in_flight: Vec::new(), memory: Arc::default(), is_replaced: Arc::default() }
+        let (memory, is_replaced) = (Arc::default(), Arc::default());
+        Life { engine, feeds, in_flight: Vec::new(), memory, is_replaced, rests_until: None }
     }
 
     fn is_replaced(&self) -> bool {

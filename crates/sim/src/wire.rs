@@ -193,6 +193,7 @@ impl Wire {
                 | Fault::Repeat(_)
                 | Fault::ClockAhead
                 | Fault::ClockBehind
+                | Fault::ClockGlitch
                 | Fault::TwoLeaders),
             ) => state.struck.push(fault),
             _ => {}
@@ -270,6 +271,7 @@ impl Line {
                 | Fault::Repeat(_)
                 | Fault::ClockAhead
                 | Fault::ClockBehind
+                | Fault::ClockGlitch
                 | Fault::TwoLeaders,
             ) => self.send(step).await,
             Some(Fault::Paused | Fault::Deposed) => {

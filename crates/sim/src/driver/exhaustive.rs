@@ -61,7 +61,9 @@ fn with_every_fault(calm: &Case, outcome: Outcome, program: &Program) -> Vec<Cas
             }
             Fault::Touched => !attempt.creates,
             // Elsewhere they are drawn by lot.
-            Fault::Paused | Fault::ClockAhead | Fault::ClockBehind => STOPPED_IN.contains(&scenario.name),
+            Fault::Paused | Fault::ClockAhead | Fault::ClockBehind | Fault::ClockGlitch => {
+                STOPPED_IN.contains(&scenario.name)
+            }
             _ => true,
         };
         let faults = FAULTS.iter().map(|(_, fault)| *fault).filter(can_strike);

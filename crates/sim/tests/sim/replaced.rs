@@ -72,3 +72,18 @@ fn a_wrong_clock_neither_loses_nor_doubles_a_delayed_action() {
         }
     }
 }
+
+#[test]
+fn a_clock_that_is_wrong_for_a_while_loses_no_timer() {
+    for scenario in ["patient", "expired", "batch-expired", "batch-deadline"] {
+        for write in 1..10 {
+            timeline(&format!("{scenario}:{write}:clock-glitch"));
+        }
+    }
+}
+
+#[test]
+fn a_process_that_is_slow_while_it_has_work_does_not_rest() {
+    timeline("cron-forbid+yields-unseen~5322097522200575883:56:clock-ahead:75:busy");
+    timeline("forgiven+yields-unseen~16337716150108809581:23:clock-behind:46:clock-glitch");
+}
