@@ -9,10 +9,13 @@ use serde_json::{Value, json};
 use crate::generate::Generator;
 use crate::volcano::Volcano;
 
+/// One write of the manager leads to the next after as long as it takes to act on anything new.
+const LAGS: u32 = 3;
+
 /// How patient a sequence is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// When nothing has changed for so long, a step is over.
+    /// When nothing has changed for so long, a step is over. Added to it is what the manager needs at present until it acts.
     pub(crate) quiet: Duration,
     /// A step is over by then, whatever still goes on.
     pub(crate) step_max: Duration,
@@ -93,7 +96,8 @@ impl Stage for VolcanoStage<'_> {
         let end = started + self.patience.step_max;
         loop {
             let changed_at = self.volcano.observer().changed_at(self.namespace).unwrap_or(started);
-            let quiet_at = (changed_at.max(started) + self.patience.quiet).min(end);
+            let quiet = self.patience.quiet + self.volcano.lag() * LAGS;
+            let quiet_at = (changed_at.max(started) + quiet).min(end);
             match quiet_at.checked_duration_since(Instant::now()) {
                 Some(left) if !left.is_zero() => std::thread::sleep(left),
                 _ => return,

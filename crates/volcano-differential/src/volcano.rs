@@ -6,6 +6,8 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -14,7 +16,7 @@ use krafla_apiserver::store::{ResourceId, StoredEvent};
 use krafla_apiserver::{Api, Collector, Env, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
 use krafla_sim::golden::{self, Site};
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -39,6 +41,8 @@ pub(crate) struct Volcano {
     api: Api,
     observer: Arc<Observer>,
     manager: Child,
+    canary: Arc<Canary>,
+    canary_thread: Option<JoinHandle<()>>,
     // Fields are dropped in this order: whoever still asks is refused before the runtime ends.
     _server: RunningServer,
     _runtime: Runtime,
@@ -69,14 +73,7 @@ impl Volcano {
             }
             tokio::spawn(api.clone().run_namespaces());
             tokio::spawn(Collector::new(api.clone()).run());
-            let config = ServerConfig {
-                listen: (Ipv4Addr::LOCALHOST, 0).into(),
-                data_dir: None,
-                pod_access: None,
-                tokens: Arc::new(Tokens::for_now()),
-                controllers: None,
-                by_name: None,
-            };
+            let config = ServerConfig::new((Ipv4Addr::LOCALHOST, 0).into(), Arc::new(Tokens::for_now()));
             anyhow::Ok(serve(api.clone(), env, config).await?)
         })?;
         let dir = tempfile::tempdir()?;
@@ -90,8 +87,20 @@ impl Volcano {
             .stderr(output)
             .spawn()
             .with_context(|| format!("cannot start {}", manager.display()))?;
-        let mut volcano = Volcano { api, observer, manager, _server: server, _runtime: runtime, _dir: dir };
-        volcano.wait_until_ready(log)?;
+        let canary = Arc::<Canary>::default();
+        let mut volcano = Volcano {
+            api,
+            observer,
+            manager,
+            canary,
+            canary_thread: None,
+            _server: server,
+            _runtime: runtime,
+            _dir: dir,
+        };
+        let site = volcano.wait_until_ready(log)?;
+        let (canary, api) = (volcano.canary.clone(), volcano.api.clone());
+        volcano.canary_thread = Some(std::thread::spawn(move || canary.run(&api, &site)));
         Ok(volcano)
     }
 
@@ -108,17 +117,16 @@ impl Volcano {
         &self.observer
     }
 
-    fn wait_until_ready(&mut self, log: &Path) -> Result<()> {
+    /// How long the manager takes at present until it acts on a new job. Then it has seen what was done before, too.
+    pub(crate) fn lag(&self) -> Duration {
+        self.canary.lag()
+    }
+
+    fn wait_until_ready(&mut self, log: &Path) -> Result<Site> {
         let site = self.site(PROBE)?;
-        let job = json!({
-            "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": { "name": "probe" },
-            "spec": { "tasks": [{ "replicas": 1, "template": {
-                "spec": { "containers": [{ "name": "main", "image": "img:1" }] } } }] },
-        });
-        golden::create_all(&site, &[job]).map_err(anyhow::Error::msg)?;
+        golden::create_all(&site, &[probe("probe")]).map_err(anyhow::Error::msg)?;
         let started = Instant::now();
-        let podgroups = ResourceId::from(Kind::PodGroup.info().qualified_plural().as_str());
-        while self.api.store().snapshot(&podgroups).range(Some(PROBE), None).next().is_none() {
+        while count(&self.api, Kind::PodGroup) == 0 {
             if let Some(status) = self.manager.try_wait()? {
                 bail!("Volcano's manager ended with {status}, see {}", log.display());
             }
@@ -127,12 +135,102 @@ impl Volcano {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Ok(())
+        Ok(site)
+    }
+}
+
+/// A job by which the manager shows that it acts.
+fn probe(name: &str) -> Value {
+    json!({
+        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": { "name": name },
+        "spec": { "tasks": [{ "replicas": 1, "template": {
+            "spec": { "containers": [{ "name": "main", "image": "img:1" }] } } }] },
+    })
+}
+
+/// A Command about the probe of that name. It changes nothing, and the manager reports it in an Event.
+fn command(api: &Api, name: &str) -> Option<Value> {
+    let jobs = api.store().snapshot(&resource(Kind::VcJob));
+    let mut jobs = jobs.range(Some(PROBE), None);
+    let job = jobs.find(|entry| &*entry.key.name == name)?;
+    let job: Value = serde_json::from_slice(&job.bytes).ok()?;
+    Some(json!({
+        "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": { "name": name }, "action": "ResumeJob",
+        "target": {
+            "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": name, "controller": true,
+            "uid": job.pointer("/metadata/uid")?,
+        },
+    }))
+}
+
+fn resource(kind: Kind) -> ResourceId {
+    ResourceId::from(kind.info().qualified_plural().as_str())
+}
+
+/// How many objects of a kind are in the namespace of the probes.
+fn count(api: &Api, kind: Kind) -> usize {
+    api.store().snapshot(&resource(kind)).range(Some(PROBE), None).count()
+}
+
+/// Measures again and again how long the manager takes until it acts: a busy machine must not look like quiet.
+#[derive(Default)]
+struct Canary {
+    is_over: AtomicBool,
+    /// The last measurement.
+    lag_ms: AtomicU64,
+    /// When the present measurement began.
+    began_at: Mutex<Option<Instant>>,
+}
+
+impl Canary {
+    const PAUSE: Duration = Duration::from_millis(300);
+
+    fn lag(&self) -> Duration {
+        let waiting = self.began_at.lock().map(|began_at| began_at.elapsed()).unwrap_or_default();
+        waiting.max(Duration::from_millis(self.lag_ms.load(Ordering::Relaxed)))
+    }
+
+    fn run(&self, api: &Api, site: &Site) {
+        for number in 0_u64.. {
+            let began_at = Instant::now();
+            *self.began_at.lock() = Some(began_at);
+            if self.measure(api, site, &format!("canary-{number}")).is_none() {
+                return;
+            }
+            *self.began_at.lock() = None;
+            let lag_ms = u64::try_from(began_at.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.lag_ms.store(lag_ms, Ordering::Relaxed);
+            std::thread::sleep(Canary::PAUSE);
+        }
+    }
+
+    /// Makes a job and a Command. Events have a queue of their own in the manager. None if all is over.
+    fn measure(&self, api: &Api, site: &Site, name: &str) -> Option<()> {
+        let (n_podgroups, n_events) = (count(api, Kind::PodGroup), count(api, Kind::Event));
+        golden::create_all(site, &[probe(name)]).ok()?;
+        self.wait_until(|| count(api, Kind::PodGroup) > n_podgroups)?;
+        golden::create_all(site, &[command(api, name)?]).ok()?;
+        self.wait_until(|| count(api, Kind::Event) > n_events)
+    }
+
+    fn wait_until(&self, is_so: impl Fn() -> bool) -> Option<()> {
+        while !is_so() {
+            std::thread::sleep(Duration::from_millis(10));
+            if self.is_over.load(Ordering::Relaxed) {
+                return None;
+            }
+        }
+        Some(())
     }
 }
 
 impl Drop for Volcano {
     fn drop(&mut self) {
+        self.canary.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.canary_thread.take() {
+            // It fails only if the thread panicked, which has been reported.
+            let _ = thread.join();
+        }
         // It fails only if the manager has ended already.
         let _ = self.manager.kill();
         let _ = self.manager.wait();
@@ -159,8 +257,7 @@ const OBSERVED: [Kind; 15] = [
 ];
 
 fn observe(api: &Api, kind: Kind, observer: &Arc<Observer>) -> Result<()> {
-    let resource = ResourceId::from(kind.info().qualified_plural().as_str());
-    let mut watcher = api.store().watch(&resource, api.store().revision())?;
+    let mut watcher = api.store().watch(&resource(kind), api.store().revision())?;
     let section = golden::PHASED.iter().find(|(_, phased)| *phased == kind).map(|(section, _)| *section);
     let observer = observer.clone();
     tokio::spawn(async move {

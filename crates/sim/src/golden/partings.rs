@@ -1,6 +1,7 @@
 //! Faults of Volcano's after which its history and ours go separate ways: each stands for an entry of DEVIATIONS.md, and is told by
 //! what was done and by what differs, not by the name of a sequence.
 
+use krafla_api::volcano::JobPhase;
 use serde_json::Value;
 
 use super::compare::Difference;
@@ -27,18 +28,29 @@ const PARTINGS: &[(&str, Rule)] = &[
     }),
     ("B12", |it| it.has_policy(|policy| policy.exit_code.is_some()) && it.has_two_containers()),
     ("B50", |it| it.are_pods_made_too_early()),
-    ("B8", |it| it.waits() && it.is_only_within(&["jobs/*/status", "phases"])),
+    ("B8", |it| it.waits() && it.is_only_within(&["jobs/*/status", "jobflows/*/status", "phases"])),
+    // A job ends here although its PodGroup waits, and what it needed goes.
+    ("B8", |it| it.waits() && it.has_job_ended_only_here()),
+    ("B29", |it| it.has_dotted_name() && it.has_volumes()),
     ("B4", |it| it.was_done("scale") && it.has_policy(|policy| policy.is_about("PodEvicted"))),
     ("B13", |it| it.is_finished_pod_removed() || it.has_pod_ended_on_demand()),
-    ("B23", |it| it.was_commanded("ResumeJob") && it.is_phase_recorded("Failed")),
+    ("B23", |it| {
+        it.was_commanded("ResumeJob")
+            && (it.is_phase_recorded("Failed") || it.passed_recorded("Restarting > Failed"))
+    }),
     ("B41", |it| it.is_phase_recorded("Failed") && it.has_policy(|policy| is_part(policy.action))),
     // Version 1.14.1 makes a new PodGroup when a part of a job restarts; later ones do not.
     ("1.14.1", |it| it.has_policy(|policy| is_part(policy.action)) && it.is_podgroup_renewed()),
     ("B25", |it| it.has_policies() && it.are_several_pods_concerned()),
     ("C21", |it| it.is_kept_open_by_completed_gangs()),
     ("C1", |it| it.has_flow() && it.was_deleted("Job")),
-    ("C3, C8", |it| it.has_flow() && it.lacks_template()),
+    ("C3, C8", |it| it.has_flow() && (it.lacks_template() || it.was_deleted("JobTemplate"))),
+    ("C24", |it| it.is_queue_blocked()),
+    // Volcano knows pods by the names of their jobs: those that a job left behind are those of the next one.
+    ("B20, B21", |it| it.has_left_orphans()),
+    ("B39", |it| it.has_dependency_that_does_not_run()),
     ("C28", |it| it.is_only_within(&["podgroups"]) && it.has_object("ReplicaSet")),
+    ("B38", |it| it.is_podgroup_missed()),
     ("B38", |it| it.is_deleted("PodGroup") || it.is_deleted("Service") || it.is_deleted("ConfigMap")),
 ];
 
@@ -149,6 +161,86 @@ impl<'a> Parting<'a> {
     /// Whether all differences are at these paths or below.
     fn is_only_within(&self, paths: &[&str]) -> bool {
         self.differences.iter().all(|difference| paths.iter().any(|path| difference.is_within(path)))
+    }
+
+    /// Whether a job has ended here and has not where Volcano's controllers are, and all else that differs is what a job that
+    /// has ended no longer needs.
+    fn has_job_ended_only_here(&self) -> bool {
+        let has_ended = |state: &Value, job: &str| {
+            let phase = state["jobs"][job]["status"]["state"]["phase"].as_str().unwrap_or_default();
+            JobPhase::from(phase).is_finished()
+        };
+        let jobs = self.case.found["jobs"].as_object().into_iter().flatten().map(|(name, _)| name);
+        let mut jobs = jobs.filter(|job| has_ended(self.case.found, job));
+        let needless = ["podgroups", "services", "configmaps", "networkpolicies", "secrets"];
+        jobs.any(|job| !has_ended(self.case.recorded, job))
+            && self.differences.iter().all(|difference| {
+                ["jobs/*/status", "jobflows/*/status", "phases"].iter().any(|path| difference.is_within(path))
+                    || (difference.found.is_none()
+                        && needless.iter().any(|section| difference.is_within(section)))
+            })
+    }
+
+    /// Whether Volcano lacks the PodGroup of a job that began anew: it saw the old one just before that went, and does not see
+    /// PodGroups go.
+    fn is_podgroup_missed(&self) -> bool {
+        self.is_only_within(&["podgroups"])
+            && self.differences.iter().all(|difference| difference.recorded.is_none())
+            && self.case.recorded["jobs"].as_object().into_iter().flatten().any(|(_, job)| {
+                job["status"]["state"]["phase"] == "Pending"
+                    && job["status"]["version"].as_i64().unwrap_or(0) > 0
+            })
+    }
+
+    /// Whether a job went a part of this way just now, where Volcano's controllers are.
+    fn passed_recorded(&self, way: &str) -> bool {
+        let mut ways = self.case.recorded["phases"].as_object().into_iter().flatten();
+        ways.any(|(_, passed)| passed.as_str().is_some_and(|passed| passed.contains(way)))
+    }
+
+    /// Whether Volcano may not write the state of a queue, because another field manager has.
+    fn is_queue_blocked(&self) -> bool {
+        let entry = self.case.record.entries.get(self.step);
+        let events = entry.and_then(|entry| entry.state["events"].as_object()).into_iter().flatten();
+        let mut events = events.map(|(event, _)| event);
+        let is_refused = |event: &String| {
+            event.contains("Queue failed for Apply failed") && event.contains(".status.state")
+        };
+        events.any(is_refused)
+    }
+
+    /// Whether a job was removed without what it owned, and another of its name was made.
+    fn has_left_orphans(&self) -> bool {
+        let mut is_orphaned = false;
+        self.deeds_so_far().any(|deed| {
+            is_orphaned |= deed["op"] == "delete" && deed["propagation"] == "Orphan";
+            is_orphaned && deed["op"] == "create"
+        })
+    }
+
+    /// Whether pods differ of a job in which a task depends on pods that succeeded, or that are being removed.
+    fn has_dependency_that_does_not_run(&self) -> bool {
+        let targets: Vec<&Value> = self
+            .jobs()
+            .flat_map(|spec| list(&spec["tasks"]))
+            .flat_map(|task| list(&task["dependsOn"]["name"]))
+            .collect();
+        let mut pods = self.case.recorded["pods"].as_object().into_iter().flatten();
+        let does_not_run =
+            |pod: &Value| pod["status"]["phase"] == "Succeeded" || pod.get("deleting").is_some();
+        self.differences.iter().any(|difference| difference.is_within("pods"))
+            && pods.any(|(_, pod)| {
+                targets.contains(&&pod["annotations"]["volcano.sh/task-spec"]) && does_not_run(pod)
+            })
+    }
+
+    fn has_dotted_name(&self) -> bool {
+        let mut jobs = self.case.record.objects.iter().filter(|object| object["kind"] == "Job");
+        jobs.any(|job| job["metadata"]["name"].as_str().unwrap_or_default().contains('.'))
+    }
+
+    fn has_volumes(&self) -> bool {
+        self.jobs().any(|spec| list(&spec["volumes"]).next().is_some())
     }
 
     fn was_done(&self, op: &str) -> bool {

@@ -65,7 +65,9 @@ const RULES_FOR_GENERATED: &[(&str, Rule)] = &[
     ("B8", |case, it| it.is_within("configmaps/*/data") && case.was_scaled(it)),
     // A pod that somebody removes counts for its task until it is gone.
     ("B3", |case, it| it.is_within("jobs/*/status/taskStatusCount") && case.has_pods_that_end()),
+    ("B5", |case, it| it.is_flows_counter() && it.recorded.is_none() && case.is_job_gone(it)),
     ("B25", |_, it| it.is_history_with_fewer_states()),
+    ("B25", |_, it| it.is_within("phases") && it.path[1].starts_with("jobflows/") && it.is_shorter_way()),
     ("B28", |case, it| it.is_within("commands") && it.recorded.is_none() && case.is_target_gone(it)),
     ("C19", |_, it| it.is_wish_of_queue()),
     ("C26", |_, it| it.is_event("Warning OpenQueue ") && it.recorded.is_none()),
@@ -178,6 +180,11 @@ impl Case<'_> {
         condition["taskStatusCount"] == self.found["jobs"][job]["status"]["taskStatusCount"]
     }
 
+    /// Whether the job of which a flow tells is no longer there.
+    fn is_job_gone(&self, difference: &Difference) -> bool {
+        self.found["jobs"].get(&difference.path[4]).is_none()
+    }
+
     /// Whether a template lists exactly the jobs that were made of it and are there.
     fn lists_what_is_there(&self, difference: &Difference) -> bool {
         let template = &difference.path[1];
@@ -269,6 +276,19 @@ impl Difference {
         let mut recorded = states(&self.recorded).into_iter();
         self.is_within("jobflows/*/status/jobStatusList/*/runningHistories")
             && states(&self.found).iter().all(|state| recorded.any(|it| it == *state))
+    }
+
+    /// Whether the same way was gone without stopping at each phase.
+    fn is_shorter_way(&self) -> bool {
+        let way = |value: &Option<Value>| -> Vec<String> {
+            let way = value.as_ref().and_then(Value::as_str).unwrap_or_default();
+            way.split(" > ").map(str::to_owned).collect()
+        };
+        let (recorded, found) = (way(&self.recorded), way(&self.found));
+        let mut stops = recorded.iter();
+        recorded.first() == found.first()
+            && recorded.last() == found.last()
+            && found.iter().all(|phase| stops.any(|it| it == phase))
     }
 
     /// Whether a queue says what was asked of it, and nothing else.

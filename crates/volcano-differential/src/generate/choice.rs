@@ -39,9 +39,15 @@ impl<'a> Choices<'a> {
             return Some(one);
         }
         let other = weighted(self.rng, &self.steps)?;
-        // Which of two Commands comes first is chance, and a pod that has ended does not end once more.
-        let are_both = |op: &str| one["op"] == op && other["op"] == op;
-        if are_both("command") || are_both("pods") {
+        // Which of two Commands comes first is chance, and so is what a controller has seen of pods when it gets to one. And a pod
+        // that has ended does not end once more.
+        let is = |step: &Value, ops: &[&str]| ops.iter().any(|op| step["op"] == *op);
+        let (chance, of_pods) = (["command", "burst"], ["command", "burst", "pods", "evict", "reap"]);
+        let is_chance = |one: &Value, other: &Value| is(one, &chance) && is(other, &of_pods);
+        if is_chance(&one, &other)
+            || is_chance(&other, &one)
+            || (is(&one, &["pods"]) && is(&other, &["pods"]))
+        {
             return Some(one);
         }
         Some(json!({ "op": "burst", "ops": [one, other] }))

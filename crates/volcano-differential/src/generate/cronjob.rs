@@ -20,6 +20,12 @@ pub(super) fn objects(rng: &mut Rng) -> Vec<Value> {
         spec["successfulJobsHistoryLimit"] = rng.below(2).into();
         spec["failedJobsHistoryLimit"] = rng.below(2).into();
     }
+    if rng.percent(20) {
+        spec["startingDeadlineSeconds"] = 30.into();
+    }
+    if rng.percent(20) {
+        spec["timeZone"] = "Etc/UTC".into();
+    }
     vec![json!({
         "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "CronJob", "metadata": { "name": "c" }, "spec": spec,
     })]

@@ -26,6 +26,7 @@ pub(super) fn objects(rng: &mut Rng) -> Vec<Value> {
         if !before.is_empty() {
             flow["dependsOn"] = json!({ "targets": before });
         }
+
         flows.push(flow);
     }
     if rng.percent(10) {
@@ -40,7 +41,7 @@ pub(super) fn objects(rng: &mut Rng) -> Vec<Value> {
     objects
 }
 
-pub(super) fn steps(choices: &mut Choices<'_>, state: &Value) {
+pub(super) fn steps(choices: &mut Choices<'_>, state: &Value, objects: &[Value]) {
     job::scheduler_and_node(choices, state);
     let jobs: Vec<&str> = objects_in(state, "jobs").map(|(name, _)| name).collect();
     if let Some(one) = choices.rng.pick(&jobs) {
@@ -52,6 +53,15 @@ pub(super) fn steps(choices: &mut Choices<'_>, state: &Value) {
         for action in ["AbortJob", "TerminateJob", "CompleteJob", "RestartJob"] {
             choices.add(1, json!({ "op": "command", "action": action, "target": one }));
         }
+    }
+    if objects_in(state, "jobflows").next().is_none() {
+        for object in objects.iter().filter(|object| object["kind"] == "JobFlow") {
+            choices.add(10, json!({ "op": "create", "object": object }));
+        }
+    }
+    let templates: Vec<&str> = objects_in(state, "jobtemplates").map(|(name, _)| name).collect();
+    if let Some(one) = choices.rng.pick(&templates) {
+        choices.add(1, json!({ "op": "delete", "kind": "JobTemplate", "name": one }));
     }
     choices.add(1, json!({ "op": "delete", "kind": "JobFlow", "name": "f" }));
     choices.add(1, json!({ "op": "advance" }));

@@ -8,23 +8,35 @@ use super::choice::{Choices, objects as objects_in, text, weighted};
 /// Exit codes that containers fail with; policies name some of them.
 const EXIT_CODES: [i64; 3] = [1, 3, 137];
 
-const ACTIONS: [(u64, &str); 6] = [
-    (5, "RestartJob"),
-    (4, "RestartTask"),
-    (4, "RestartPod"),
-    (3, "AbortJob"),
-    (3, "TerminateJob"),
-    (3, "CompleteJob"),
+const ACTIONS: [(u64, &str); 8] = [
+    (10, "RestartJob"),
+    (8, "RestartTask"),
+    (8, "RestartPod"),
+    (6, "AbortJob"),
+    (6, "TerminateJob"),
+    (6, "CompleteJob"),
+    (1, "ResumeJob"),
+    (1, "RestartPartition"),
 ];
 
-const EVENTS: [(u64, &str); 6] =
-    [(6, "PodFailed"), (5, "PodEvicted"), (3, "TaskCompleted"), (2, "TaskFailed"), (1, "Unknown"), (2, "*")];
+const EVENTS: [(u64, &str); 8] = [
+    (12, "PodFailed"),
+    (10, "PodEvicted"),
+    (6, "TaskCompleted"),
+    (4, "TaskFailed"),
+    (2, "Unknown"),
+    (1, "PodPending"),
+    (1, "JobUpdated"),
+    (4, "*"),
+];
 
 /// A job, and what it needs.
 pub(super) fn objects(rng: &mut Rng) -> Vec<Value> {
     let mut spec = spec(rng);
     let mut objects = Vec::new();
-    if rng.percent(3) {
+    // Plugins may make a Service of the job's name, which must not have dots.
+    let name = if spec.get("plugins").is_some() || rng.percent(90) { "a" } else { "a.b-c" };
+    if rng.percent(6) {
         let claim =
             json!({ "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } });
         spec["volumes"] = if rng.percent(50) {
@@ -33,11 +45,24 @@ pub(super) fn objects(rng: &mut Rng) -> Vec<Value> {
             objects.push(json!({
                 "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": "data" }, "spec": claim,
             }));
-            json!([{ "mountPath": "/data", "volumeClaimName": "data" }])
+            json!([{ "mountPath": "/data", "volumeClaimName": "data" }, { "mountPath": "/more", "volumeClaim": claim }])
         };
     }
+    if rng.percent(5) {
+        spec["queue"] = "{ns}-one".into();
+        let mut queue = super::queue::queue("{ns}-one", None);
+        queue["status"] = json!({ "state": "Open" });
+        objects.push(queue);
+    }
+    let mut metadata = json!({ "name": name });
+    if rng.percent(10) {
+        metadata["labels"] = json!({ "volcano.sh/preemptable": "true", "example.com/mine": "yes" });
+        metadata["annotations"] = json!({
+            "volcano.sh/preemptable": "true", "volcano.sh/jdb-min-available": "1", "example.com/mine": "yes",
+        });
+    }
     objects.push(json!({
-        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": { "name": "a" }, "spec": spec,
+        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": metadata, "spec": spec,
     }));
     objects
 }
@@ -56,11 +81,14 @@ pub(super) fn spec(rng: &mut Rng) -> Value {
     if rng.percent(50) {
         spec["minAvailable"] = (1 + rng.below(n_pods)).into();
     }
-    if rng.percent(10) {
+    if rng.percent(15) {
         spec["minSuccess"] = (1 + rng.below(n_pods)).into();
     }
     if rng.percent(70) {
         spec["maxRetry"] = (1 + rng.below(3)).into();
+    }
+    if rng.percent(3) {
+        spec["networkTopology"] = json!({ "mode": "soft", "highestTierAllowed": 2 });
     }
     if rng.percent(70) {
         spec["policies"] = policies(rng, false);
@@ -68,7 +96,7 @@ pub(super) fn spec(rng: &mut Rng) -> Value {
     if let Some(plugins) = plugins(rng, n_tasks) {
         spec["plugins"] = plugins;
     }
-    if rng.percent(4) {
+    if rng.percent(5) {
         spec["ttlSecondsAfterFinished"] = rng.below(2).into();
     }
     spec
@@ -88,7 +116,7 @@ fn task(rng: &mut Rng, name: &str, before: Option<&str>) -> Value {
     }
     let replicas = 1 + rng.below(3);
     let mut task = json!({ "name": name, "replicas": replicas, "template": { "spec": pod } });
-    let is_partitioned = rng.percent(4);
+    let is_partitioned = rng.percent(6);
     if is_partitioned {
         task["replicas"] = 4.into();
         task["partitionPolicy"] =
@@ -99,8 +127,12 @@ fn task(rng: &mut Rng, name: &str, before: Option<&str>) -> Value {
     if rng.percent(25) {
         task["policies"] = policies(rng, is_partitioned);
     }
-    if let Some(before) = before.filter(|_| rng.percent(15)) {
-        task["dependsOn"] = json!({ "name": [before] });
+    if rng.percent(5) {
+        task["maxRetry"] = (1 + rng.below(3)).into();
+    }
+    if let Some(before) = before.filter(|_| rng.percent(20)) {
+        let all = if before == "work" && rng.percent(50) { json!(["lead", "work"]) } else { json!([before]) };
+        task["dependsOn"] = json!({ "name": all });
         if let Some(iteration) = weighted(rng, &[(1, None), (1, Some("any")), (1, Some("all"))]).flatten() {
             task["dependsOn"]["iteration"] = iteration.into();
         }
@@ -134,7 +166,7 @@ fn policy(rng: &mut Rng, event: &str, is_partitioned: bool) -> Value {
     } else {
         policy["event"] = event.into();
     }
-    if rng.percent(3) {
+    if rng.percent(3) || (event == "PodPending" && rng.percent(80)) {
         policy["timeout"] = "3s".into();
     }
     policy
@@ -151,6 +183,7 @@ fn plugins(rng: &mut Rng, n_tasks: usize) -> Option<Value> {
             (2, json!({ "svc": ["--publish-not-ready-addresses=true"] })),
             (2, json!({ "svc": ["--disable-network-policy=true"] })),
             (1, json!({ "ssh": [] })),
+            (1, json!({ "ssh": [], "svc": [], "env": [] })),
         ],
     )?;
     let of_roles = weighted(
@@ -159,6 +192,8 @@ fn plugins(rng: &mut Rng, n_tasks: usize) -> Option<Value> {
             (20, json!(null)),
             (1, json!({ "pytorch": ["--master=lead", "--worker=work", "--port=23456"] })),
             (1, json!({ "tensorflow": ["--ps=lead", "--worker=work", "--port=2222"] })),
+            (1, json!({ "mpi": ["--master=lead", "--worker=work", "--port=22"], "ssh": [], "svc": [] })),
+            (1, json!({ "ray": ["--head=lead", "--worker=work"], "svc": [] })),
         ],
     )?;
     let plugins = if n_tasks > 1 && !of_roles.is_null() { of_roles } else { plugins };
@@ -237,7 +272,10 @@ pub(super) fn scheduler_and_node(choices: &mut Choices<'_>, state: &Value) {
 fn of_users(choices: &mut Choices<'_>, state: &Value, name: &str, job: &Value) {
     let action =
         weighted(choices.rng, &[(3, "AbortJob"), (3, "RestartJob"), (2, "TerminateJob"), (2, "CompleteJob")]);
-    choices.add(7, json!({ "op": "command", "action": action, "target": name }));
+    // A user acts more often on a job that is about to stop or to begin anew than chance would have it.
+    let is_moving =
+        ["Restarting", "Aborting", "Completing", "Terminating"].contains(&text(job, "/status/state/phase"));
+    choices.add(if is_moving { 14 } else { 7 }, json!({ "op": "command", "action": action, "target": name }));
     let resume = json!({ "op": "command", "action": "ResumeJob", "target": name });
     choices.add(if text(job, "/status/state/phase") == "Aborted" { 30 } else { 1 }, resume);
     let tasks: Vec<(String, u64)> = job["spec"]["tasks"]
@@ -249,7 +287,7 @@ fn of_users(choices: &mut Choices<'_>, state: &Value, name: &str, job: &Value) {
         .collect();
     if let Some((task, replicas)) = choices.rng.pick(&tasks).cloned() {
         let more = json!({ "op": "scale", "job": name, "task": task, "replicas": replicas + 1 });
-        choices.add(3, more);
+        choices.add(if is_moving { 8 } else { 3 }, more);
         if replicas > 1 {
             // With a minimum that still fits, so that it is not refused.
             let n_pods: u64 = tasks.iter().map(|(_, replicas)| replicas).sum();
@@ -274,7 +312,20 @@ fn of_users(choices: &mut Choices<'_>, state: &Value, name: &str, job: &Value) {
     }]);
     choices.add(1, json!({ "op": "podgroup", "job": name, "phase": "Pending", "conditions": condition }));
     choices.add(1, json!({ "op": "delete", "kind": "Job", "name": name }));
+    for propagation in ["Foreground", "Orphan"] {
+        let delete = json!({ "op": "delete", "kind": "Job", "name": name, "propagation": propagation });
+        let weight = u64::from(choices.rng.percent(30));
+        choices.add(weight, delete);
+    }
     choices.add(1, json!({ "op": "delete", "kind": "PodGroup", "job": name }));
+    let label = json!({ "metadata": { "labels": { "example.com/later": "yes" } } });
+    choices.add(1, json!({ "op": "patch", "kind": "Job", "name": name, "patch": label }));
+    if let Some((queue, _)) = objects_in(state, "queues").find(|(queue, _)| queue.ends_with("-one")) {
+        let queue = queue.to_owned();
+        for action in ["CloseQueue", "OpenQueue"] {
+            choices.add(3, json!({ "op": "command", "action": action, "kind": "Queue", "target": queue }));
+        }
+    }
     choices.add(1, json!({ "op": "advance" }));
     for (section, kind) in [("services", "Service"), ("configmaps", "ConfigMap")] {
         if let Some((name, _)) = objects_in(state, section).next() {

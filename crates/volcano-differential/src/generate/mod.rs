@@ -15,7 +15,7 @@ use self::choice::Choices;
 
 /// The sorts of sequences, and how many of a hundred are of each.
 const SORTS: [(u64, Sort); 5] =
-    [(80, Sort::Job), (9, Sort::Flow), (5, Sort::Queue), (5, Sort::PodGroup), (1, Sort::CronJob)];
+    [(78, Sort::Job), (10, Sort::Flow), (6, Sort::Queue), (5, Sort::PodGroup), (1, Sort::CronJob)];
 
 /// What a sequence is mainly about.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +54,11 @@ impl Generator {
         Generator { rng, sort, objects, n_left }
     }
 
+    /// Whether it waits for minutes to pass.
+    pub(crate) fn is_slow(&self) -> bool {
+        matches!(self.sort, Sort::CronJob)
+    }
+
     /// What the sequence begins with.
     pub(crate) fn objects(&self) -> &[Value] {
         &self.objects
@@ -65,7 +70,7 @@ impl Generator {
         let mut choices = Choices::new(&mut self.rng);
         match self.sort {
             Sort::Job => job::steps(&mut choices, state, &self.objects),
-            Sort::Flow => flow::steps(&mut choices, state),
+            Sort::Flow => flow::steps(&mut choices, state, &self.objects),
             Sort::Queue => queue::steps(&mut choices, state),
             Sort::PodGroup => podgroup::steps(&mut choices, state),
             Sort::CronJob => cronjob::steps(&mut choices, state),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::choice::{Choices, objects as objects_in};
 
-fn queue(name: &str, parent: Option<&str>) -> Value {
+pub(super) fn queue(name: &str, parent: Option<&str>) -> Value {
     let mut spec = json!({ "weight": 1, "reclaimable": true });
     if let Some(parent) = parent {
         spec["parent"] = parent.into();
