@@ -26,11 +26,18 @@ var internalRoots = []root{
 	{path: "k8s.io/kubernetes/pkg/apis/autoscaling", types: []string{"HorizontalPodAutoscalerSpec"}},
 	{path: "k8s.io/kubernetes/pkg/apis/batch", types: []string{"CronJobSpec", "JobSpec", "JobStatus"}},
 	{path: "k8s.io/kubernetes/pkg/apis/discovery", types: []string{"EndpointSlice"}},
+	{path: "k8s.io/kubernetes/pkg/apis/flowcontrol", types: []string{
+		"FlowDistinguisherMethod", "FlowSchemaSpec", "PriorityLevelConfigurationSpec",
+	}},
 	{path: "k8s.io/kubernetes/pkg/apis/networking", types: []string{
 		"IngressClassSpec", "IngressSpec", "NetworkPolicySpec",
 	}},
 	{path: "k8s.io/kubernetes/pkg/apis/policy", types: []string{"PodDisruptionBudgetSpec"}},
 	{path: "k8s.io/kubernetes/pkg/apis/rbac", types: []string{"RoleRef", "Subject"}},
+	{path: "k8s.io/kubernetes/pkg/apis/resource", types: []string{
+		"AllocationResult", "Device", "DeviceClassSpec", "ResourceClaimConsumerReference", "ResourceClaimSpec",
+		"ResourceClaimTemplateSpec", "ResourceSliceSpec",
+	}},
 	{path: "k8s.io/kubernetes/pkg/apis/storage", types: []string{
 		"CSIDriverSpec", "CSINodeDriver", "CSINodeSpec", "StorageClass", "VolumeAttachmentSpec",
 	}},

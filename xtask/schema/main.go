@@ -17,7 +17,7 @@ import (
 const version = "v0.36.6"
 
 // modules are the libraries that the types live in, by import path.
-var modules = []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver"}
+var modules = []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver", "k8s.io/kube-aggregator"}
 
 // everyGroup stands for the group of types that belong to all of them, such as DeleteOptions.
 const everyGroup = "*"
@@ -42,6 +42,9 @@ var served = []root{
 	{path: "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1", group: "apiextensions.k8s.io", types: []string{
 		"CustomResourceDefinition",
 	}},
+	{path: "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1", group: "apiregistration.k8s.io", types: []string{
+		"APIService",
+	}},
 	{path: "k8s.io/api/apps/v1", group: "apps", types: []string{
 		"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet",
 	}},
@@ -54,9 +57,13 @@ var served = []root{
 	{path: "k8s.io/api/autoscaling/v1", group: "autoscaling", types: []string{"HorizontalPodAutoscaler", "Scale"}},
 	{path: "k8s.io/api/autoscaling/v2", group: "autoscaling", types: []string{"HorizontalPodAutoscaler"}},
 	{path: "k8s.io/api/batch/v1", group: "batch", types: []string{"CronJob", "Job"}},
+	{path: "k8s.io/api/certificates/v1", group: "certificates.k8s.io", types: []string{"CertificateSigningRequest"}},
 	{path: "k8s.io/api/coordination/v1", group: "coordination.k8s.io", types: []string{"Lease"}},
 	{path: "k8s.io/api/discovery/v1", group: "discovery.k8s.io", types: []string{"EndpointSlice"}},
 	{path: "k8s.io/api/events/v1", group: "events.k8s.io", types: []string{"Event"}},
+	{path: "k8s.io/api/flowcontrol/v1", group: "flowcontrol.apiserver.k8s.io", types: []string{
+		"FlowSchema", "PriorityLevelConfiguration",
+	}},
 	{path: "k8s.io/api/networking/v1", group: "networking.k8s.io", types: []string{
 		"Ingress", "IngressClass", "NetworkPolicy",
 	}},
@@ -65,9 +72,13 @@ var served = []root{
 	{path: "k8s.io/api/rbac/v1", group: "rbac.authorization.k8s.io", types: []string{
 		"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding",
 	}},
+	{path: "k8s.io/api/resource/v1", group: "resource.k8s.io", types: []string{
+		"DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice",
+	}},
 	{path: "k8s.io/api/scheduling/v1", group: "scheduling.k8s.io", types: []string{"PriorityClass"}},
 	{path: "k8s.io/api/storage/v1", group: "storage.k8s.io", types: []string{
 		"CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment",
+		"VolumeAttributesClass",
 	}},
 }
 

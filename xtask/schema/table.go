@@ -230,6 +230,9 @@ func (t *table) attributes(d *decl, tag reflect.StructTag, options string, marks
 	add("key", tag.Get("patchMergeKey"))
 	add("list", marks.first("listType"))
 	add("keys", strings.Join(marks["listMapKey"], ","))
+	if marks.first("structType") == "granular" {
+		found = append(found, "granular")
+	}
 	if marks.first("mapType") == "atomic" || marks.first("structType") == "atomic" {
 		found = append(found, "atomic")
 	}

@@ -120,8 +120,14 @@ impl Verdict {
 
     /// A word is none of those that can be.
     pub fn unsupported(&mut self, field: &Path, value: &str, supported: &[&str]) {
+        self.unsupported_value(field, value, supported);
+    }
+
+    /// A value that need not be a word is none of those that can be.
+    pub fn unsupported_value(&mut self, field: &Path, value: impl Shown, supported: &[&str]) {
         let supported: Vec<String> = supported.iter().map(|word| format!("{word:?}")).collect();
-        let message = format!("Unsupported value: {value:?}: supported values: {}", supported.join(", "));
+        let message =
+            format!("Unsupported value: {}: supported values: {}", value.shown(), supported.join(", "));
         self.refuse(field, Reason::NotSupported, message);
     }
 

@@ -9,6 +9,8 @@
 //!
 //!   builtin                                Kubernetes' own kinds around jobs
 //!   webhook                                which webhooks a request concerns, and what their answers mean
+//!   rbac                                   who may do what
+//!   pod_security                           what the labels of namespaces ask of pods
 //!   names graph cron patch pattern finding path json look   what the rules are made of
 //! ```
 //!
@@ -36,9 +38,11 @@ pub mod patch;
 mod path;
 pub mod pattern;
 pub mod pod;
+pub mod pod_security;
 pub mod podgroup;
 pub mod policy;
 pub mod queue;
+pub mod rbac;
 mod read;
 pub mod webhook;
 

@@ -1,5 +1,7 @@
 //! Kubernetes' rules for names, each as the list of what is wrong with one; empty if nothing is.
 
+use std::net::IpAddr;
+
 const QUALIFIED_NAME: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
     alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -199,6 +201,58 @@ fn is_plain_name(name: &str) -> bool {
     name.starts_with(is_edge)
         && name.ends_with(is_edge)
         && name.chars().all(|c| is_edge(c) || "-_.".contains(c))
+}
+
+/// A domain whose parts may have underscores.
+pub(crate) fn relaxed_dns_subdomain(name: &str) -> Vec<String> {
+    const RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or \
+        '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+        '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
+    let mut wrong = longer_than(name, 253);
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_part = |part: &str| {
+        let part = part.strip_prefix('_').unwrap_or(part);
+        part.starts_with(is_plain)
+            && part.ends_with(is_plain)
+            && part.chars().all(|c| is_plain(c) || "-_".contains(c))
+    };
+    if !name.split('.').all(is_part) {
+        wrong.push(RULE.to_owned());
+    }
+    wrong
+}
+
+/// An IP address as older versions of Go read it: numbers may have leading zeros.
+pub(crate) fn sloppy_ip(text: &str) -> Option<IpAddr> {
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    let (before, dotted) = text.rsplit_once(':').map_or(("", text), |(before, after)| (before, after));
+    let numbers: Vec<&str> = dotted.split('.').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if numbers.len() != 4 || !numbers.iter().all(is_number) {
+        return None;
+    }
+    let plain: Vec<String> = numbers
+        .iter()
+        .map(|part| part.trim_start_matches('0'))
+        .map(|part| if part.is_empty() { "0".to_owned() } else { part.to_owned() })
+        .collect();
+    let colon = if text.contains(':') { ":" } else { "" };
+    format!("{before}{colon}{}", plain.join(".")).parse().ok()
+}
+
+/// What is wrong with an IP address.
+pub fn ip_address(text: &str) -> Vec<String> {
+    let rule = match (sloppy_ip(text), text.parse::<IpAddr>()) {
+        (None, _) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+        (Some(_), Err(_)) => "must not have leading 0s",
+        (Some(IpAddr::V6(ip)), Ok(_)) if ip.to_ipv4_mapped().is_some() => {
+            "must not be an IPv4-mapped IPv6 address"
+        }
+        (Some(_), Ok(_)) => return Vec::new(),
+    };
+    vec![rule.to_owned()]
 }
 
 #[cfg(test)]

@@ -73,6 +73,12 @@ impl Quantity {
         saturate(div_away_from_zero(self.nanos, NANOS_PER_MILLI))
     }
 
+    /// The amount in whole thousandths of a unit; a part of one counts as one.
+    pub fn rounded_to_milli(self) -> Quantity {
+        let milli = div_away_from_zero(self.nanos, NANOS_PER_MILLI);
+        Quantity { nanos: milli.saturating_mul(NANOS_PER_MILLI), notation: self.notation }
+    }
+
     /// Whether it is nothing.
     pub const fn is_zero(self) -> bool {
         self.nanos == 0

@@ -42,7 +42,7 @@ fn main() -> Result<(), Failure> {
     let tokens = Arc::new(Tokens::for_now());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(run(
-        ServerConfig { listen, data_dir, pod_access: None, tokens, controllers: None, by_name: None },
+        ServerConfig { data_dir, ..ServerConfig::new(listen, tokens) },
         admission,
         kubeconfig,
     ))

@@ -31,8 +31,14 @@ pub(crate) fn decode(resource: &Resource, content_type: &str, body: &[u8]) -> Re
             decode_node(resource, &node, body)
         }
         "application/yaml" => {
-            let node = yaml::parse(body).map_err(|why| unrecognized(resource, &why, body))?;
-            decode_node(resource, &node, body)
+            let node = yaml::parse(body)
+                .map_err(|why| unrecognized_plain(resource, &format!("{why} ({})", excerpt(body))))?;
+            let mut decoded = decode_node(resource, &node, body)?;
+            // Keys that come twice are found by the reader of YAML, which names their lines.
+            decoded.findings.retain(|finding| !matches!(finding, Finding::Duplicate(_)));
+            let repeated = yaml::duplicates(body).into_iter().map(Finding::Line);
+            decoded.findings.splice(..0, repeated);
+            Ok(decoded)
         }
         "application/vnd.kubernetes.protobuf" => decode_protobuf(resource, body),
         _ => Err(Status::unsupported_media_type(ACCEPTED)),
@@ -195,11 +201,23 @@ fn decode_node(resource: &Resource, node: &Node<'_>, body: &[u8]) -> Result<Deco
         Node::Object(_) | Node::Null => {}
         other => return Err(unrecognized(resource, &not_an_object(other), body)),
     }
+    let fields = if let Node::Object(fields) = node { fields.as_slice() } else { &[] };
+    for (name, value) in fields.iter().filter(|(name, _)| matches!(&**name, "apiVersion" | "kind")) {
+        if !matches!(value, Node::String(_) | Node::Null) {
+            let into = format!("Go struct field .{name} of type string");
+            let why = format!("json: cannot unmarshal {} into {into}", value.go_kind());
+            return Err(unrecognized(resource, &why, body));
+        }
+    }
     let text = |name: &str| match node.field(name) {
         Some(Node::String(text)) => Some(text.as_ref()),
         _ => None,
     };
     let (api_version, kind) = (text("apiVersion").unwrap_or_default(), text("kind").unwrap_or_default());
+    if api_version.matches('/').count() > 1 {
+        let why = format!("unexpected GroupVersion string: {api_version} ({})", excerpt(body));
+        return Err(unrecognized_plain(resource, &why));
+    }
     if resource.is_custom {
         check_custom_type(resource, node, [api_version, kind], body)?;
     } else {
@@ -268,11 +286,38 @@ fn mismatch(
     if let Some(why) = known.and_then(read) {
         return Some(why);
     }
-    if is_version || known.is_some() {
+    if known.is_some() || is_version && is_registered(group, version, shown) {
         let own = resource.go_type();
         return Some(format!("converting ({version}.{shown}) to ({own}): unknown conversion"));
     }
     Some(not_registered(shown, api_version))
+}
+
+/// Whether upstream knows a kind that is not served: lists, options, and a few that belong to every group.
+fn is_registered(group: &str, version: &str, kind: &str) -> bool {
+    const EVERYWHERE: [&str; 7] = [
+        "ListOptions",
+        "GetOptions",
+        "DeleteOptions",
+        "CreateOptions",
+        "UpdateOptions",
+        "PatchOptions",
+        "WatchEvent",
+    ];
+    const CORE: [&str; 8] = [
+        "List",
+        "Status",
+        "APIVersions",
+        "APIGroup",
+        "APIGroupList",
+        "APIResourceList",
+        "RangeAllocation",
+        "SerializedReference",
+    ];
+    let is_list = kind
+        .strip_suffix("List")
+        .is_some_and(|of| crate::schema::builtin().kind(group, version, of).is_some());
+    is_list || EVERYWHERE.contains(&kind) || group.is_empty() && CORE.contains(&kind)
 }
 
 /// An object of a custom kind must say what it is.

@@ -11,10 +11,12 @@
 //! ```
 
 pub mod admit;
+mod authorizer;
 mod bootstrap;
 mod codec;
 pub mod env;
 pub mod field;
+pub mod flow;
 pub mod gc;
 pub mod http;
 pub mod kinds;
@@ -32,16 +34,15 @@ pub mod status;
 pub mod store;
 pub mod table;
 pub mod tokens;
+mod users;
 
-/// The user whose cluster it is.
-pub(crate) const ADMINISTRATOR: &str = "krafla:admin";
-/// The groups that the user is in.
-pub(crate) const ADMINISTRATOR_GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
-
+pub use authorizer::AuthorizationMode;
 pub use env::{Env, SystemEnv};
 pub use gc::Collector;
-pub use http::{PodAccess, RunningServer, ServerConfig, serve};
+pub use http::{AuditConfig, PodAccess, RunningServer, ServerConfig, serve};
+pub use krafla_admission::rbac::User;
 pub use local::LocalClient;
 pub use ops::Api;
 pub use status::Status;
 pub use tokens::Tokens;
+pub use users::parse_token_file;

@@ -4,6 +4,7 @@
 //! kube-apiserver words them, because scripts match on them.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
@@ -209,10 +210,14 @@ impl Status {
     pub fn invalid_for(kind: &Qualified<'_>, name: &str, causes: Vec<Cause>) -> Status {
         // Equal findings are said once in the sentence, but each is listed.
         let mut sentences: Vec<String> = Vec::new();
+        let mut said = HashSet::new();
         for Cause { field, message, .. } in &causes {
-            let sentence = if field.is_empty() { message.clone() } else { format!("{field}: {message}") };
-            if !sentences.contains(&sentence) {
-                sentences.push(sentence);
+            if said.insert((field, message)) {
+                sentences.push(if field.is_empty() {
+                    message.clone()
+                } else {
+                    format!("{field}: {message}")
+                });
             }
         }
         let list = match sentences.as_slice() {
@@ -296,8 +301,13 @@ impl Status {
     }
 
     /// The body is larger than the server reads.
-    pub fn too_large(limit: usize) -> Status {
-        Status::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
+    pub fn too_large(why: impl std::fmt::Display) -> Status {
+        Status::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
+    }
+
+    /// The object is larger than a store holds, in etcd's words.
+    pub fn object_too_large() -> Status {
+        Status::plain("etcdserver: request is too large")
     }
 
     /// The history that was asked for is no longer known: list again.

@@ -18,16 +18,10 @@ async fn start(data_dir: Option<&std::path::Path>) -> RunningServer {
     let env = Arc::new(SystemEnv);
     let api = Api::new(Store::in_memory(), env.clone(), Admission::default());
     api.bootstrap().await.unwrap();
+    api.bootstrap_roles().await.unwrap();
     let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
     let tokens = Arc::new(Tokens::for_now());
-    let config = ServerConfig {
-        listen,
-        data_dir: data_dir.map(Into::into),
-        pod_access: None,
-        tokens,
-        controllers: None,
-        by_name: None,
-    };
+    let config = ServerConfig { data_dir: data_dir.map(Into::into), ..ServerConfig::new(listen, tokens) };
     serve(api, env, config).await.unwrap()
 }
 

@@ -29,14 +29,7 @@ impl Cluster {
         let env = Arc::new(SystemEnv);
         let api = Api::new(Store::in_memory(), env.clone(), Admission::default());
         api.bootstrap().await.unwrap();
-        let config = ServerConfig {
-            listen: ([127, 0, 0, 1], 0).into(),
-            data_dir: None,
-            pod_access: None,
-            tokens: Arc::new(Tokens::for_now()),
-            controllers: None,
-            by_name: None,
-        };
+        let config = ServerConfig::new(([127, 0, 0, 1], 0).into(), Arc::new(Tokens::for_now()));
         let server = serve(api, env, config).await.unwrap();
         std::fs::write(dir.path().join("kubeconfig"), server.kubeconfig()).unwrap();
         Some(Cluster { dir, _server: server })

@@ -262,6 +262,19 @@ fn a_rule_ends_when_its_budget_does() {
 }
 
 #[test]
+fn a_regular_expression_costs_by_what_it_compiles_to() {
+    let text = "a".repeat(200_000);
+    let json = json!({"name": text});
+    let over = "operation cancelled: actual cost limit exceeded";
+    for (pattern, is_dear) in [("^[a-z]*$", false), ("^[a-z]{0,1000}[a-c]*[d-f]{0,1000}$", true)] {
+        let shown = outcome(&format!("self.name.matches('{pattern}')"), &json, 1_000_000);
+        assert_eq!(shown.contains(over), is_dear, "{pattern}: {shown}");
+    }
+    let shown = outcome("self.name.findAll('.*[^A-Z]b|[a-z]').size() > 0", &json, 10_000);
+    assert!(shown.contains(over), "{shown}");
+}
+
+#[test]
 fn what_could_take_long_is_known_before() {
     let cost = |source: &str, of: Type| {
         Program::compile(source, &[("self".to_owned(), of)]).unwrap().estimated_cost()

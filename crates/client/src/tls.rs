@@ -47,6 +47,14 @@ pub fn trusting(authorities: &[u8], shown: Option<&Certificate>) -> Result<Clien
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots);
+    showing(builder, shown)
+}
+
+/// Connections in which this side shows a certificate, or none.
+pub fn showing(
+    builder: rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>,
+    shown: Option<&Certificate>,
+) -> Result<ClientConfig, TlsError> {
     let Some(shown) = shown else { return Ok(builder.with_no_client_auth()) };
     let unusable = |error: rustls::pki_types::pem::Error| TlsError::Certificate(error.to_string());
     let chain: Vec<CertificateDer<'static>> =

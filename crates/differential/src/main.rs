@@ -12,6 +12,7 @@
 
 mod accepted;
 mod bases;
+mod cases;
 mod compare;
 mod corpus;
 mod fields;
@@ -75,6 +76,9 @@ struct Arguments {
     /// Fail only if more sorts of difference than this are found and not listed
     #[arg(long, default_value_t = 0)]
     unlisted_max: usize,
+    /// Play the cases of this file, in the form of tests/golden/apiserver, and no generated ones (several times)
+    #[arg(long)]
+    cases: Vec<PathBuf>,
     /// Compare the embedded server with itself, to find what differs from run to run
     #[arg(long)]
     own: bool,
@@ -99,6 +103,9 @@ async fn compare(arguments: Arguments) -> Result<()> {
         (None, Some(second)) => servers::target(second),
         (None, None) => anyhow::bail!("there is no server to compare with"),
     };
+    if !arguments.cases.is_empty() {
+        return cases::compare(&arguments.cases, &real, &servers::target(&embedded), &arguments.out).await;
+    }
     let pair = Pair::prepare(real, servers::target(&embedded)).await?;
     let stored = pair.store(&subjects).await?;
     if let Some(id) = &arguments.replay {

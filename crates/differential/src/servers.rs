@@ -20,8 +20,7 @@ pub(crate) async fn embedded() -> Result<RunningServer> {
     api.bootstrap().await.map_err(|error| anyhow::anyhow!("{error:?}"))?;
     let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
     let tokens = Arc::new(Tokens::for_now());
-    let config =
-        ServerConfig { listen, data_dir: None, pod_access: None, tokens, controllers: None, by_name: None };
+    let config = ServerConfig::new(listen, tokens);
     serve(api, env, config).await.context("the embedded server does not start")
 }
 

@@ -1,5 +1,6 @@
 //! The command line.
 
+pub(crate) mod access;
 pub(crate) mod admission;
 pub(crate) mod volcano;
 
@@ -151,6 +152,9 @@ pub(crate) struct Up {
     /// needs, and no pod outside a PodGroup is deleted. This is the action preempt of Volcano's scheduler.
     #[arg(long)]
     pub(crate) preempt: bool,
+    /// How long Events are kept after they were last written
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
+    pub(crate) event_ttl: Duration,
     /// Leave the controllers to `krafla controller-manager` in another process
     #[arg(long)]
     pub(crate) without_controllers: bool,
@@ -162,6 +166,8 @@ pub(crate) struct Up {
     pub(crate) capacity: Vec<(String, Quantity)>,
     #[command(flatten)]
     pub(crate) admission: admission::Admission,
+    #[command(flatten)]
+    pub(crate) access: access::Access,
 }
 
 /// The flags are Volcano's own, as far as they say something here; [`volcano`] is about the others.

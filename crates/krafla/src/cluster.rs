@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::DirBuilder;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +10,16 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use krafla_admission::Settings;
 use krafla_api::{Key, Kind, Quantity};
-use krafla_apiserver::admit::{Admission, ServiceAccounts, StorageProtection, Volcano, WorkloadControllers};
+use krafla_apiserver::admit::{
+    Admission, NotEnforced, ServiceAccounts, StorageProtection, Volcano, WorkloadControllers,
+};
 use krafla_apiserver::gc::Collector;
 use krafla_apiserver::http::{gather_noise, write_private};
-use krafla_apiserver::store::Store;
-use krafla_apiserver::{Api, LocalClient, PodAccess, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
+use krafla_apiserver::store::{DirectoryLock, Store};
+use krafla_apiserver::{
+    Api, AuditConfig, AuthorizationMode, LocalClient, PodAccess, RunningServer, ServerConfig, SystemEnv,
+    Tokens, User, serve,
+};
 use krafla_node::simulated::{ClusterSize, SimulatedNodes, is_simulated};
 use krafla_node::{Mode, Node, NodeConfig, ServerAccess};
 use krafla_plan::k8sjob::Managed;
@@ -30,6 +32,7 @@ use krafla_scheduler::Scheduler;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::data_dir;
 use crate::pod_access::{NodeAccess, SimulatedAccess};
 use crate::run::BadInput;
 use crate::server_access::{Listening, OwnServer};
@@ -70,6 +73,18 @@ pub(crate) struct Config {
     pub(crate) is_served: bool,
     /// What an administrator has set of admission.
     pub(crate) settings: Settings,
+    /// How requests over HTTP are authorised. What is in this process may do everything.
+    pub(crate) authorization: AuthorizationMode,
+}
+
+/// Who is let in over HTTP, beside the administrator and service accounts.
+pub(crate) struct Access {
+    /// Whether requests without a token and a certificate are looked at at all.
+    pub(crate) anonymous: bool,
+    /// Users with tokens of their own.
+    pub(crate) users: Vec<(String, Arc<User>)>,
+    /// Where every request is noted.
+    pub(crate) audit: Option<AuditConfig>,
 }
 
 /// A running cluster.
@@ -86,27 +101,38 @@ pub(crate) struct Cluster {
     stop_node: Option<oneshot::Sender<()>>,
     tokens: Arc<Tokens>,
     address: watch::Sender<Option<Listening>>,
+    /// Held by a cluster in memory; one on disk has that of its store.
+    _lock: Option<DirectoryLock>,
 }
 
 impl Cluster {
     /// Starts everything but HTTP.
     pub(crate) async fn start(config: Config) -> Result<Cluster> {
-        make_private(&config.data_dir)
-            .with_context(|| format!("the data directory {} can not be made", config.data_dir.display()))?;
         if config.is_served {
+            data_dir::prepare(&config.data_dir)?;
             gather_noise();
         }
-        let store = if config.in_memory { Store::in_memory() } else { Store::open(&config.data_dir)? };
+        // A cluster in memory writes its keys and its kubeconfig to the directory: only one krafla may.
+        let (store, lock) = match (config.in_memory, config.is_served) {
+            (true, true) => (Store::in_memory(), Some(DirectoryLock::take(&config.data_dir)?)),
+            (true, false) => (Store::in_memory(), None),
+            (false, _) => (Store::open(&config.data_dir)?, None),
+        };
+        data_dir::claim_node_dir(&config.node_dir, &store)?;
         let volcano = Volcano { settings: config.settings.clone() };
         let mut admission =
             Admission::default().with(volcano).with(StorageProtection).with(WorkloadControllers);
         // Where nothing runs, nothing talks to the server.
         let pods_can_talk = config.is_served && config.simulate.is_none();
         if pods_can_talk {
-            admission = admission.with(ServiceAccounts);
+            admission = admission.with(ServiceAccounts).with(NotEnforced);
         }
-        let api = Api::new(store.clone(), Arc::new(SystemEnv), admission);
+        let api = Api::new(store.clone(), Arc::new(SystemEnv), admission).authorizing(config.authorization);
         api.bootstrap().await.context("the cluster's own objects can not be made")?;
+        // Where nobody can ask, nobody needs a role.
+        if config.is_served {
+            api.bootstrap_roles().await.context("cannot create the cluster's standard roles")?;
+        }
         let tokens = if config.is_served {
             Tokens::kept_in(&config.data_dir).context("the key of service accounts' tokens")?
         } else {
@@ -128,6 +154,9 @@ impl Cluster {
         tasks.spawn(api.clone().run_budgets());
         tasks.spawn(api.clone().run_storage_protection());
         tasks.spawn(Collector::new(api.clone()).run());
+        if config.is_served {
+            tasks.spawn(api.clone().run_role_aggregation());
+        }
         let metrics = Arc::<Metrics>::default();
         let engine = |controllers, name| Engine::new(controllers).counting_in(metrics.clone(), name);
         if config.has_controllers {
@@ -170,7 +199,13 @@ impl Cluster {
             stop_node,
             tokens,
             address,
+            _lock: lock,
         })
+    }
+
+    /// Whether the disk of the store is full.
+    pub(crate) fn is_full(&self) -> bool {
+        self.store.is_full()
     }
 
     /// Returns when pods can run.
@@ -181,18 +216,30 @@ impl Cluster {
         }
     }
 
+    /// Removes Events a time after they were last written. A cluster that ends with its command keeps them.
+    pub(crate) fn forget_events_after(&mut self, ttl: Duration) {
+        self.tasks.spawn(self.api.clone().run_event_expiry(ttl));
+    }
+
     /// Listens for kubectl and others.
-    pub(crate) async fn serve(&mut self, listen: SocketAddr, data_dir: &Path) -> Result<RunningServer> {
+    pub(crate) async fn serve(
+        &mut self,
+        listen: SocketAddr,
+        data_dir: &Path,
+        access: Access,
+    ) -> Result<RunningServer> {
         let node = NodeAccess(self.node.clone());
         let pod_access: Arc<dyn PodAccess> =
             if self.is_simulated { Arc::new(SimulatedAccess) } else { Arc::new(node) };
         let config = ServerConfig {
-            listen,
             data_dir: Some(data_dir.to_owned()),
             pod_access: Some(pod_access),
-            tokens: self.tokens.clone(),
             controllers: Some(self.metrics.clone()),
             by_name: (!self.is_simulated).then(|| service_address(data_dir)),
+            allows_anonymous: access.anonymous,
+            users: access.users,
+            audit: access.audit,
+            ..ServerConfig::new(listen, self.tokens.clone())
         };
         let server = serve(self.api.clone(), Arc::new(SystemEnv), config).await?;
         let by_name = server.by_name().ok().flatten();
@@ -203,6 +250,8 @@ impl Cluster {
         }
         self.tasks.spawn(self.api.clone().run_own_service(advertised));
         self.tasks.spawn(self.api.clone().run_endpoints());
+        self.tasks.spawn(self.api.clone().run_flow_control());
+        self.tasks.spawn(self.api.clone().run_api_services());
         self.tasks.spawn(self.api.clone().run_service_accounts(server.ca_pem().to_owned()));
         Ok(server)
     }
@@ -296,11 +345,6 @@ async fn run_engine(client: Arc<dyn Client>, engine: Engine) {
     krafla_runtime::run(engine, client, Arc::new(SystemClock), WORKERS).await;
 }
 
-/// Makes a directory that nobody else can look into: Secrets will be in it. One that is there already stays as it is.
-fn make_private(dir: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(dir)
-}
-
 /// Where containers start, if it is a directory, as an absolute path.
 pub(crate) fn workdir(dir: &Path) -> Result<PathBuf> {
     if !dir.is_dir() {
@@ -323,7 +367,7 @@ fn node_config(config: &Config) -> Result<NodeConfig> {
     let program = std::env::current_exe().context("krafla's own program file can not be found")?;
     let supervisor = vec![program.into_os_string(), OsString::from("supervise")];
     let root = absolute(&config.node_dir)?;
-    make_private(&root).with_context(|| format!("{} can not be made", root.display()))?;
+    data_dir::make_private(&root).with_context(|| format!("{} can not be made", root.display()))?;
     let mut node = NodeConfig::new(NODE_NAME, root, absolute(&config.workdir)?, supervisor, config.mode);
     node.capacity = config.capacity.iter().cloned().collect();
     node.tells = config.is_served;

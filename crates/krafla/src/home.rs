@@ -18,6 +18,7 @@ use krafla_runtime::{Client, ClientError, Manifests};
 use tokio::sync::watch;
 
 use crate::cluster::{self, Cluster};
+use crate::data_dir;
 use crate::run::BadInput;
 use crate::run_dir::RunDir;
 
@@ -66,6 +67,13 @@ impl Choice {
             Err(_) => {}
         }
         let of_directory = Access::of_file(&data_dir.join("kubeconfig")).ok().filter(is_up);
+        if let Some(why) = of_directory.as_ref().and_then(|_| data_dir::distrust(data_dir)) {
+            // Its owner could read whatever runs there, Secrets too, and change it.
+            let kubeconfig = data_dir.join("kubeconfig");
+            let remedy =
+                format!("use --own-cluster, or --kubeconfig {} if you trust its owner", kubeconfig.display());
+            return Err(BadInput(anyhow!("the cluster of {why}; {remedy}")).into());
+        }
         Ok(of_directory.map_or(Choice::Own, |access| Choice::Here(Box::new(access))))
     }
 
@@ -128,6 +136,7 @@ impl Home {
             mode: Mode::LeaveNothing,
             is_served: false,
             settings: Settings::default(),
+            authorization: Default::default(),
         };
         let cluster = Cluster::start(config).await?;
         let client = cluster.client.clone();

@@ -6,6 +6,7 @@ mod changes;
 mod cli;
 mod cluster;
 mod controller_manager;
+mod data_dir;
 mod doctor;
 mod home;
 mod manifest;

@@ -33,7 +33,8 @@ impl RunDir {
         RunDir::make_in(&place).map_err(|error| refusal(&place, is_set, &error))
     }
 
-    fn make_in(place: &Path) -> io::Result<RunDir> {
+    /// The same in a directory.
+    pub(crate) fn make_in(place: &Path) -> io::Result<RunDir> {
         remove_abandoned(place);
         // The Secrets of pods are in it.
         let nobody_else = Permissions::from_mode(0o700);

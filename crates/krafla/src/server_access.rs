@@ -9,7 +9,7 @@ use krafla_api::Key;
 use krafla_apiserver::{Api, Tokens};
 use krafla_node::ServerAccess;
 use krafla_node::pod::{AccountToken, Pod};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 /// Makes tokens in this process, and tells where the server listens once it does.
@@ -61,5 +61,23 @@ impl ServerAccess for OwnServer {
     fn address_by_name(&self) -> Option<IpAddr> {
         let listening = *self.address.borrow();
         listening.and_then(|listening| listening.by_name).map(|address| address.ip())
+    }
+
+    fn retains_files(&self, claim: &[u8]) -> bool {
+        // Of a claim that cannot be read the policy is unknown, and files may be data.
+        let Ok(claim) = serde_json::from_slice::<Value>(claim) else { return true };
+        let field = |path: &str| claim.pointer(path).and_then(Value::as_str).filter(|name| !name.is_empty());
+        let policy = |resource: &str, name: &str, path: &str| {
+            let entry = self.api.store().get(&resource.into(), &Key::new("", name))?;
+            let object: Value = serde_json::from_slice(&entry.bytes).ok()?;
+            object.pointer(path).and_then(Value::as_str).map(str::to_owned)
+        };
+        let of_volume = field("/spec/volumeName")
+            .and_then(|name| policy("persistentvolumes", name, "/spec/persistentVolumeReclaimPolicy"));
+        let of_class = || {
+            let name = field("/spec/storageClassName")?;
+            policy("storageclasses.storage.k8s.io", name, "/reclaimPolicy")
+        };
+        of_volume.or_else(of_class).is_some_and(|policy| policy != "Delete")
     }
 }

@@ -16,4 +16,9 @@ pub trait ServerAccess: Send + Sync {
 
     /// Where the server listens on the port of HTTPS, if it does: the name of its Service leads there.
     fn address_by_name(&self) -> Option<IpAddr>;
+
+    /// Whether the reclaim policy of a deleted PersistentVolumeClaim keeps its files.
+    fn retains_files(&self, _claim: &[u8]) -> bool {
+        false
+    }
 }

@@ -14,7 +14,9 @@
 //!   pod, status  the parts of a Pod that a node reads and writes
 //!   container    one attempt at a container, and its record
 //!   mark         by which the processes of a container are known
+//!   set_aside    files that no object owns any more
 //!   tree         removes what containers leave in their directories
+//!   within       opens parts of volumes
 //!   usage        how much of the machine pods use
 //! ```
 
@@ -29,11 +31,13 @@ mod logs;
 mod mark;
 pub mod materials;
 pub mod pod;
+pub mod set_aside;
 pub mod simulated;
 pub mod status;
 pub mod supervisor;
 mod tree;
 mod usage;
+mod within;
 
 pub use access::ServerAccess;
 pub use agent::{NO_MOUNTS, Node, NodeConfig, capacity, forget};

@@ -79,6 +79,24 @@ impl Pod {
         is_asked.then(|| Identity { uid: uid.unwrap_or(0), gid: gid.unwrap_or(0), groups })
     }
 
+    /// Why a container must not be started: it must not run as root, and would. `own` is the user of containers that
+    /// name none, and `holds` says whether they get the one that they name.
+    pub fn refuses_root(&self, container: &Container, own: u32, holds: bool) -> Option<String> {
+        let (context, pod) = (&container.security_context, &self.spec.security_context);
+        if context.run_as_non_root.or(pod.run_as_non_root) != Some(true) {
+            return None;
+        }
+        let why = match context.run_as_user.or(pod.run_as_user) {
+            Some(0) => "container's runAsUser breaks non-root policy",
+            Some(_) if holds || own != 0 => return None,
+            None if own != 0 => return None,
+            _ => "container has runAsNonRoot and image will run as root",
+        };
+        let (key, uid) = (self.key(), &self.metadata.uid);
+        let pod = format!("{}_{}({uid})", key.name, key.namespace);
+        Some(format!("{why} (pod: {pod:?}, container: {})", container.name))
+    }
+
     /// The group that volumes belong to, if the pod asks for one.
     pub fn volume_group(&self) -> Option<u32> {
         self.spec.security_context.fs_group.and_then(|group| u32::try_from(group).ok())
@@ -181,6 +199,7 @@ pub struct PodSpec {
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
 pub struct SecurityContext {
     pub run_as_user: Option<i64>,
+    pub run_as_non_root: Option<bool>,
     pub run_as_group: Option<i64>,
     pub fs_group: Option<i64>,
     #[serde(deserialize_with = "null_as_default")]
@@ -654,4 +673,36 @@ pub struct AccountToken {
 pub struct ClaimVolume {
     pub claim_name: String,
     pub read_only: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn refusal(pod: Value, container: Value, own: u32, holds: bool) -> Option<String> {
+        let container = json!({"name": "c", "securityContext": container});
+        let metadata = json!({"name": "p", "namespace": "n", "uid": "u"});
+        let spec = json!({"containers": [container], "securityContext": pod});
+        let pod: Pod = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
+        pod.refuses_root(&pod.spec.containers[0], own, holds)
+    }
+
+    #[test]
+    fn a_container_that_must_not_be_root_is_refused_only_if_it_would_be() {
+        let must = || json!({"runAsNonRoot": true});
+        let by_image =
+            "container has runAsNonRoot and image will run as root (pod: \"p_n(u)\", container: c)";
+        let by_user = "container's runAsUser breaks non-root policy (pod: \"p_n(u)\", container: c)";
+        assert_eq!(refusal(must(), json!({}), 0, false).as_deref(), Some(by_image));
+        assert_eq!(refusal(must(), json!({"runAsUser": 0}), 0, true).as_deref(), Some(by_user));
+        assert_eq!(refusal(json!({}), json!({"runAsNonRoot": true}), 0, false).as_deref(), Some(by_image));
+        // The user that the container names is not set: it would run as root all the same.
+        assert_eq!(refusal(must(), json!({"runAsUser": 7}), 0, false).as_deref(), Some(by_image));
+        assert_eq!(refusal(must(), json!({"runAsUser": 7}), 0, true), None);
+        assert_eq!(refusal(must(), json!({}), 1000, false), None);
+        assert_eq!(refusal(must(), json!({"runAsNonRoot": false}), 0, false), None);
+        assert_eq!(refusal(json!({}), json!({"runAsUser": 0}), 0, true), None);
+    }
 }

@@ -39,6 +39,7 @@ pub struct Answer {
 pub struct Target {
     address: SocketAddr,
     token: String,
+    limited_token: Option<String>,
     tls: TlsConnector,
 }
 
@@ -55,7 +56,13 @@ impl Target {
             .expect("versions of TLS")
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Target { address, token: token.to_owned(), tls: TlsConnector::from(Arc::new(config)) }
+        let tls = TlsConnector::from(Arc::new(config));
+        Target { address, token: token.to_owned(), limited_token: None, tls }
+    }
+
+    /// The same server with the token of a user without rights.
+    pub fn with_limited(self, token: &str) -> Target {
+        Target { limited_token: Some(token.to_owned()), ..self }
     }
 }
 
@@ -132,7 +139,8 @@ impl Client {
         let token = match who {
             Who::Admin => Some(self.target.token.as_str()),
             Who::Wrong => Some("not-a-token"),
-            Who::Nobody | Who::Limited => None,
+            Who::Limited => self.target.limited_token.as_deref(),
+            Who::Nobody => None,
         };
         let (mut head, body) = request.into_parts();
         if let Some(token) = token {

@@ -24,6 +24,9 @@ pub(crate) struct Server {
     client: Arc<LocalClient>,
 }
 
+/// The node of every world.
+const NODE: &str = "node-1";
+
 /// Identities below this belong to what every world begins with.
 const FIRST_IDENTITY: u64 = 1000;
 
@@ -42,7 +45,10 @@ pub(crate) fn new_cluster(env: Arc<dyn Env>, admission: Admission) -> Api {
     debug_assert!(matches!(bootstrapped, Some(Ok(()))), "a new cluster can be made: {bootstrapped:?}");
     let server = Server::of(api.clone());
     let made = server.create(Kind::Node, node());
-    debug_assert!(made.is_ok(), "a node can be made: {made:?}");
+    // A new node is tainted as not ready until its agent reports.
+    let ready = made
+        .and_then(|()| server.patch(Kind::Node, &Key::new("", NODE), json!({ "spec": { "taints": null } })));
+    debug_assert!(ready.is_ok(), "a node can be made: {ready:?}");
     api
 }
 
@@ -175,7 +181,7 @@ fn node() -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": { "name": "node-1" },
+        "metadata": { "name": NODE },
         "status": {
             "capacity": amounts,
             "allocatable": amounts,

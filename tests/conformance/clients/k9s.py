@@ -20,7 +20,7 @@ STEPS = [
     ("\x1b", "gang-work-0"),
     ("d", "Node:"),
     ("\x1b", "gang-work-0"),
-    (":jobs.v1alpha1.batch.volcano.sh default\r", "gang"),
+    (":vcjob default\r", "MINAVAILABLE"),
     (":queues\r", "root"),
     (":nodes\r", "Ready"),
 ]

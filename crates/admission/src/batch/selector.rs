@@ -23,7 +23,9 @@ pub(super) fn validate(spec: &At<'_>, verdict: &mut Verdict) {
         verdict.required(selector.path(), "");
     }
     let labels = spec.get("template").get("metadata").get("labels");
-    if !selector.is_set() || !matches(&selector, labels.fields()) {
+    // A selector that makes no sense is told as such, and one that is missing selects nothing.
+    let is_told = selector.is_set() && !is_valid(&selector);
+    if !is_told && (!selector.is_set() || !matches(&selector, labels.fields())) {
         verdict.invalid(labels.path(), labels.value(), "`selector` does not match template `labels`");
     }
 }
@@ -48,7 +50,7 @@ pub(super) fn validate_generated(job: &At<'_>, stored: Option<&At<'_>>, verdict:
             None => verdict.refuse(&place, Reason::Required, format!("Required value: must be '{wanted}'")),
         }
     }
-    if !matches(&selector, Some(&expected)) {
+    if is_valid(&selector) && !matches(&selector, Some(&expected)) {
         verdict.invalid(selector.path(), selector.value(), "`selector` not auto-generated");
     }
 }
@@ -60,6 +62,13 @@ fn is_prefixed(label: &str) -> bool {
 fn has_prefixed_labels(job: &At<'_>) -> bool {
     let labels = job.get("spec").get("template").get("metadata").get("labels");
     GENERATED.iter().all(|(label, _)| !is_prefixed(label) || labels.value().get(*label).is_some())
+}
+
+/// Whether a selector can select at all.
+fn is_valid(selector: &At<'_>) -> bool {
+    let mut verdict = Verdict::default();
+    check::label_selector(selector, &mut verdict);
+    verdict.is_allowed()
 }
 
 /// Whether a selector selects what has these labels. One without requirements selects everything.

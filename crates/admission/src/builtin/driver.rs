@@ -118,6 +118,32 @@ fn validate_topologies(topologies: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
+/// Says what is wrong with a VolumeAttributesClass.
+pub fn validate_attributes_class(class: &Value) -> Vec<Finding> {
+    findings(class, validate_whole_attributes_class)
+}
+
+/// Says what is wrong with a changed VolumeAttributesClass. What it asks of volumes stays.
+pub fn validate_attributes_class_update(class: &Value, old: &Value) -> Vec<Finding> {
+    findings_of_change(class, old, |class, old, verdict| {
+        for field in ["driverName", "parameters"] {
+            if class.get(field).value() != old.get(field).value() {
+                verdict.forbidden(class.get(field).path(), &format!("updates to {field} are forbidden."));
+            }
+        }
+        validate_whole_attributes_class(class, verdict);
+    })
+}
+
+fn validate_whole_attributes_class(class: &At<'_>, verdict: &mut Verdict) {
+    provisioner(&class.get("driverName"), verdict);
+    let given = class.get("parameters");
+    parameters(&given, verdict);
+    if given.is_empty() {
+        verdict.required(given.path(), "must contain at least one key/value pair");
+    }
+}
+
 /// Fills in a CSIDriver.
 pub fn default_driver(driver: &mut Value) {
     let Some(spec) = driver.get_mut("spec").and_then(Value::as_object_mut) else { return };

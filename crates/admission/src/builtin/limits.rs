@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{amounts, findings};
 use crate::json::At;
-use crate::{Finding, Verdict};
+use crate::{Finding, Path, Verdict, names, pod};
 
 /// Where it is written down what was filled in.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -167,23 +167,46 @@ pub fn validate(range: &Value) -> Vec<Finding> {
         let mut seen = BTreeSet::new();
         for limit in range.get("spec").items("limits") {
             let of = limit.get("type");
-            if !matches!(of.text(), "Container" | "Pod" | "PersistentVolumeClaim") && !of.text().contains('/')
-            {
+            let wrong = names::qualified_name(of.text());
+            let is_known = matches!(of.text(), "Container" | "Pod" | "PersistentVolumeClaim");
+            if wrong.is_empty() && !is_known && !of.text().contains('/') {
                 verdict.invalid(of.path(), of.text(), "must be a standard limit type or fully qualified");
             }
+            verdict.invalid_each(of.path(), of.text(), wrong);
             if !seen.insert(of.text()) {
                 verdict.duplicate(of.path(), of.text());
             }
+            validate_names(&limit, &["max", "min"], verdict);
             if of.text() == "Pod" {
                 for field in ["default", "defaultRequest"].map(|field| limit.get(field)) {
                     if !field.is_empty() {
                         verdict.forbidden(field.path(), "may not be specified when `type` is 'Pod'");
                     }
                 }
+            } else {
+                validate_names(&limit, &["default", "defaultRequest"], verdict);
             }
+            let has_storage = |list: &str| limit.get(list).get("storage").is_set();
+            if of.text() == "PersistentVolumeClaim" && !has_storage("min") && !has_storage("max") {
+                let rule = "either minimum or maximum storage value is required, but neither was provided";
+                verdict.required(limit.get("limits").path(), rule);
+            }
+            validate_names(&limit, &["maxLimitRequestRatio"], verdict);
             validate_order(&limit, verdict);
         }
     })
+}
+
+/// Pods and containers are limited in what they can ask for, others in any resource.
+fn validate_names(limit: &At<'_>, lists: &[&str], verdict: &mut Verdict) {
+    let is_of_pods = matches!(limit.str("type"), "Pod" | "Container");
+    for (name, at) in lists.iter().flat_map(|list| limit.get(list).entries()) {
+        if is_of_pods {
+            pod::container_resource(name, at.path(), verdict);
+        } else {
+            pod::resource(name, at.path(), verdict);
+        }
+    }
 }
 
 /// The least is not more than the most, and what is filled in is between them.
@@ -213,6 +236,37 @@ fn validate_order(limit: &At<'_>, verdict: &mut Verdict) {
             let why = format!("ratio {shown} is less than 1");
             verdict.invalid(&path("maxLimitRequestRatio"), shown.as_str(), why);
         }
+        if let (Some(ratio), Some(min), Some(max)) = (ratio, min, max) {
+            validate_ratio(&path("maxLimitRequestRatio"), ratio, [min, max], verdict);
+        }
+        let may_exceed = pod::is_native(key) && !pod::is_huge_page(key);
+        if let (false, Some(most), Some(request)) = (may_exceed, most, request)
+            && most != request
+        {
+            let why = format!("default value {most} must equal to defaultRequest value {request} in {key}");
+            verdict.invalid(&path("defaultRequest"), request.to_string().as_str(), why);
+        }
+    }
+}
+
+/// Limits cannot be further from requests than the most is from the least.
+fn validate_ratio(path: &Path, ratio: Quantity, [min, max]: [Quantity; 2], verdict: &mut Verdict) {
+    /// What can be said in thousandths.
+    const MILLI_MAX: i64 = i64::MAX / 1000;
+    let fits = [ratio, min, max].iter().all(|amount| amount.value() < MILLI_MAX);
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "upstream compares them so, and shows the result to people"
+    )]
+    let (wanted, most) = if fits {
+        (ratio.milli_value() as f64 / 1000.0, max.milli_value() as f64 / min.milli_value() as f64)
+    } else {
+        (ratio.value() as f64, max.value() as f64 / min.value() as f64)
+    };
+    if wanted > most {
+        let most = if most.is_infinite() { "-Inf".to_owned() } else { format!("{most:.6}") };
+        let why = format!("ratio {ratio} is greater than max/min = {most}");
+        verdict.invalid(path, ratio.to_string().as_str(), why);
     }
 }
 

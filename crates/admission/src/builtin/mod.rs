@@ -3,19 +3,25 @@
 //! ```text
 //!   network.rs   NetworkPolicy, EndpointSlice, Endpoints      rbac.rs       roles and their bindings
 //!   driver.rs    StorageClass, CSIDriver, CSINode, VolumeAttachment, CSIStorageCapacity, RuntimeClass, ControllerRevision
+//!   aggregation.rs  APIService                              flow.rs       FlowSchema, PriorityLevelConfiguration
+//!   device.rs    DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 //!   service.rs   Service                                      ingress.rs    Ingress, IngressClass
 //!   storage.rs   PersistentVolume                             disruption.rs PodDisruptionBudget
-//!   budget.rs    what a PodDisruptionBudget allows
+//!   budget.rs    what a PodDisruptionBudget allows           certificate.rs CertificateSigningRequest
 //!   workload.rs  Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController; amount.rs how many of their pods
 //!   limits.rs    LimitRange: what pods get and may ask for    quota.rs      ResourceQuota: what objects cost
 //! ```
 //!
 //! The words are kube-apiserver's. Each function says everything that is wrong at once.
 
+pub mod aggregation;
 mod amount;
 pub mod budget;
+pub mod certificate;
+pub mod device;
 pub mod disruption;
 pub mod driver;
+pub mod flow;
 pub mod ingress;
 pub mod limits;
 pub mod network;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{amounts, findings, pod_amounts};
 use crate::json::At;
-use crate::{Finding, Reason, Verdict, names};
+use crate::{Finding, Reason, Verdict, pod};
 
 /// Amounts by name, as a quota lists them.
 pub type Amounts = BTreeMap<String, Quantity>;
@@ -297,31 +297,36 @@ fn unsaid(limited: &[&String], pod: &Value) -> String {
 /// Says what is wrong with a quota.
 pub fn validate(quota: &Value) -> Vec<Finding> {
     findings(quota, |quota, verdict| {
-        for (resource, amount) in quota.get("spec").get("hard").entries() {
-            let path = amount.path();
-            let wrong = names::qualified_name(resource);
-            let is_known = is_standard(resource);
-            if wrong.is_empty() && !is_known && !resource.contains('/') {
-                verdict.invalid(path, resource, "must be a standard resource type or fully qualified");
-            }
-            verdict.invalid_each(path, resource, wrong);
-            if !is_known && !resource.contains('/') {
-                verdict.invalid(path, resource, "must be a standard resource for quota");
-            }
-            let Some(amount) = amount.quantity() else { continue };
-            if amount < Quantity::ZERO {
-                verdict.invalid(path, amount.to_string().as_str(), "must be greater than or equal to 0");
-            }
-            let is_count = COUNTED.contains(&resource)
-                || resource.contains("services.")
-                || resource.starts_with("count/");
-            if is_count && amount.milli_value() % 1000 != 0 {
-                verdict.invalid(path, amount.to_string().as_str(), "must be an integer");
-            }
-        }
+        validate_amounts(&quota.get("spec").get("hard"), verdict);
         validate_scopes(&quota.get("spec"), verdict);
         validate_selector(&quota.get("spec"), verdict);
     })
+}
+
+/// Says what is wrong with a changed status of a quota.
+pub fn validate_status(quota: &Value) -> Vec<Finding> {
+    findings(quota, |quota, verdict| {
+        for list in ["hard", "used"] {
+            validate_amounts(&quota.get("status").get(list), verdict);
+        }
+    })
+}
+
+fn validate_amounts(amounts: &At<'_>, verdict: &mut Verdict) {
+    for (resource, amount) in amounts.entries() {
+        let path = amount.path();
+        pod::resource(resource, path, verdict);
+        if !is_standard(resource) && !resource.contains('/') {
+            verdict.invalid(path, resource, "must be a standard resource for quota");
+        }
+        let Some(amount) = amount.quantity() else { continue };
+        if amount < Quantity::ZERO {
+            verdict.invalid(path, amount.to_string().as_str(), "must be greater than or equal to 0");
+        }
+        if pod::is_counted(resource) && amount.milli_value() % 1000 != 0 {
+            verdict.invalid(path, amount.to_string().as_str(), "must be an integer");
+        }
+    }
 }
 
 /// Says what is wrong with a changed quota. What it is about stays.
@@ -346,7 +351,8 @@ fn validate_scopes(spec: &At<'_>, verdict: &mut Verdict) {
     for scope in &list {
         if !is_scope(scope.text()) {
             verdict.invalid(scopes.path(), scopes.value(), "unsupported scope");
-        } else if has_other_limits(spec, scope.text()) {
+        }
+        for _ in 0..n_other_limits(spec, scope.text()) {
             verdict.invalid(scopes.path(), scopes.value(), "unsupported scope applied to resource");
         }
     }
@@ -366,7 +372,8 @@ fn validate_selector(spec: &At<'_>, verdict: &mut Verdict) {
         let scope = demand.str("scopeName");
         if !is_scope(scope) {
             verdict.invalid(place("scopeName").path(), scope, "unsupported scope");
-        } else if has_other_limits(spec, scope) {
+        }
+        for _ in 0..n_other_limits(spec, scope) {
             let shown = shown_selector(&selector);
             let why = format!("Invalid value: {shown}: unsupported scope applied to resource");
             verdict.refuse(expressions.path(), Reason::Invalid, why);
@@ -393,8 +400,8 @@ fn validate_selector(spec: &At<'_>, verdict: &mut Verdict) {
         seen.push(scope);
     }
     if OPPOSITES.iter().any(|pair| pair.iter().all(|scope| seen.contains(scope))) {
-        let why = format!("Invalid value: {}: conflicting scopes", shown_selector(&selector));
-        verdict.refuse(expressions.path(), Reason::Invalid, why);
+        // Upstream quotes the scopes of the other field here.
+        verdict.invalid(expressions.path(), spec.get("scopes").value(), "conflicting scopes");
     }
 }
 
@@ -413,15 +420,16 @@ fn is_scope(scope: &str) -> bool {
     PLAIN_SCOPES.contains(&scope) || matches!(scope, "PriorityClass" | "VolumeAttributesClass")
 }
 
-/// Whether a quota limits something that objects of a scope do not have.
-fn has_other_limits(spec: &At<'_>, scope: &str) -> bool {
+/// How many things a quota limits that objects of a scope do not have.
+fn n_other_limits(spec: &At<'_>, scope: &str) -> usize {
     let is_of_scope = |resource: &str| match scope {
+        _ if !is_scope(scope) => true,
         "BestEffort" => resource == "pods",
         "VolumeAttributesClass" => CLAIM_LIMITS.contains(&resource),
         _ => resource == "pods" || MUST_BE_SAID.contains(&resource),
     };
     let hard = spec.get("hard").entries();
-    hard.iter().any(|(resource, _)| is_standard(resource) && !is_of_scope(resource))
+    hard.iter().filter(|(resource, _)| is_standard(resource) && !is_of_scope(resource)).count()
 }
 
 fn is_standard(resource: &str) -> bool {

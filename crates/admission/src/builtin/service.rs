@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{default_to, findings, items};
 use crate::json::At;
 use crate::look::findings_of_change;
-use crate::pod::check;
+use crate::pod::{self, check};
 use crate::{Finding, Path, Verdict, names};
 
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
@@ -30,8 +30,12 @@ pub fn default(service: &mut Value) {
     let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else { return };
     default_to(spec, "sessionAffinity", "None");
     default_to(spec, "type", "ClusterIP");
-    if spec.get("sessionAffinity").is_some_and(|affinity| affinity == "ClientIP") {
-        default_affinity(spec);
+    match spec.get("sessionAffinity").and_then(Value::as_str) {
+        Some("ClientIP") => default_affinity(spec),
+        Some("None") => {
+            spec.remove("sessionAffinityConfig");
+        }
+        _ => {}
     }
     let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     if ["ClusterIP", "NodePort", "LoadBalancer"].contains(&kind.as_str()) {
@@ -81,6 +85,66 @@ fn is_reached_from_outside(kind: &str, has_external_address: bool) -> bool {
         "LoadBalancer" | "NodePort" => true,
         "ClusterIP" => has_external_address,
         _ => false,
+    }
+}
+
+/// What the author of a service should know.
+pub fn warnings(service: &Value) -> Vec<String> {
+    const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+    let service = At::new(service, Path::default());
+    let (annotations, spec) = (service.get("metadata").get("annotations"), service.get("spec"));
+    let kind = spec.str("type");
+    let mut warnings = Vec::new();
+    if annotations.get(HINTS).is_set() {
+        let newer = "service.kubernetes.io/topology-mode";
+        warnings.push(format!("annotation {HINTS} is deprecated, please use {newer} instead"));
+    }
+    if !matches!(spec.str("clusterIP"), "" | "None") {
+        warnings.extend(spec.items("clusterIPs").iter().filter_map(pod::addresses));
+    }
+    let is_headless = kind == "ClusterIP" && spec.str("clusterIP") == "None";
+    let has_external = !spec.get("externalIPs").is_empty();
+    say(
+        &mut warnings,
+        is_headless && !spec.str("loadBalancerIP").is_empty(),
+        "spec.loadBalancerIP is ignored for headless services",
+    );
+    say(&mut warnings, is_headless && has_external, "spec.externalIPs is ignored for headless services");
+    say(
+        &mut warnings,
+        is_headless && spec.str("sessionAffinity") != "None",
+        "spec.SessionAffinity is ignored for headless services",
+    );
+    warnings.extend(spec.items("externalIPs").iter().filter_map(pod::addresses));
+    say(
+        &mut warnings,
+        has_external && !is_headless && kind != "ExternalName",
+        "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
+    );
+    warnings.extend(
+        Some(spec.get("loadBalancerIP")).filter(|ip| !ip.is_empty()).and_then(|ip| pod::addresses(&ip)),
+    );
+    say(
+        &mut warnings,
+        kind == "ExternalName" && has_external,
+        "spec.externalIPs is ignored when spec.type is \"ExternalName\"",
+    );
+    say(
+        &mut warnings,
+        kind != "ExternalName" && !spec.str("externalName").is_empty(),
+        "spec.externalName is ignored when spec.type is not \"ExternalName\"",
+    );
+    say(
+        &mut warnings,
+        spec.str("trafficDistribution") == "PreferClose",
+        "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
+    );
+    warnings
+}
+
+fn say(warnings: &mut Vec<String>, is_said: bool, text: &str) {
+    if is_said {
+        warnings.push(text.to_owned());
     }
 }
 

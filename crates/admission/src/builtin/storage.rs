@@ -7,7 +7,7 @@ use super::findings;
 use crate::json::At;
 use crate::look::findings_of_change;
 use crate::pod::claim::validate_access_modes;
-use crate::pod::{check, scheduling, volume};
+use crate::pod::{self, check, scheduling, volume};
 use crate::{Finding, Path, Reason, Verdict, internal, names};
 
 type Check = fn(&At<'_>, &mut Verdict);
@@ -15,11 +15,7 @@ type Check = fn(&At<'_>, &mut Verdict);
 /// What a volume may be made of, in the order in which upstream looks, and what each needs.
 const SOURCES: [(&str, Check); 22] = [
     ("hostPath", volume::host_path),
-    ("gcePersistentDisk", |at, verdict| {
-        // Upstream calls the field by an older name here.
-        let at = at.clone().reported_at(Path::new("spec").field("persistentDisk"));
-        volume::disk(&at, "pdName", verdict);
-    }),
+    ("gcePersistentDisk", volume::gce_disk),
     ("awsElasticBlockStore", |at, verdict| volume::disk(at, "volumeID", verdict)),
     ("glusterfs", glusterfs),
     ("flocker", volume::flocker),
@@ -27,7 +23,8 @@ const SOURCES: [(&str, Check); 22] = [
     ("rbd", volume::rbd),
     ("quobyte", volume::quobyte),
     ("cephfs", |at, verdict| check::list(&at.get("monitors"), verdict)),
-    ("iscsi", iscsi),
+    // Its rules look at the name of the volume, too.
+    ("iscsi", |_, _| {}),
     ("cinder", |at, verdict| {
         check::texts(at, &["volumeID"], verdict);
         secret_by_namespace(at, verdict);
@@ -50,9 +47,55 @@ pub fn validate_volume(volume: &Value) -> Vec<Finding> {
     findings(volume, validate_whole)
 }
 
+/// What the author of a PersistentVolume should know.
+pub fn warnings_of_volume(volume: &Value) -> Vec<String> {
+    const ANNOTATIONS: [(&str, &str); 2] = [
+        (
+            "volume.beta.kubernetes.io/storage-class",
+            "deprecated since v1.8; use \"storageClassName\" attribute instead",
+        ),
+        (
+            "volume.beta.kubernetes.io/mount-options",
+            "deprecated since v1.31; use \"mountOptions\" attribute instead",
+        ),
+    ];
+    const PLUGINS: [(&str, &str, &str); 6] = [
+        ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+        ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+        ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+        ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+        ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+        ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
+    ];
+    let volume = At::new(volume, Path::default());
+    let (annotations, spec) = (volume.get("metadata").get("annotations"), volume.get("spec"));
+    let mut warnings = Vec::new();
+    for (key, text) in ANNOTATIONS {
+        if annotations.value().get(key).is_some() {
+            warnings.push(format!("{}: {text}", annotations.path().key(key)));
+        }
+    }
+    if spec.str("persistentVolumeReclaimPolicy") == "Recycle" {
+        let text = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic \
+            provisioning.";
+        warnings.push(format!("{}: {text}", spec.get("persistentVolumeReclaimPolicy").path()));
+    }
+    for term in spec.get("nodeAffinity").get("required").items("nodeSelectorTerms") {
+        warnings.extend(pod::warnings_of_node_term(&term, false));
+    }
+    for (field, name, text) in PLUGINS {
+        if spec.get(field).is_set() {
+            warnings.push(format!("{}: {text}", spec.path().field(name)));
+        }
+    }
+    warnings
+}
+
 /// Says what is wrong with a changed PersistentVolume. What it is made of stays.
 pub fn validate_volume_update(volume: &Value, old: &Value) -> Vec<Finding> {
     findings_of_change(volume, old, |volume, old, verdict| {
+        // Upstream checks it twice, and says all of it twice.
+        validate_whole(volume, verdict);
         validate_whole(volume, verdict);
         let (spec, old_spec) = (volume.get("spec"), old.get("spec"));
         let (source, was) = (source_of(&spec), source_of(&old_spec));
@@ -153,7 +196,7 @@ fn validate_source(volume: &At<'_>, spec: &At<'_>, verdict: &mut Verdict) {
             verdict.required(spec.get("nodeAffinity").path(), "Local volume requires node affinity");
         }
         if name == "iscsi" {
-            validate_portal(&volume.get("metadata"), &source, verdict);
+            iscsi(&volume.get("metadata"), &source, verdict);
         }
     }
     if !is_given {
@@ -186,12 +229,16 @@ fn glusterfs(source: &At<'_>, verdict: &mut Verdict) {
     check::name(&namespace, names::dns_label, verdict);
 }
 
-fn iscsi(source: &At<'_>, verdict: &mut Verdict) {
-    volume::iscsi(source, verdict);
-    let secret = source.get("secretRef");
-    if secret.is_set() {
-        check::texts(&secret, &["name"], verdict);
-    }
+fn iscsi(metadata: &At<'_>, source: &At<'_>, verdict: &mut Verdict) {
+    check::texts(source, &["targetPortal"], verdict);
+    validate_portal(metadata, source, verdict);
+    let secret = |verdict: &mut Verdict| {
+        let secret = source.get("secretRef");
+        if secret.is_set() {
+            check::texts(&secret, &["name"], verdict);
+        }
+    };
+    volume::iscsi_names(source, "must be valid format", secret, verdict);
 }
 
 /// The names of a volume and of its portal together are the name of a session.

@@ -13,7 +13,7 @@ use crate::json::At;
 use crate::look::findings_of_change;
 use crate::pod::check;
 use crate::webhook::selects;
-use crate::{Finding, Reason, Verdict, names, pod};
+use crate::{Finding, Reason, Verdict, internal, names, pod};
 
 pub use status::validate_status;
 
@@ -205,7 +205,8 @@ fn validate_selector(set: Set, spec: &At<'_>, verdict: &mut Verdict) -> bool {
     if set != Set::DaemonSet {
         if !is_usable {
             let why = if set == Set::StatefulSet { "" } else { ": invalid label selector" };
-            let message = format!("Invalid value: {}{why}", selector.value());
+            let shown = internal::quoted("*meta.v1.LabelSelector", selector.value());
+            let message = format!("Invalid value: {shown}{why}");
             verdict.refuse(selector.path(), Reason::Invalid, message);
         }
         mismatch(verdict);

@@ -184,7 +184,25 @@ fn folded<'a>(value: &'a Value, fields: &[Field]) -> HashMap<String, &'a Value> 
     let is_lifted = !fields.iter().any(|field| field.folded == "metadata");
     let metadata = value.get("metadata").filter(|_| is_lifted).and_then(Value::as_object);
     let entries = metadata.into_iter().flatten().chain(entries);
-    entries.map(|(name, value)| (name.to_lowercase(), value)).collect()
+    entries.map(|(name, value)| (internal_name(name, fields), value)).collect()
+}
+
+/// What a field of a manifest is called inside, in lower case.
+fn internal_name(name: &str, fields: &[Field]) -> String {
+    const OTHERS: [(&str, &str); 9] = [
+        ("diskURI", "datadiskuri"),
+        ("endpoints", "endpointsname"),
+        ("chapAuthDiscovery", "discoverychapauth"),
+        ("chapAuthSession", "sessionchapauth"),
+        ("monitors", "cephmonitors"),
+        ("image", "rbdimage"),
+        ("pool", "rbdpool"),
+        ("user", "radosuser"),
+        ("externalID", "donotuseexternalid"),
+    ];
+    let has = |folded: &str| fields.iter().any(|field| field.folded == folded);
+    let other = OTHERS.iter().find(|(manifest, internal)| *manifest == name && has(internal));
+    other.map_or_else(|| name.to_lowercase(), |(_, internal)| (*internal).to_owned())
 }
 
 /// The pod's spec with the fields about its host where the internal type has them.

@@ -126,10 +126,7 @@ pub(crate) fn domain_prefixed_path(at: &At<'_>, verdict: &mut Verdict) {
 
 /// An IP address.
 pub(crate) fn ip_address(at: &At<'_>, verdict: &mut Verdict) {
-    if at.text().parse::<std::net::IpAddr>().is_err() {
-        let rule = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-        verdict.invalid(at.path(), at.text(), rule);
-    }
+    verdict.invalid_each(at.path(), at.text(), names::ip_address(at.text()));
 }
 
 /// Labels: their names and values.

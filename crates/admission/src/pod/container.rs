@@ -6,7 +6,7 @@ use crate::json::At;
 use crate::{Verdict, names};
 
 use super::spec::{Dialect, Pod};
-use super::{check, env, handler, mount, resources, security};
+use super::{check, env, ephemeral, handler, mount, resources, security};
 
 /// When a container of its own policy is started again.
 const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
@@ -46,9 +46,10 @@ pub(super) fn validate(spec: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
             verdict.duplicate(container.get("name").path(), name);
         }
     }
+    ephemeral::validate(spec, pod, verdict);
 }
 
-fn validate_common(container: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
+pub(super) fn validate_common(container: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
     check::required_name(&container.get("name"), names::dns_label, verdict);
     check::text(&container.get("image"), verdict);
     let policies = ["File", "FallbackToLogsOnError"];
@@ -60,6 +61,14 @@ fn validate_common(container: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
     resources::validate_container(&container.get("resources"), &pod.claims, verdict);
     validate_resize_policy(&container.get("resizePolicy"), pod.restart_policy, verdict);
     security::validate_container(&container.get("securityContext"), pod.has_host_users, verdict);
+}
+
+/// The image of a container that is started as it is.
+pub(super) fn validate_image(container: &At<'_>, verdict: &mut Verdict) {
+    let image = container.get("image");
+    if image.text() != image.text().trim() {
+        verdict.invalid(image.path(), image.text(), "must not have leading or trailing whitespace");
+    }
 }
 
 fn validate_hooks(container: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
@@ -76,7 +85,11 @@ fn validate_init(container: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
         Dialect::Volcano => &["Always"],
     };
     check::word(&restart_policy, policies, verdict);
-    validate_restart_rules(container, verdict);
+    if restart_policy.is_set() {
+        validate_restart_rules(container, verdict);
+    } else if !container.get("restartPolicyRules").is_empty() {
+        verdict.required(restart_policy.path(), "must specify restartPolicy when restart rules are used");
+    }
     validate_host_ports(std::slice::from_ref(container), verdict);
     let is_sidecar = restart_policy.text() == "Always";
     if is_sidecar {
@@ -93,7 +106,7 @@ fn validate_init(container: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
         }
     }
     let resize = container.get("resizePolicy");
-    if !resize.is_empty() {
+    if pod.dialect == Dialect::Volcano && !resize.is_empty() {
         verdict.invalid(resize.path(), resize.value(), "must not be set for init containers");
     }
     for policy in resize.list().iter().map(|policy| policy.get("restartPolicy")) {
@@ -110,6 +123,9 @@ fn validate_restart_rules(container: &At<'_>, verdict: &mut Verdict) {
     if !restart_policy.is_set() && !rules.is_empty() {
         verdict.required(restart_policy.path(), "must specify restartPolicy when restart rules are used");
     }
+    if rules.len() > 20 {
+        verdict.too_many(container.get("restartPolicyRules").path(), rules.len(), 20);
+    }
     for rule in &rules {
         let (action, codes) = (rule.get("action"), rule.get("exitCodes"));
         if !RESTART_ACTIONS.contains(&action.text()) {
@@ -122,6 +138,10 @@ fn validate_restart_rules(container: &At<'_>, verdict: &mut Verdict) {
         let operator = codes.get("operator");
         if !CODE_OPERATORS.contains(&operator.text()) {
             verdict.unsupported(operator.path(), operator.text(), &CODE_OPERATORS);
+        }
+        let values = codes.items("values");
+        if values.len() > 255 {
+            verdict.too_many(codes.get("values").path(), values.len(), 255);
         }
     }
 }

@@ -6,32 +6,34 @@ use serde_json::Value;
 
 use crate::json::At;
 use crate::look::findings_of_change;
-use crate::{Finding, Verdict, names};
+use crate::{Finding, Verdict};
 
-use super::check;
+use super::container;
 use super::object::validate_whole;
+use super::spec::Pod;
 
 /// What ordinary containers have and these do not: they come too late for it.
-const NOT_HERE: [&str; 8] = [
+const NOT_HERE: [&str; 9] = [
     "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
     "livenessProbe",
     "readinessProbe",
     "startupProbe",
     "lifecycle",
-    "resources",
-    "resizePolicy",
-    "restartPolicy",
 ];
 
 /// Checks the ephemeral containers of a pod.
-pub(super) fn validate(spec: &At<'_>, verdict: &mut Verdict) {
+pub(super) fn validate(spec: &At<'_>, pod: &Pod<'_>, verdict: &mut Verdict) {
     let others = ["containers", "initContainers"].into_iter().flat_map(|list| spec.items(list));
     let others: Vec<&str> = others.map(|container| container.str("name")).collect();
     let mut names: BTreeSet<&str> = others.iter().copied().collect();
     for container in spec.items("ephemeralContainers") {
+        container::validate_common(&container, pod, verdict);
+        container::validate_image(&container, verdict);
         let name = container.get("name");
-        check::required_name(&name, names::dns_label, verdict);
-        check::text(&container.get("image"), verdict);
         if !names.insert(name.text()) {
             verdict.duplicate(name.path(), name.text());
         }
@@ -39,14 +41,22 @@ pub(super) fn validate(spec: &At<'_>, verdict: &mut Verdict) {
         if !target.text().is_empty() && !others.contains(&target.text()) {
             verdict.not_found(target.path(), target.text());
         }
-        for field in NOT_HERE.map(|field| container.get(field)) {
-            if !field.is_empty() {
+        for name in NOT_HERE {
+            let field = container.get(name);
+            // A probe or a hook that says nothing is one all the same.
+            let is_given = match field.value() {
+                Value::Object(_) if name != "resources" => true,
+                _ => !field.is_empty(),
+            };
+            if is_given {
                 verdict.forbidden(field.path(), "cannot be set for an Ephemeral Container");
             }
         }
-        for path in container.items("volumeMounts").iter().map(|mount| mount.get("subPath")) {
-            if !path.is_empty() {
-                verdict.forbidden(path.path(), "cannot be set for an Ephemeral Container");
+        for mount in container.items("volumeMounts") {
+            for path in ["subPath", "subPathExpr"].map(|name| mount.get(name)) {
+                if !path.is_empty() {
+                    verdict.forbidden(path.path(), "cannot be set for an Ephemeral Container");
+                }
             }
         }
     }
@@ -112,6 +122,7 @@ mod tests {
             json!([]),
             json!([{"name": "c", "image": "i", "ports": [{}], "resources": {}, "targetContainerName": "x"}]),
             expect![[r#"
+                spec.ephemeralContainers[0].ports[0].containerPort: Required value
                 spec.ephemeralContainers[0].name: Duplicate value: "c"
                 spec.ephemeralContainers[0].targetContainerName: Not found: "x"
                 spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container"#]],

@@ -39,11 +39,12 @@ pub use ephemeral::validate_ephemeral;
 pub use group::{GroupSelector, ResourceGroup};
 pub use object::{validate_new, validate_template};
 pub use resize::{keep_but_resources, validate_resize};
-pub(crate) use resources::is_counted;
+pub(crate) use resources::{container_resource, is_counted, is_huge_page, is_native, resource};
 pub(crate) use spec::Dialect;
 pub use status::validate_status;
 pub use update::validate_update;
-pub use warnings::warnings;
+pub(crate) use warnings::{addresses, warnings_of_node_term};
+pub use warnings::{warnings, warnings_of_claim};
 
 use krafla_api::labels::{JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, QUEUE_ALLOCATION_GATE};
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use crate::look::findings;
 use crate::{Finding, Path, Verdict};
 
 use super::spec::Dialect;
-use super::{ephemeral, security, spec, template};
+use super::{container, security, spec, template};
 
 /// Says everything that is wrong with a new pod, apart from its metadata.
 pub fn validate_new(pod: &Value) -> Vec<Finding> {
@@ -41,7 +41,6 @@ pub(super) fn validate_whole(pod: &At<'_>, verdict: &mut Verdict) {
     let spec = pod.get("spec");
     security::validate_annotations(&pod.get("metadata").get("annotations"), &spec, verdict);
     spec::validate(&spec, Dialect::Kubernetes, verdict);
-    ephemeral::validate(&spec, verdict);
     validate_tokens(&spec, verdict);
     validate_images(&spec, verdict);
 }
@@ -49,10 +48,7 @@ pub(super) fn validate_whole(pod: &At<'_>, verdict: &mut Verdict) {
 /// Templates may have spaces around an image's name, for the sake of those who replace it later.
 fn validate_images(spec: &At<'_>, verdict: &mut Verdict) {
     for container in ["containers", "initContainers"].into_iter().flat_map(|list| spec.items(list)) {
-        let image = container.get("image");
-        if image.text() != image.text().trim() {
-            verdict.invalid(image.path(), image.text(), "must not have leading or trailing whitespace");
-        }
+        container::validate_image(&container, verdict);
     }
 }
 

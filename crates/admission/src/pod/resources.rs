@@ -222,12 +222,12 @@ const STANDARD: [&str; 20] = [
     "services.loadbalancers",
 ];
 
-fn is_huge_page(name: &str) -> bool {
+pub(crate) fn is_huge_page(name: &str) -> bool {
     name.starts_with(HUGE_PAGES)
 }
 
 /// Whether a resource is Kubernetes' own.
-fn is_native(name: &str) -> bool {
+pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
@@ -255,7 +255,7 @@ pub(crate) fn is_counted(name: &str) -> bool {
 }
 
 /// Says whether a name is one of a resource at all.
-fn resource(name: &str, path: &Path, verdict: &mut Verdict) -> bool {
+pub(crate) fn resource(name: &str, path: &Path, verdict: &mut Verdict) -> bool {
     let wrong = names::qualified_name(name);
     let is_standard =
         STANDARD.contains(&name) || is_huge_page(name) || name.starts_with("requests.hugepages-");
@@ -268,7 +268,8 @@ fn resource(name: &str, path: &Path, verdict: &mut Verdict) -> bool {
     verdict.refusals.len() == n_before
 }
 
-fn container_resource(name: &str, path: &Path, verdict: &mut Verdict) {
+/// A name of something that a container can ask for.
+pub(crate) fn container_resource(name: &str, path: &Path, verdict: &mut Verdict) {
     resource(name, path, verdict);
     let is_standard = ["cpu", "memory", "ephemeral-storage"].contains(&name) || is_huge_page(name);
     if !name.contains('/') {
@@ -306,7 +307,7 @@ pub(super) fn validate_claims(claims: &At<'_>, verdict: &mut Verdict) {
             _ => "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
         };
         if !rule.is_empty() {
-            verdict.invalid(claim.path(), claim.value(), rule);
+            verdict.invalid_object(claim.path(), "core.PodResourceClaim", claim.value(), rule);
         }
         for source in sources.iter().filter(|source| source.is_set()) {
             verdict.invalid_each(source.path(), source.text(), names::dns_subdomain(source.text()));

@@ -6,6 +6,7 @@ use crate::json::At;
 use crate::{Verdict, names};
 
 use super::check;
+use super::spec::Dialect;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
@@ -109,6 +110,17 @@ fn validate_pod_term(term: &At<'_>, verdict: &mut Verdict) {
         let name = namespace.text();
         verdict.invalid_each(&term.path().field("namespace"), name, names::dns_label(name));
     }
+    validate_label_keys(term, Dialect::Kubernetes, verdict);
+    let topology = term.get("topologyKey");
+    if topology.text().is_empty() {
+        verdict.required(topology.path(), "can not be empty");
+    }
+    check::label_key(&topology, verdict);
+}
+
+/// Labels whose values a term takes from the pod. By the time of these checks they stand in the selector of a new pod.
+fn validate_label_keys(term: &At<'_>, dialect: Dialect, verdict: &mut Verdict) {
+    let selector = term.get("labelSelector");
     let (matching, mismatching) = (term.get("matchLabelKeys"), term.get("mismatchLabelKeys"));
     for keys in [&matching, &mismatching] {
         if !keys.is_empty() && !selector.is_set() {
@@ -117,15 +129,25 @@ fn validate_pod_term(term: &At<'_>, verdict: &mut Verdict) {
             keys.list().iter().for_each(|key| check::label_key(key, verdict));
         }
     }
+    let keys = matching.list();
+    let mut used: BTreeSet<&str> =
+        selector.get("matchLabels").entries().into_iter().map(|(key, _)| key).collect();
+    let rule = "exists in both matchLabelKeys and labelSelector";
+    for expression in selector.items("matchExpressions") {
+        let key = expression.str("key");
+        let at = keys.iter().rposition(|wanted| wanted.text() == key);
+        if let (Some(at), false, Dialect::Kubernetes) = (at, used.insert(key), dialect) {
+            // Upstream leaves the name of the list out.
+            verdict.invalid(&term.path().index(at), key, rule);
+        }
+    }
+    for key in keys.iter().filter(|key| dialect == Dialect::Volcano && used.contains(key.text())) {
+        verdict.invalid(key.path(), key.text(), rule);
+    }
     let others: BTreeSet<&str> = mismatching.list().iter().map(|key| key.text()).collect();
-    for key in matching.list().iter().filter(|key| others.contains(key.text())) {
+    for key in keys.iter().filter(|key| others.contains(key.text())) {
         verdict.invalid(key.path(), key.text(), "exists in both matchLabelKeys and mismatchLabelKeys");
     }
-    let topology = term.get("topologyKey");
-    if topology.text().is_empty() {
-        verdict.required(topology.path(), "can not be empty");
-    }
-    check::label_key(&topology, verdict);
 }
 
 /// Checks which tainted nodes a pod puts up with.
@@ -176,7 +198,7 @@ pub(super) fn validate_gates(gates: &At<'_>, verdict: &mut Verdict) {
 }
 
 /// Checks how evenly pods are to be spread.
-pub(super) fn validate_topology_spread(constraints: &At<'_>, verdict: &mut Verdict) {
+pub(super) fn validate_topology_spread(constraints: &At<'_>, dialect: Dialect, verdict: &mut Verdict) {
     let list = constraints.list();
     for (index, constraint) in list.iter().enumerate() {
         let skew = constraint.get("maxSkew");
@@ -198,11 +220,11 @@ pub(super) fn validate_topology_spread(constraints: &At<'_>, verdict: &mut Verdi
             let pair = format!("{{{}, {}}}", topology.text(), action.text());
             verdict.duplicate(&constraint.path().field("{topologyKey, whenUnsatisfiable}"), pair);
         }
-        validate_spread_details(constraint, action.text(), verdict);
+        validate_spread_details(constraint, action.text(), dialect, verdict);
     }
 }
 
-fn validate_spread_details(constraint: &At<'_>, action: &str, verdict: &mut Verdict) {
+fn validate_spread_details(constraint: &At<'_>, action: &str, dialect: Dialect, verdict: &mut Verdict) {
     let domains = constraint.get("minDomains");
     if let Some(number) = domains.int() {
         if number <= 0 {
@@ -216,22 +238,6 @@ fn validate_spread_details(constraint: &At<'_>, action: &str, verdict: &mut Verd
     for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
         check::word(&constraint.get(policy), &["Honor", "Ignore"], verdict);
     }
-    let (keys, selector) = (constraint.get("matchLabelKeys"), constraint.get("labelSelector"));
-    if !keys.is_empty() && !selector.is_set() {
-        verdict.forbidden(keys.path(), "must not be specified when labelSelector is not set");
-    }
-    let labels = selector.get("matchLabels").entries();
-    let expressions = selector.items("matchExpressions");
-    let used: BTreeSet<&str> = labels
-        .iter()
-        .map(|(key, _)| *key)
-        .chain(expressions.iter().map(|expression| expression.str("key")))
-        .collect();
-    for key in keys.list() {
-        check::label_key(&key, verdict);
-        if used.contains(key.text()) {
-            verdict.invalid(key.path(), key.text(), "exists in both matchLabelKeys and labelSelector");
-        }
-    }
-    check::label_selector(&selector, verdict);
+    validate_label_keys(constraint, dialect, verdict);
+    check::label_selector(&constraint.get("labelSelector"), verdict);
 }

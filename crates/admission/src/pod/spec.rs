@@ -70,7 +70,7 @@ pub(super) fn validate(spec: &At<'_>, dialect: Dialect, verdict: &mut Verdict) {
         check::label_key(&gate.get("conditionType"), verdict);
     }
     scheduling::validate_gates(&spec.get("schedulingGates"), verdict);
-    scheduling::validate_topology_spread(&spec.get("topologySpreadConstraints"), verdict);
+    scheduling::validate_topology_spread(&spec.get("topologySpreadConstraints"), dialect, verdict);
     security::validate_host_process(spec, verdict);
     security::validate_host_users(spec, &pod, verdict);
     validate_hostname_override(spec, verdict);
@@ -169,9 +169,9 @@ fn validate_dns_searches(searches: &At<'_>, verdict: &mut Verdict) {
         let rule = "must not have more than 2048 characters (including spaces) in the search list";
         verdict.invalid(searches.path(), searches.value(), rule);
     }
-    for search in list {
+    for search in list.iter().filter(|search| search.text() != ".") {
         let name = search.text().strip_suffix('.').unwrap_or(search.text());
-        verdict.invalid_each(search.path(), name, names::dns_subdomain(name));
+        verdict.invalid_each(search.path(), name, names::relaxed_dns_subdomain(name));
     }
 }
 

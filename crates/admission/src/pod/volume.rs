@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use krafla_api::Quantity;
 
 use crate::json::At;
-use crate::{Verdict, names};
+use crate::{Path, Verdict, names};
 
 use super::{check, claim, projected};
 
@@ -16,7 +16,7 @@ const SOURCES: [(&str, Check); 30] = [
     ("emptyDir", empty_dir),
     ("hostPath", host_path),
     ("gitRepo", git_repo),
-    ("gcePersistentDisk", |at, verdict| disk(at, "pdName", verdict)),
+    ("gcePersistentDisk", gce_disk),
     ("awsElasticBlockStore", |at, verdict| disk(at, "volumeID", verdict)),
     ("secret", |at, verdict| files(at, "secretName", verdict)),
     ("nfs", nfs),
@@ -75,7 +75,13 @@ fn validate_source(volume: &At<'_>, verdict: &mut Verdict) {
             continue;
         }
         if is_given {
-            verdict.forbidden(source.path(), "may not specify more than 1 volume type");
+            // Upstream has a name of its own for two of them here.
+            let name = match name {
+                "cephfs" => "cephFS",
+                "downwardAPI" => "downwarAPI",
+                name => name,
+            };
+            verdict.forbidden(volume.get(name).path(), "may not specify more than 1 volume type");
         } else {
             is_given = true;
             check(&source, verdict);
@@ -112,6 +118,14 @@ fn git_repo(source: &At<'_>, verdict: &mut Verdict) {
     check::local_path(&source.get("directory"), verdict);
 }
 
+/// Upstream calls the field by an older name here.
+pub(crate) fn gce_disk(source: &At<'_>, verdict: &mut Verdict) {
+    let path = source.path().as_str();
+    let path = path.strip_suffix("gcePersistentDisk").unwrap_or(path);
+    let at = source.clone().reported_at(Path::new(&format!("{path}persistentDisk")));
+    disk(&at, "pdName", verdict);
+}
+
 pub(crate) fn disk(source: &At<'_>, id: &str, verdict: &mut Verdict) {
     check::texts(source, &[id], verdict);
     let partition = source.get("partition");
@@ -135,24 +149,36 @@ pub(crate) fn nfs(source: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-pub(crate) fn iscsi(source: &At<'_>, verdict: &mut Verdict) {
+fn iscsi(source: &At<'_>, verdict: &mut Verdict) {
     check::texts(source, &["targetPortal"], verdict);
+    iscsi_names(source, "must be valid format starting with iqn, eui, or naa", |_| {}, verdict);
+}
+
+/// The names and the secret of an iSCSI disk, `unknown` being what is said of a name of no known sort.
+pub(crate) fn iscsi_names(
+    source: &At<'_>,
+    unknown: &str,
+    secret: impl Fn(&mut Verdict),
+    verdict: &mut Verdict,
+) {
     if check::text(&source.get("iqn"), verdict) {
-        qualified_disk_name(&source.get("iqn"), verdict);
+        qualified_disk_name(&source.get("iqn"), unknown, verdict);
     }
     check::range(&source.get("lun"), 0, 255, verdict);
     let uses_chap = source.get("chapAuthDiscovery").is_true() || source.get("chapAuthSession").is_true();
     if uses_chap && !source.get("secretRef").is_set() {
         verdict.required(source.get("secretRef").path(), "");
     }
+    secret(verdict);
     let initiator = source.get("initiatorName");
     if initiator.is_set() {
-        qualified_disk_name(&initiator, verdict);
+        let initiator = initiator.reported_at(source.path().field("initiatorname"));
+        qualified_disk_name(&initiator, unknown, verdict);
     }
 }
 
 /// `iqn.2026-11.org.example:disk`, `eui.` and 16 digits, or `naa.` and 32.
-fn qualified_disk_name(name: &At<'_>, verdict: &mut Verdict) {
+fn qualified_disk_name(name: &At<'_>, unknown: &str, verdict: &mut Verdict) {
     let text = name.text();
     let is_plain = |text: &str, n: usize| text.len() == n && text.chars().all(|c| c.is_ascii_alphanumeric());
     let is_iqn = |text: &str| {
@@ -175,7 +201,7 @@ fn qualified_disk_name(name: &At<'_>, verdict: &mut Verdict) {
     } else if let Some(rest) = text.strip_prefix("naa") {
         !rest.get(1..).is_some_and(|rest| is_plain(rest, 32))
     } else {
-        verdict.invalid(name.path(), text, "must be valid format starting with iqn, eui, or naa");
+        verdict.invalid(name.path(), text, unknown);
         return;
     };
     if wrong {
@@ -250,7 +276,7 @@ pub(crate) fn azure_disk(source: &At<'_>, verdict: &mut Verdict) {
         "Managed" if !uri.text().starts_with("/subscriptions/") => {
             verdict.unsupported(uri.path(), uri.text(), &[managed]);
         }
-        "" | "Managed" => {}
+        "Managed" => {}
         _ if kind.is_set() && !uri.text().starts_with("https://") => {
             verdict.unsupported(uri.path(), uri.text(), &[blob]);
         }
@@ -270,8 +296,10 @@ fn storage_os(source: &At<'_>, verdict: &mut Verdict) {
 fn csi(source: &At<'_>, verdict: &mut Verdict) {
     driver_name(&source.get("driver"), verdict);
     let secret = source.get("nodePublishSecretRef");
-    if secret.is_set() {
-        check::required_name(&secret.get("name"), names::dns_subdomain, verdict);
+    if secret.is_set() && check::text(&secret.get("name"), verdict) {
+        // Upstream reports it at the volume's own name.
+        let name = secret.get("name").reported_at(source.path().field("name"));
+        check::name(&name, names::dns_subdomain, verdict);
     }
 }
 

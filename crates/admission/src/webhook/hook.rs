@@ -85,6 +85,8 @@ pub enum Verb {
     Update,
     /// It goes.
     Delete,
+    /// A client connects to it.
+    Connect,
 }
 
 impl Verb {
@@ -94,6 +96,7 @@ impl Verb {
             Verb::Create => "CREATE",
             Verb::Update => "UPDATE",
             Verb::Delete => "DELETE",
+            Verb::Connect => "CONNECT",
         }
     }
 }

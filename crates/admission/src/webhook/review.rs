@@ -93,6 +93,8 @@ fn options(verb: Verb, is_dry_run: bool) -> Value {
         Verb::Create => "CreateOptions",
         Verb::Update => "UpdateOptions",
         Verb::Delete => "DeleteOptions",
+        // What is asked of the connection is the object itself.
+        Verb::Connect => return Value::Null,
     };
     let mut options = json!({"apiVersion": "meta.k8s.io/v1", "kind": kind});
     if let (true, Some(fields)) = (is_dry_run, options.as_object_mut()) {

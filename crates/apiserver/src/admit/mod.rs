@@ -7,6 +7,8 @@
 mod account;
 mod kept;
 mod limits;
+mod not_enforced;
+mod pod_security;
 pub(crate) mod policy;
 mod priority;
 mod runtime_class;
@@ -17,14 +19,16 @@ mod workloads;
 
 use std::sync::Arc;
 
+use krafla_admission::rbac::User;
 use parking_lot::Mutex;
 use serde_json::Value;
 
 pub use account::ServiceAccounts;
+pub use not_enforced::NotEnforced;
 pub use storage::StorageProtection;
 pub(crate) use storage::{CLAIM_PROTECTION, VOLUME_PROTECTION};
 pub use volcano::Volcano;
-pub use webhooks::Caller;
+pub use webhooks::{Caller, Connection};
 pub use workloads::WorkloadControllers;
 
 use crate::ops::Api;
@@ -58,6 +62,8 @@ pub struct Request<'a> {
     pub is_dry_run: bool,
     /// Where warnings go.
     pub warnings: &'a Warnings,
+    /// The user who writes. None for Krafla's own components.
+    pub user: Option<&'a User>,
 }
 
 /// What a client should know about a write that may well succeed. Clones share the list.
@@ -116,6 +122,7 @@ impl Default for Admission {
                 Arc::new(runtime_class::RuntimeClass),
                 Arc::new(priority::PodPriority::default()),
                 Arc::new(limits::LimitRanges),
+                Arc::new(pod_security::PodSecurity),
                 Arc::new(policy::Validating::default()),
             ],
             mutating: Arc::default(),

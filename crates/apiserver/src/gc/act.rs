@@ -1,5 +1,7 @@
 //! Doing what was judged.
 
+use std::collections::BTreeSet;
+
 use futures_util::{StreamExt, TryStreamExt};
 use krafla_api::{OwnerReference, Uid};
 use krafla_plan::Propagation;
@@ -59,6 +61,7 @@ impl Collector {
     }
 
     async fn disown(&self, item: &Item, judged: &Judged, owners: &[Uid]) -> Result<(), Status> {
+        let owners: BTreeSet<&Uid> = owners.iter().collect();
         let kept = judged.meta.owner_references.iter().filter(|owner| !owners.contains(&owner.uid));
         self.set_owners(item, judged, kept.cloned().collect()).await
     }

@@ -29,6 +29,8 @@ pub(super) struct Offers {
     pub protobuf: bool,
     /// As a table.
     pub tables: bool,
+    /// As a stream of events.
+    pub streams: bool,
 }
 
 /// What an answer shows.
@@ -46,6 +48,9 @@ pub(super) enum Form {
 
 /// What can be offered, as messages list it.
 pub(super) const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+/// The same for what can be watched.
+const OFFERED_STREAMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf, \
+    application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 impl Accept {
     /// What is sent to a client that has no wish.
@@ -64,13 +69,14 @@ impl Accept {
         if wishes.iter().any(|wish| wish.encoding().is_some()) {
             return Err(Status::not_acceptable(OFFERED));
         }
-        Err(Status::nothing_acceptable(OFFERED))
+        Err(Status::nothing_acceptable(if offers.streams { OFFERED_STREAMS } else { OFFERED }))
     }
 }
 
-/// How a refusal is written: as the answer would have been, if its form is known at all.
+/// How a refusal is written: as the answer would have been, if its form is known at all. A refusal is no table.
 pub(super) fn encoding_of_refusal(header: Option<&str>) -> Encoding {
-    wishes(header.unwrap_or_default()).iter().find_map(Wish::encoding).unwrap_or(Encoding::Json)
+    let wishes = wishes(header.unwrap_or_default());
+    wishes.iter().filter(|wish| !wish.is_other_form).find_map(Wish::encoding).unwrap_or(Encoding::Json)
 }
 
 /// What a client accepts, the best first.
@@ -86,6 +92,8 @@ struct Wish<'a> {
     form: &'a str,
     group: &'a str,
     version: &'a str,
+    /// Whether something made of the objects is wanted, even if it is not said what.
+    is_other_form: bool,
     /// In thousandths.
     quality: u32,
 }
@@ -94,8 +102,10 @@ impl<'a> Wish<'a> {
     fn parse(text: &'a str) -> Wish<'a> {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next().unwrap_or_default();
-        let mut wish = Wish { media_type, form: "", group: "", version: "", quality: 1000 };
+        let mut wish =
+            Wish { media_type, form: "", group: "", version: "", is_other_form: false, quality: 1000 };
         for (name, value) in parts.filter_map(|part| part.split_once('=')) {
+            wish.is_other_form |= matches!(name, "as" | "g" | "v");
             match name {
                 "as" => wish.form = value,
                 "g" => wish.group = value,
@@ -125,7 +135,7 @@ impl<'a> Wish<'a> {
         };
         let is_meta = self.group == "meta.k8s.io" && !version.is_empty();
         let form = match self.form {
-            "" => Form::Object,
+            "" if !self.is_other_form => Form::Object,
             "Table" if is_meta && offers.tables && encoding != Encoding::Protobuf => Form::Table(version),
             "PartialObjectMetadata" if is_meta => Form::Partial(version),
             "PartialObjectMetadataList" if is_meta => Form::PartialList(version),
@@ -149,7 +159,7 @@ fn thousandths(text: &str) -> u32 {
 mod tests {
     use super::*;
 
-    const ALL: Offers = Offers { protobuf: true, tables: true };
+    const ALL: Offers = Offers { protobuf: true, tables: true, streams: false };
 
     #[test]
     fn the_first_of_the_best_wishes_that_can_be_granted_is() {
@@ -186,10 +196,22 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_is_written_as_the_objects_would_have_been() {
+        let table = "application/yaml;as=Table;v=v1;g=meta.k8s.io";
+        assert_eq!(encoding_of_refusal(Some(table)), Encoding::Json);
+        assert_eq!(encoding_of_refusal(Some(&format!("{table},application/yaml"))), Encoding::Yaml);
+        assert_eq!(encoding_of_refusal(Some("application/yaml;q=0.5")), Encoding::Yaml);
+    }
+
+    #[test]
     fn what_cannot_be_offered_is_refused() {
-        for header in
-            ["text/html", "application/*", "APPLICATION/JSON", "application/json;as=Table;v=v9;g=meta.k8s.io"]
-        {
+        for header in [
+            "text/html",
+            "application/*",
+            "APPLICATION/JSON",
+            "application/json;v=v1",
+            "application/json;as=Table;v=v9;g=meta.k8s.io",
+        ] {
             let refused = Accept::negotiate(Some(header), ALL).map_err(|status| status.code);
             assert_eq!(refused, Err(406), "{header}");
         }
@@ -197,7 +219,7 @@ mod tests {
 
     #[test]
     fn custom_kinds_and_reviews_have_fewer_forms() {
-        let custom = Offers { protobuf: false, tables: true };
+        let custom = Offers { protobuf: false, tables: true, streams: false };
         let negotiate =
             |header, offers| Accept::negotiate(Some(header), offers).map(|accept| accept.encoding);
         let both = "application/vnd.kubernetes.protobuf,application/json";
@@ -205,7 +227,7 @@ mod tests {
         assert_eq!(negotiate("application/vnd.kubernetes.protobuf", custom).map_err(|s| s.code), Err(406));
         let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
         assert_eq!(negotiate(metadata, custom), Ok(Encoding::Protobuf));
-        let review = Offers { protobuf: true, tables: false };
+        let review = Offers { protobuf: true, tables: false, streams: false };
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
         assert_eq!(negotiate(table, review).map_err(|status| status.code), Err(406));
     }

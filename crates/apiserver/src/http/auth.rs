@@ -1,67 +1,26 @@
 //! Who asks.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use serde_json::{Value, json};
+use krafla_admission::rbac::User;
+use serde_json::Value;
 
 use super::websocket;
 use crate::object;
 use crate::ops::Api;
 use crate::tokens::{Holder, ISSUER, Tokens};
-
-/// Who asks. There are the administrator and the service accounts, and all of them may do everything: pods are processes
-/// of the same user who could as well read the administrator's token.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct User {
-    /// The name.
-    pub name: String,
-    /// Who it is, if the name alone does not say it.
-    pub uid: String,
-    /// The groups.
-    pub groups: Vec<String>,
-    /// What else is known.
-    pub extra: Value,
-}
-
-impl User {
-    /// The one whose cluster it is.
-    pub(super) fn administrator() -> User {
-        User {
-            name: crate::ADMINISTRATOR.to_owned(),
-            uid: String::new(),
-            groups: crate::ADMINISTRATOR_GROUPS.map(str::to_owned).to_vec(),
-            extra: Value::Null,
-        }
-    }
-
-    /// Whoever shows nothing.
-    pub(super) fn anonymous() -> User {
-        User {
-            name: super::anonymous::NAME.to_owned(),
-            uid: String::new(),
-            groups: vec!["system:unauthenticated".to_owned()],
-            extra: Value::Null,
-        }
-    }
-
-    /// As reviews tell it.
-    pub(super) fn to_json(&self) -> Value {
-        let mut shown = json!({"username": self.name, "groups": self.groups});
-        if !self.uid.is_empty() {
-            object::set(&mut shown, "uid", self.uid.as_str());
-        }
-        if !self.extra.is_null() {
-            object::set(&mut shown, "extra", self.extra.clone());
-        }
-        shown
-    }
-}
+use crate::users;
 
 impl From<Holder> for User {
     fn from(holder: Holder) -> User {
-        User { name: holder.name, uid: holder.uid, groups: holder.groups, extra: holder.extra }
+        let values = |value: &Value| object::strings(Some(value)).into_iter().map(str::to_owned).collect();
+        let extra = holder.extra.as_object().into_iter().flatten();
+        let extra: BTreeMap<String, Vec<String>> =
+            extra.map(|(key, value)| (key.clone(), values(value))).collect();
+        User { name: holder.name, uid: holder.uid, groups: holder.groups, extra }
     }
 }
 
@@ -69,7 +28,7 @@ impl From<Holder> for User {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Asker {
     /// It shows something that is known.
-    Known(User),
+    Known(Arc<User>),
     /// It shows something that is not.
     Unknown,
     /// It shows nothing.
@@ -82,11 +41,18 @@ pub(super) struct Credentials {
     pub token: String,
     /// What knows the tokens of service accounts.
     pub tokens: Arc<Tokens>,
+    /// What other users show.
+    pub users: Vec<(String, Arc<User>)>,
 }
 
 impl Credentials {
-    /// Who a request is from: whoever has a token, or a certificate that our own authority signed.
-    pub(super) fn authenticate(&self, api: &Api, headers: &HeaderMap, has_certificate: bool) -> Asker {
+    /// Who a request is from: the holder of its token, or the user of its connection's certificate.
+    pub(super) fn authenticate(
+        &self,
+        api: &Api,
+        headers: &HeaderMap,
+        certificate: Option<&Arc<User>>,
+    ) -> Asker {
         let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let given =
             given.and_then(|value| value.strip_prefix("Bearer ")).map(|token| token.trim().to_owned());
@@ -94,8 +60,7 @@ impl Credentials {
             Some(given) if !given.is_empty() => {
                 self.user_of(api, &given, &[]).map_or(Asker::Unknown, |(user, _)| Asker::Known(user))
             }
-            _ if has_certificate => Asker::Known(User::administrator()),
-            _ => Asker::Anonymous,
+            _ => certificate.map_or(Asker::Anonymous, |user| Asker::Known(user.clone())),
         }
     }
 
@@ -105,16 +70,18 @@ impl Credentials {
         api: &Api,
         token: &str,
         audiences: &[String],
-    ) -> Option<(User, Vec<String>)> {
+    ) -> Option<(Arc<User>, Vec<String>)> {
         let own = [ISSUER.to_owned()];
         let audiences = if audiences.is_empty() { &own } else { audiences };
-        if is_same(token.as_bytes(), self.token.as_bytes()) {
+        let is_shown = |known: &str| is_same(token.as_bytes(), known.as_bytes());
+        let named = self.users.iter().find(|(known, _)| is_shown(known)).map(|(_, user)| user.clone());
+        if let Some(user) = named.or_else(|| is_shown(&self.token).then(users::administrator)) {
             let is_meant = audiences.contains(&own[0]);
-            return is_meant.then(|| (User::administrator(), own.to_vec()));
+            return is_meant.then(|| (user, own.to_vec()));
         }
         let mut holder = self.tokens.holder(api, token, audiences)?;
         let meant = std::mem::take(&mut holder.audiences);
-        Some((holder.into(), meant))
+        Some((Arc::new(holder.into()), meant))
     }
 }
 
@@ -135,12 +102,19 @@ mod tests {
     fn only_a_token_or_a_certificate_lets_in() {
         let api = Api::new(Store::in_memory(), Arc::new(SystemEnv), Admission::default());
         let tokens = Arc::new(Tokens::for_now());
-        let credentials = Credentials { token: "secret".to_owned(), tokens };
-        let lets_in = |value: Option<&str>, has_certificate: bool| {
+        let ann = Arc::new(User { name: "ann".to_owned(), ..User::default() });
+        let users = vec![("other".to_owned(), ann.clone())];
+        let credentials = Credentials { token: "secret".to_owned(), tokens, users };
+        let asker = |value: Option<&str>, has_certificate: bool| {
             let headers = value.map(|value| (AUTHORIZATION, value.parse().unwrap()));
-            let asker = credentials.authenticate(&api, &HeaderMap::from_iter(headers), has_certificate);
-            matches!(asker, Asker::Known(_))
+            let certificate = has_certificate.then_some(&ann);
+            credentials.authenticate(&api, &HeaderMap::from_iter(headers), certificate)
         };
+        let lets_in = |value: Option<&str>, has_certificate: bool| {
+            matches!(asker(value, has_certificate), Asker::Known(_))
+        };
+        assert_eq!(asker(Some("Bearer secret"), true), Asker::Known(crate::users::administrator()));
+        assert_eq!(asker(Some("Bearer other"), false), Asker::Known(ann.clone()));
         assert!(lets_in(Some("Bearer secret"), false));
         assert!(!lets_in(Some("Bearer secre"), false));
         assert!(!lets_in(Some("Bearer secrets"), true));

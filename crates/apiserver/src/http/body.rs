@@ -12,7 +12,7 @@ use hyper::body::{Frame, Incoming};
 use serde_json::Value;
 
 use super::accept::Encoding;
-use crate::schema::encode;
+use crate::schema::{encode, yaml_out};
 use crate::status::Status;
 
 /// The body of an answer.
@@ -36,7 +36,7 @@ pub(super) async fn read(body: Incoming, within: Duration) -> Result<Bytes, Stat
         Err(_) => Err(Status::timeout(format!("the body of the request did not arrive within {within:?}"))),
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-            Err(Status::too_large(BODY_BYTES_MAX))
+            Err(Status::too_large(format_args!("limit is {BODY_BYTES_MAX}")))
         }
         Ok(Err(error)) => {
             Err(Status::bad_request(format!("the body of the request could not be read: {error}")))
@@ -78,7 +78,7 @@ pub(super) fn json(code: u16, body: Bytes) -> Reply {
 pub(super) fn value(code: u16, value: &Value, encoding: Encoding) -> Reply {
     match encoding {
         Encoding::Json => json(code, value.to_string().into()),
-        Encoding::Yaml => full(code, "application/yaml", serde_saphyr::to_string(value).unwrap_or_default()),
+        Encoding::Yaml => full(code, "application/yaml", yaml_out::write(value)),
         Encoding::Protobuf => match encode::sealed(value) {
             Some(bytes) => full(code, PROTOBUF, bytes),
             None => json(code, value.to_string().into()),

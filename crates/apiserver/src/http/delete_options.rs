@@ -81,6 +81,7 @@ impl Said {
         }
         Ok(DeleteOptions {
             warnings: Default::default(),
+            user: None,
             grace_seconds: self.grace_seconds,
             uid: self.uid,
             revision: self.revision,

@@ -8,7 +8,6 @@ use http::header::{ETAG, HeaderValue};
 use serde_json::{Value, json};
 
 use super::body::{self, Reply};
-use super::usage;
 use crate::object::set;
 use crate::registry::{Resource, Subresource, Table, Version};
 
@@ -25,10 +24,10 @@ pub(super) fn is_aggregated(accept: Option<&str>) -> bool {
 }
 
 /// `/api` and `/apis` in the new form.
-pub(super) fn groups_in_full(table: &Table, is_core: bool, has_usage: bool) -> Reply {
+pub(super) fn groups_in_full(table: &Table, is_core: bool, others: Vec<Value>) -> Reply {
     let groups = table.groups().filter(|(name, _)| name.is_empty() == is_core);
     let mut items: Vec<Value> = groups.map(|(name, versions)| group_in_full(name, versions)).collect();
-    items.extend(has_usage.then(usage::group_in_full));
+    items.extend(others);
     let list = json!({
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
         "metadata": {}, "items": items,
@@ -107,10 +106,10 @@ pub(super) fn core_versions(table: &Table, address: &str) -> Value {
 }
 
 /// `/apis` in the old form.
-pub(super) fn groups(table: &Table, has_usage: bool) -> Value {
+pub(super) fn groups(table: &Table, others: Vec<Value>) -> Value {
     let groups = table.groups().filter(|(name, _)| !name.is_empty());
     let mut groups: Vec<Value> = groups.map(|(name, versions)| group(name, versions)).collect();
-    groups.extend(has_usage.then(usage::group));
+    groups.extend(others);
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
@@ -121,6 +120,14 @@ pub(super) fn one_group(table: &Table, name: &str) -> Option<Value> {
         return None;
     }
     let mut shown = group(name, versions);
+    set(&mut shown, "kind", "APIGroup");
+    set(&mut shown, "apiVersion", "v1");
+    Some(shown)
+}
+
+/// `/apis/GROUP` of a group that is listed in the old form.
+pub(super) fn named(groups: &[Value], name: &str) -> Option<Value> {
+    let mut shown = groups.iter().find(|group| group["name"] == name)?.clone();
     set(&mut shown, "kind", "APIGroup");
     set(&mut shown, "apiVersion", "v1");
     Some(shown)
@@ -139,8 +146,12 @@ pub(super) fn resources(table: &Table, group: &str, version: &str) -> Option<Val
     let mut resources = Vec::new();
     for resource in found.resources.values() {
         resources.push(one_resource(resource));
-        resources
-            .extend(resource.subresources.iter().map(|subresource| one_subresource(resource, subresource)));
+        let mut below: Vec<&Subresource> = resource.subresources.iter().collect();
+        // What is built in is listed by name; a definition's order is fixed.
+        if !resource.is_custom {
+            below.sort_by(|a, b| a.name.cmp(b.name));
+        }
+        resources.extend(below.into_iter().map(|subresource| one_subresource(resource, subresource)));
     }
     let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let mut list = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
@@ -180,13 +191,28 @@ fn one_subresource(resource: &Resource, subresource: &Subresource) -> Value {
     shown
 }
 
-/// Clients compare it for equality only: it changes when objects are stored in another version.
+/// Tells in which version objects are stored: the beginning of a digest of its name.
 fn storage_hash(resource: &Resource) -> String {
     use base64::Engine;
     let (api_version, kind) = &resource.stored_as;
-    let text = format!("{api_version}/{kind}/{}", resource.names.plural);
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    base64::engine::general_purpose::STANDARD.encode(hash.to_be_bytes())
+    // The core group has an empty name.
+    let slash = if api_version.contains('/') { "" } else { "/" };
+    let digest = digest::digest(&digest::SHA256, format!("{slash}{api_version}/{kind}").as_bytes());
+    let beginning: Vec<u8> = digest.as_ref().iter().copied().take(8).collect();
+    base64::engine::general_purpose::STANDARD.encode(beginning)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::registry::Registry;
+
+    #[test]
+    fn the_hash_of_a_storage_version_is_kubernetes_own() {
+        let registry = Registry::builtin();
+        let hash = |group: &str, version: &str, plural: &str| {
+            super::storage_hash(&registry.find(group, version, plural).unwrap())
+        };
+        assert_eq!(hash("", "v1", "pods"), "xPOwRZ+Yhw8=");
+        assert_eq!(hash("batch", "v1", "jobs"), "mudhfqk/qZY=");
+    }
 }

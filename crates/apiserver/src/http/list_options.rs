@@ -25,7 +25,7 @@ pub(super) fn list(filter: Filter, query: &Query) -> Result<ListOptions, Status>
     };
     match (&options.continue_token, options.revision) {
         // Who asks for any revision is answered from memory, where nothing is gained by pages.
-        (Some(_), Some(0)) => options.limit = 0,
+        (_, Some(0)) => options.limit = 0,
         (Some(_), Some(_)) => {
             let message = "specifying resource version is not allowed when using continue";
             return Err(Status::bad_request(message));

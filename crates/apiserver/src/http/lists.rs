@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use krafla_admission::rbac::User;
+
 use super::accept::Accept;
 use super::body::Reply;
 use super::path::ResourcePath;
@@ -29,19 +31,27 @@ pub(super) async fn list_or_watch(
     show::listing(resource, listing, accept, query, context.env.now())
 }
 
+/// How a list is to be deleted.
+pub(super) struct How<'a> {
+    pub accept: &'a Accept,
+    pub content_type: &'a str,
+    pub body: &'a [u8],
+    pub query: &'a Query,
+}
+
 /// Deletes everything in a list.
 pub(super) async fn delete(
     context: &Context,
     resource: &Arc<Resource>,
     path: &ResourcePath,
-    accept: &Accept,
-    content_type: &str,
-    body: &[u8],
-    query: &Query,
+    how: &How<'_>,
+    user: Arc<User>,
 ) -> Result<Reply, Status> {
+    let How { accept, content_type, body, query } = how;
     let filter = filter(resource, path, query)?;
     let options = list_options::list(filter, query)?;
-    let how = delete_options::decode(content_type, body, query)?;
+    let mut how = delete_options::decode(content_type, body, query)?;
+    how.user = Some(user);
     objects::warn_of_dependents(resource, &how);
     let deleted = context.api.delete_collection(resource, &options, &how).await;
     let shown =

@@ -11,19 +11,25 @@
 //!      +-- exec.rs channels.rs streams.rs         commands in pods, over WebSocket or SPDY
 //!      +-- forward.rs proxy.rs                    ports of pods
 //!      +-- usage.rs                               what pods use
+//!      +-- aggregation.rs                         groups that other servers answer for
 //! ```
 
 mod accept;
-mod anonymous;
+mod aggregation;
+mod audit;
 mod auth;
 mod body;
 mod certificates;
 mod channels;
+mod connect_options;
+mod connections;
 mod delete_options;
 mod discovery;
 mod duration;
 mod exec;
+mod flows;
 mod forward;
+mod impersonation;
 mod list_options;
 mod lists;
 mod metrics;
@@ -35,16 +41,20 @@ mod pods;
 mod process;
 mod proxy;
 mod query;
+mod request_info;
+mod review_rules;
 mod reviews;
 mod scale;
 mod server;
 mod show;
 mod spdy;
 mod streams;
+mod turns;
 mod usage;
 mod watches;
 mod websocket;
 mod write_options;
+mod x509;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,10 +64,12 @@ use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
+use krafla_admission::rbac::{Decision, User};
 use krafla_api::Key;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
+pub use audit::AuditConfig;
 pub use certificates::gather_noise;
 pub use exec::{ExecOptions, Output, Session};
 pub use plain::{SIMULATED_SUFFIX, VERSION_SUFFIX};
@@ -65,13 +77,16 @@ pub use pods::{LogOptions, PodAccess};
 pub use server::{RunningServer, ServeError, ServerConfig, serve, write_private};
 pub use usage::{Amount, Usage};
 
-use crate::codec;
+use crate::admit::Connection;
+use crate::authorizer::forbidden;
 use crate::env::Env;
 use crate::ops::Api;
 use crate::registry::Resource;
+use crate::schema::json::stored;
 use crate::status::Status;
 use accept::{Accept, Offers};
-use auth::{Asker, Credentials, User};
+use audit::{Answered, Audit, Received, Trace};
+use auth::{Asker, Credentials};
 use body::Reply;
 use exec::Connect;
 use forward::Forward;
@@ -79,10 +94,13 @@ use metrics::{Counted, Metrics};
 use objects::ObjectRequest;
 use path::{ResourcePath, Route};
 use query::Query;
+use request_info::RequestInfo;
 use websocket::Upgrade;
 
 /// How many requests may be worked on at once; watches and followed logs do not count.
 const IN_FLIGHT_MAX: usize = 1000;
+/// How many of them may be one user's.
+const IN_FLIGHT_OF_USER_MAX: usize = IN_FLIGHT_MAX / 2;
 /// How long the body of a request may take to arrive.
 const BODY_WITHIN: Duration = Duration::from_secs(60);
 
@@ -91,14 +109,21 @@ pub(crate) struct Context {
     api: Api,
     env: Arc<dyn Env>,
     credentials: Credentials,
+    /// Whether requests without a token and a certificate are looked at at all.
+    allows_anonymous: bool,
+    audit: Option<Audit>,
     address: String,
     pod_access: Option<Arc<dyn PodAccess>>,
     in_flight: Semaphore,
+    /// How many of them are whose.
+    turns: turns::Turns,
     /// How long the body of a request may take to arrive.
     body_within: Duration,
     metrics: Metrics,
     /// The one OpenAPI document that shows everything, while somebody asks for it.
     openapi: openapi::Cache,
+    /// What other servers answer for.
+    aggregation: aggregation::Aggregation,
     /// What the controllers beside the server count.
     controllers: Option<Arc<krafla_runtime::metrics::Metrics>>,
     /// Becomes true when the server stops: watches end then.
@@ -116,7 +141,38 @@ impl Context {
     }
 
     /// Answers one request.
-    pub(crate) async fn answer(&self, request: Request<Incoming>, has_certificate: bool) -> Reply {
+    pub(crate) async fn answer(&self, request: Request<Incoming>, peer: &Peer) -> Reply {
+        let accept = header(request.headers(), ACCEPT.as_str());
+        let mut trace = Trace::default();
+        let Some(audit) = &self.audit else {
+            let reply = self.answer_known(request, peer, &mut trace).await;
+            return body::written(reply, accept::encoding_of_refusal(accept.as_deref()));
+        };
+        let received = self.received(&request, peer);
+        let reply = self.answer_known(request, peer, &mut trace).await;
+        let answered = Answered { code: reply.status().as_u16(), status: reply.extensions().get::<Status>() };
+        audit.note(&received, &trace, answered, self.env.now());
+        body::written(reply, accept::encoding_of_refusal(accept.as_deref()))
+    }
+
+    /// What the audit log says of a request.
+    fn received(&self, request: &Request<Incoming>, peer: &Peer) -> Received {
+        let headers = request.headers();
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let path = request.uri().path();
+        let id = header(headers, "audit-id").filter(|id| !id.is_empty());
+        Received {
+            id: id.unwrap_or_else(|| self.env.uid().0.to_string()),
+            at: self.env.now(),
+            uri: request.uri().path_and_query().map_or_else(|| path.to_owned(), ToString::to_string),
+            info: RequestInfo::read(request.method(), path, &query),
+            user_agent: header(headers, USER_AGENT.as_str()).unwrap_or_default(),
+            address: peer.address,
+            is_long_running: is_long_running(&path::route(path), &query),
+        }
+    }
+
+    async fn answer_known(&self, request: Request<Incoming>, peer: &Peer, trace: &mut Trace) -> Reply {
         let query = Query::parse(request.uri().query().unwrap_or_default());
         let route = path::route(request.uri().path());
         if !is_long_running(&route, &query)
@@ -124,25 +180,41 @@ impl Context {
         {
             return body::refusal(&status);
         }
-        let user = match self.credentials.authenticate(&self.api, request.headers(), has_certificate) {
-            Asker::Known(user) => user,
-            Asker::Unknown => return body::refusal(&Status::unauthorized()),
-            Asker::Anonymous if anonymous::is_open(request.method(), request.uri().path()) => {
-                User::anonymous()
-            }
-            Asker::Anonymous => {
-                let path = request.uri().path();
-                return body::refusal(&anonymous::refusal(request.method(), path, &route, &query));
-            }
+        let user =
+            match self.credentials.authenticate(&self.api, request.headers(), peer.certificate.as_ref()) {
+                Asker::Known(user) => {
+                    if let Some(connection) = request.extensions().get::<Arc<connections::Connection>>() {
+                        connection.is_known();
+                    }
+                    user
+                }
+                Asker::Anonymous if self.allows_anonymous => crate::users::anonymous(),
+                Asker::Unknown | Asker::Anonymous => return body::refusal(&Status::unauthorized()),
+            };
+        trace.user = Some(user.clone());
+        let user = match self.authorize(user, &request, &route, &query, trace) {
+            Ok(user) => user,
+            Err(status) => return body::refusal(&status),
         };
         let Ok(_permit) = self.in_flight.try_acquire() else {
             return body::refusal(&Status::too_many_requests("too many requests, please try again later", 1));
         };
+        let name = user.name.clone();
+        let Some(_turn) = self.turns.take(&name, IN_FLIGHT_OF_USER_MAX) else {
+            return body::refusal(&Status::too_many_requests("too many requests, please try again later", 1));
+        };
+        let flow = flows::headers(&self.api, &user, &request, &route, &query);
         let (mut head, incoming) = request.into_parts();
         let accept = header(&head.headers, ACCEPT.as_str());
         let started = Instant::now();
         let counted = self.counted(&head.method, &route, &query);
         let outcome = match route {
+            route if self.is_aggregated(&route) => {
+                let upgrade = head.extensions.remove();
+                let (method, uri, headers) = (head.method, head.uri, head.headers);
+                let request = proxy::Proxied { method, uri, headers, upgrade, body: incoming };
+                self.aggregated(&route, &user, request).await
+            }
             Route::Other(parts) => Ok(plain::answer(self, &head.method, &parts, &head.headers, &query)),
             Route::Unknown => Err(Status::unknown_resource()),
             Route::Resource(path) => {
@@ -165,10 +237,58 @@ impl Context {
             }
             route => self.discovery(&head.method, route, accept.as_deref()),
         };
-        let reply = outcome.unwrap_or_else(|status| body::refusal(&status));
-        let reply = body::written(reply, accept::encoding_of_refusal(accept.as_deref()));
+        let mut reply = outcome.unwrap_or_else(|status| body::refusal(&status));
+        reply.headers_mut().extend(flow);
         self.metrics.answered(&counted, reply.status().as_u16(), started.elapsed());
         reply
+    }
+
+    /// The user as whom a request goes on, if it may.
+    fn authorize(
+        &self,
+        user: Arc<User>,
+        request: &Request<Incoming>,
+        route: &Route,
+        query: &Query,
+        trace: &mut Trace,
+    ) -> Result<Arc<User>, Status> {
+        let headers = request.headers();
+        // Nothing is asked about those who may do everything.
+        if user.is_master() && !impersonation::is_wanted(headers) {
+            trace.decision = Some(Decision::allow());
+            return Ok(user);
+        }
+        let info = RequestInfo::read(request.method(), request.uri().path(), query);
+        let user = match impersonation::user(&self.api, &user, headers, &info)? {
+            Some(other) => {
+                let other = Arc::new(other);
+                trace.acts_as = Some(other.clone());
+                other
+            }
+            None => user,
+        };
+        let asked = info.attributes(&user);
+        let decision = self.api.authorize(&asked);
+        trace.decision = Some(decision.clone());
+        if !decision.allowed {
+            return Err(forbidden(&asked, &decision.reason));
+        }
+        if !info.is_about(route) {
+            return Err(Status::unknown_resource());
+        }
+        Ok(user)
+    }
+
+    /// Commands in pods and their ports need the right to create, however the connection is made.
+    fn authorize_connection(&self, asked: &Asked) -> Result<(), Status> {
+        let mut info = RequestInfo::read(&asked.method, asked.uri.path(), &asked.query);
+        if info.verb == "create" || asked.user.is_master() {
+            return Ok(());
+        }
+        info.verb = "create".to_owned();
+        let attributes = info.attributes(&asked.user);
+        let decision = self.api.authorize(&attributes);
+        if decision.allowed { Ok(()) } else { Err(forbidden(&attributes, &decision.reason)) }
     }
 
     /// What a request is counted as. Only what is served has a name there.
@@ -188,15 +308,19 @@ impl Context {
         let table = self.api.registry().table();
         let is_aggregated = discovery::is_aggregated(accept);
         let document = match (&route, is_aggregated) {
-            (Route::CoreVersions, true) => return Ok(discovery::groups_in_full(&table, true, false)),
-            (Route::Groups, true) => return Ok(discovery::groups_in_full(&table, false, self.has_usage())),
+            (Route::CoreVersions, true) => return Ok(discovery::groups_in_full(&table, true, Vec::new())),
+            (Route::Groups, true) => {
+                return Ok(discovery::groups_in_full(&table, false, self.other_groups_in_full()));
+            }
             (Route::CoreVersions, false) => Some(discovery::core_versions(&table, &self.address)),
-            (Route::Groups, false) => Some(discovery::groups(&table, self.has_usage())),
+            (Route::Groups, false) => Some(discovery::groups(&table, self.other_groups())),
             (Route::Group(name), _) if name == usage::GROUP && self.has_usage() => Some(usage::one_group()),
             (Route::Resources(group, version), _) if group == usage::GROUP && self.has_usage() => {
                 usage::resources(version)
             }
-            (Route::Group(name), _) => discovery::one_group(&table, name),
+            (Route::Group(name), _) => {
+                discovery::one_group(&table, name).or_else(|| discovery::named(&self.other_groups(), name))
+            }
             (Route::Resources(group, version), _) => discovery::resources(&table, group, version),
             _ => None,
         };
@@ -205,7 +329,7 @@ impl Context {
         }
         match (document, route) {
             (Some(document), _) => {
-                let offers = Offers { protobuf: true, tables: false };
+                let offers = Offers { protobuf: true, tables: false, streams: false };
                 Ok(body::value(200, &document, Accept::negotiate(accept, offers)?.encoding))
             }
             (None, Route::Resources(group, _)) => self.nothing_here(&group),
@@ -240,8 +364,14 @@ impl Context {
         incoming: Incoming,
     ) -> Result<Reply, Status> {
         let action = action(&resource, &asked)?;
+        if let name @ ("." | "..") = asked.path.name.as_str() {
+            return Err(Status::bad_request(format!(
+                "Name parameter invalid: \"{name}\": may not be '{name}'"
+            )));
+        }
         let is_question = matches!(action, Action::Review | Action::Bind | Action::Evict | Action::Token);
-        let offers = Offers { protobuf: !resource.is_custom, tables: !is_question };
+        let streams = action == Action::List && !resource.is_custom;
+        let offers = Offers { protobuf: !resource.is_custom, tables: !is_question, streams };
         let accept = Accept::negotiate(header(&asked.headers, ACCEPT.as_str()).as_deref(), offers)?;
         if action == Action::List {
             let Asked { headers, path, query, upgrade, .. } = asked;
@@ -249,9 +379,18 @@ impl Context {
             return lists::list_or_watch(self, &resource, &path, &accept, &query, upgrade).await;
         }
         match action {
-            Action::Exec => return self.exec(&resource, asked),
-            Action::Forward => return self.forward(&resource, asked),
+            Action::Exec => {
+                self.authorize_connection(&asked)?;
+                self.ask_about_connection(&resource, &asked).await?;
+                return self.exec(&resource, asked);
+            }
+            Action::Forward => {
+                self.authorize_connection(&asked)?;
+                self.ask_about_connection(&resource, &asked).await?;
+                return self.forward(&resource, asked);
+            }
             Action::Proxy => {
+                self.ask_about_connection(&resource, &asked).await?;
                 let Asked { method, uri, headers, path, upgrade, .. } = asked;
                 let request = proxy::Proxied { method, uri, headers, upgrade, body: incoming };
                 return proxy::answer(self, &resource, &path, request).await;
@@ -267,16 +406,32 @@ impl Context {
         let user_agent = header(&asked.headers, USER_AGENT.as_str()).unwrap_or_default();
         let Asked { path, query, user, headers, upgrade, .. } = asked;
         if action == Action::DeleteCollection {
-            return lists::delete(self, &resource, &path, &accept, &content_type, &body, &query).await;
+            let how = lists::How { accept: &accept, content_type: &content_type, body: &body, query: &query };
+            return lists::delete(self, &resource, &path, &how, user).await;
         }
         if action == Action::Review {
-            let names = &resource.names;
-            let gvk = [&*names.group, &*names.version, &*names.kind];
-            let review = codec::decode_any(gvk, &content_type, &body)?;
-            return Ok(body::value(201, &reviews::answer(self, &resource, review, &user)?, accept.encoding));
+            let options = write_options::decode(write_options::WriteKind::Create, &query, &user_agent)?;
+            let (mut review, warnings) = objects::decode(&resource, &content_type, &body, &query)?;
+            options.warnings.extend(warnings);
+            let checked = review_rules::check(&resource, &path.namespace, &mut review);
+            let answered = checked.and_then(|()| reviews::answer(self, &resource, &path, review, &user));
+            let reply = answered.map(|mut answer| {
+                review_rules::complete(&mut answer, self.env.now());
+                body::value(201, &answer, accept.encoding)
+            });
+            return objects::warn(reply, &options.warnings.list());
         }
-        let request =
-            ObjectRequest { context: self, resource, path, accept, query, user_agent, content_type, body };
+        let request = ObjectRequest {
+            context: self,
+            resource,
+            path,
+            accept,
+            query,
+            user_agent,
+            content_type,
+            body,
+            user,
+        };
         let is_scale = request.path.subresource == "scale";
         match action {
             Action::Get if is_scale => request.get_scale().await,
@@ -306,9 +461,37 @@ impl Context {
         if upgrade.is_asked() && reply.status() == StatusCode::OK { upgrade.body(reply) } else { Ok(reply) }
     }
 
+    /// Groups that the registry does not know, in the old form of discovery.
+    fn other_groups(&self) -> Vec<Value> {
+        let mut groups: Vec<Value> = self.has_usage().then(usage::group).into_iter().collect();
+        groups.extend(self.aggregation.groups());
+        groups
+    }
+
+    /// Groups that the registry does not know, in the new form of discovery.
+    fn other_groups_in_full(&self) -> Vec<Value> {
+        let mut groups: Vec<Value> = self.has_usage().then(usage::group_in_full).into_iter().collect();
+        groups.extend(self.aggregation.groups_in_full());
+        groups
+    }
+
     /// Whether there is somebody who can say what pods use.
     fn has_usage(&self) -> bool {
         self.pod_access.as_ref().is_some_and(|access| !access.is_simulated())
+    }
+
+    /// Asks webhooks whether a client may connect.
+    async fn ask_about_connection(&self, resource: &Resource, asked: &Asked) -> Result<(), Status> {
+        let Asked { path, query, uri, user, .. } = asked;
+        let Some(body) = resource.subresource(&path.subresource).and_then(|of| of.body) else {
+            return Ok(());
+        };
+        let rest = if path.subresource == "proxy" { proxy::rest(uri.path(), path.is_namespaced) } else { "" };
+        let options = connect_options::options(body, path, query, rest);
+        let key = Key::new(&path.namespace, &path.name);
+        let [_, _, kind] = body;
+        let connection = Connection { key: &key, kind };
+        self.api.ask_about_connection(resource, &path.subresource, connection, &options, Some(&**user)).await
     }
 
     /// Makes the connection one to ports of a pod.
@@ -337,10 +520,18 @@ impl Context {
     fn pod(&self, resource: &Resource, path: &ResourcePath) -> Result<(Key, Value), Status> {
         let key = Key::new(&path.namespace, &path.name);
         let entry = self.api.get(resource, &key)?;
-        let pod =
-            serde_json::from_slice(&entry.bytes).map_err(|error| Status::internal(&error.to_string()))?;
+        let pod = stored(&entry.bytes).map_err(|error| Status::internal(&error))?;
         Ok((key, pod))
     }
+}
+
+/// The other end of a connection.
+#[derive(Clone, Default)]
+pub(crate) struct Peer {
+    /// The user of its certificate.
+    pub certificate: Option<Arc<User>>,
+    /// Where it is.
+    pub address: Option<std::net::SocketAddr>,
 }
 
 /// A request for resources, without its body.
@@ -350,7 +541,7 @@ struct Asked {
     headers: HeaderMap,
     path: ResourcePath,
     query: Query,
-    user: User,
+    user: Arc<User>,
     /// The connection itself, for what is more than a request and an answer.
     upgrade: Option<OnUpgrade>,
 }
@@ -416,7 +607,8 @@ fn action(resource: &Resource, asked: &Asked) -> Result<Action, Status> {
         _ => return Err(Status::method_not_allowed()),
     };
     // Namespaced objects are made in a namespace.
-    let has_place = action != Action::Create || path.is_namespaced == resource.is_namespaced();
+    let needs_place = matches!(action, Action::Create | Action::DeleteCollection);
+    let has_place = !needs_place || path.is_namespaced == resource.is_namespaced();
     if verbs.contains(&verb) && has_place {
         Ok(action)
     } else if resource.is_custom {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{HeaderValue, WARNING};
+use krafla_admission::rbac::User;
 use krafla_api::Key;
 use krafla_plan::Propagation;
 use serde_json::{Value, json};
@@ -15,13 +16,22 @@ use super::query::Query;
 use super::write_options::{self, WriteKind};
 use super::{Context, delete_options, list_options, show};
 use crate::codec;
+use crate::field::FieldError;
 use crate::ops::{Answer, Applied, DeleteOptions, Deleted, Part, Strictness, WriteOptions};
 use crate::patch::Patch;
 use crate::registry::Resource;
-use crate::status::{self, Status};
+use crate::status::{self, Qualified, Status};
 
 /// The media type of a server-side apply.
 const APPLY: &str = "application/apply-patch+yaml";
+
+/// All media types of patches.
+const PATCHES: [&str; 4] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    APPLY,
+];
 
 /// One request for one object.
 pub(super) struct ObjectRequest<'a> {
@@ -41,6 +51,8 @@ pub(super) struct ObjectRequest<'a> {
     pub content_type: String,
     /// The body.
     pub body: Bytes,
+    /// Who asks.
+    pub user: Arc<User>,
 }
 
 impl ObjectRequest<'_> {
@@ -50,7 +62,8 @@ impl ObjectRequest<'_> {
     }
 
     pub(super) fn write_options(&self, kind: WriteKind) -> Result<WriteOptions, Status> {
-        write_options::decode(kind, &self.query, &self.user_agent)
+        let options = write_options::decode(kind, &self.query, &self.user_agent)?;
+        Ok(WriteOptions { user: Some(self.user.clone()), ..options })
     }
 
     /// Which part of the object the path is about.
@@ -58,6 +71,7 @@ impl ObjectRequest<'_> {
         match self.path.subresource.as_str() {
             "status" => Part::Status,
             "finalize" => Part::Finalize,
+            "approval" => Part::Own("approval"),
             "ephemeralcontainers" => Part::Own("ephemeralcontainers"),
             "resize" => Part::Own("resize"),
             _ => Part::Main,
@@ -74,18 +88,7 @@ impl ObjectRequest<'_> {
 
     /// The object in the body, and what its author should know about it.
     fn object(&self) -> Result<(Value, Vec<String>), Status> {
-        let decoded = codec::decode(&self.resource, &self.content_type, &self.body)?;
-        let findings = decoded.findings.iter().map(ToString::to_string).collect();
-        match write_options::strictness(&self.query).judge(findings) {
-            Ok(warnings) => Ok((decoded.object, warnings)),
-            Err(why) => {
-                let names = &self.resource.names;
-                let (kind, version) = (&names.kind, &names.version);
-                Err(Status::bad_request(format!(
-                    "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
-                )))
-            }
-        }
+        decode(&self.resource, &self.content_type, &self.body, &self.query)
     }
 
     /// GET.
@@ -105,6 +108,10 @@ impl ObjectRequest<'_> {
         if created.is_ok() {
             options.warnings.extend(of_metadata);
         }
+        let created = created.map(|created| match self.resource.storage.as_str() {
+            "customresourcedefinitions.apiextensions.k8s.io" => before_acceptance(created),
+            _ => created,
+        });
         warn(created.and_then(|created| self.show_written(created)), &options.warnings.list())
     }
 
@@ -120,7 +127,13 @@ impl ObjectRequest<'_> {
 
     /// PATCH.
     pub(super) async fn patch(&self) -> Result<Reply, Status> {
-        let media_type = codec::media_type(&self.content_type);
+        // Upstream's routes know patches by the exact word.
+        let media_type = self.content_type.split(';').next().unwrap_or_default().trim().to_owned();
+        if media_type.split(',').count() > 1
+            && media_type.split(',').all(|part| PATCHES.contains(&part.trim()))
+        {
+            return Err(Status::unsupported_media_type(&PATCHES.join(", ")));
+        }
         if media_type == APPLY {
             return self.apply().await;
         }
@@ -148,7 +161,8 @@ impl ObjectRequest<'_> {
 
     /// DELETE.
     pub(super) async fn delete(&self) -> Result<Reply, Status> {
-        let options = delete_options::decode(&self.content_type, &self.body, &self.query)?;
+        let mut options = delete_options::decode(&self.content_type, &self.body, &self.query)?;
+        options.user = Some(self.user.clone());
         warn_of_dependents(&self.resource, &options);
         let deleted = self.context.api.delete(&self.resource, &self.key(), &options).await;
         let shown = deleted.and_then(|deleted| match deleted {
@@ -165,7 +179,11 @@ impl ObjectRequest<'_> {
     /// POST of a Binding.
     pub(super) async fn bind(&self) -> Result<Reply, Status> {
         let binding = codec::decode_any(["", "v1", "Binding"], &self.content_type, &self.body)?;
+        check_namespace(&binding, &self.path.namespace)?;
         let mut pod = self.key();
+        if !pod.name.is_empty() && *pod.name != *crate::object::name(&binding) {
+            return Err(Status::bad_request("name in URL does not match name in Binding object"));
+        }
         if pod.name.is_empty() {
             pod = Key::new(&self.path.namespace, crate::object::name(&binding));
         }
@@ -178,10 +196,15 @@ impl ObjectRequest<'_> {
     /// POST of an Eviction.
     pub(super) async fn evict(&self) -> Result<Reply, Status> {
         let eviction = codec::decode_any(["policy", "v1", "Eviction"], &self.content_type, &self.body)?;
+        check_namespace(&eviction, &self.path.namespace)?;
         let is_dry = self.write_options(WriteKind::Create)?.dry_run;
+        if *self.path.name != *crate::object::name(&eviction) {
+            return Err(Status::bad_request("name in URL does not match name in Eviction object"));
+        }
         let how = eviction.get("deleteOptions").unwrap_or(&Value::Null);
         let mut options = delete_options::from_body(how)?;
         options.dry_run |= is_dry;
+        options.user = Some(self.user.clone());
         self.context.api.evict(&self.resource, &self.key(), &eviction, &options).await?;
         Ok(body::value(201, &done(), self.accept.encoding))
     }
@@ -193,13 +216,65 @@ impl ObjectRequest<'_> {
             &self.content_type,
             &self.body,
         )?;
+        check_namespace(&request, &self.path.namespace)?;
+        let named = crate::object::name(&request);
+        if !named.is_empty() && *named != *self.path.name {
+            let why = "must match the service account name if specified";
+            let error = FieldError::invalid("metadata.name", named, why);
+            let of = Qualified { group: "authentication.k8s.io", what: "TokenRequest" };
+            return Err(Status::invalid(&of, &self.path.name, &[error]));
+        }
         let issued = self.context.credentials.tokens.issue(&self.context.api, &self.key(), &request)?;
         Ok(body::value(201, &issued, self.accept.encoding))
     }
 }
 
+/// The object in a body, and what its author should know about it.
+pub(super) fn decode(
+    resource: &Resource,
+    content_type: &str,
+    body: &[u8],
+    query: &Query,
+) -> Result<(Value, Vec<String>), Status> {
+    let decoded = codec::decode(resource, content_type, body)?;
+    let findings = decoded.findings.iter().map(ToString::to_string).collect();
+    match write_options::strictness(query).judge(findings) {
+        Ok(warnings) => Ok((decoded.object, warnings)),
+        Err(why) => {
+            let (kind, version) = (&resource.names.kind, &resource.names.version);
+            Err(Status::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+            )))
+        }
+    }
+}
+
+/// A body that says where it belongs must belong there.
+fn check_namespace(body: &Value, namespace: &str) -> Result<(), Status> {
+    let named = crate::object::namespace(body);
+    if named.is_empty() || named == namespace {
+        return Ok(());
+    }
+    let message = "the namespace of the provided object does not match the namespace sent on the request";
+    Err(Status::bad_request(message))
+}
+
 const DEPENDENTS_KEPT: &str = "child pods are preserved by default when jobs are deleted; set \
     propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
+
+/// A new definition as it is before its names are accepted. Clients that wait for that look again.
+fn before_acceptance(mut created: Answer) -> Answer {
+    let Ok(mut definition) = serde_json::from_slice::<Value>(&created.bytes) else { return created };
+    if let Some(status) = definition.get_mut("status") {
+        crate::object::set(status, "conditions", Value::Null);
+        crate::object::set(status, "acceptedNames", json!({"plural": "", "kind": ""}));
+    }
+    if let Some(Value::Array(managers)) = definition.pointer_mut("/metadata/managedFields") {
+        managers.retain(|manager| manager["subresource"] != "status");
+    }
+    created.bytes = definition.to_string().into();
+    created
+}
 
 fn done() -> Value {
     json!({"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success", "code": 201})

@@ -31,7 +31,7 @@ pub(super) fn index(context: &Context) -> Reply {
 
 /// `/openapi/v3/apis/GROUP/VERSION`.
 pub(super) fn document(context: &Context, path: &str, accept: Option<&str>) -> Reply {
-    let offers = Offers { protobuf: false, tables: false };
+    let offers = Offers { protobuf: false, tables: false, streams: false };
     if Accept::negotiate(accept, offers).is_err() {
         return empty(406);
     }

@@ -31,7 +31,7 @@ pub(super) fn answer(
     let words: Vec<&str> = parts.iter().map(String::as_str).collect();
     let reply = match words.as_slice() {
         ["version"] => body::value(200, &version(context), super::accept::Encoding::Json),
-        [check @ ("healthz" | "livez" | "readyz")] => health(check, query),
+        [check @ ("healthz" | "livez" | "readyz")] => health(check, query, context.api.store().is_full()),
         ["healthz" | "livez" | "readyz", "ping"] => body::text(200, "ok"),
         ["metrics"] => body::full(200, "text/plain; version=0.0.4; charset=utf-8", metrics(context)),
         [".well-known", "openid-configuration"] => {
@@ -58,13 +58,19 @@ pub(super) fn not_found() -> Reply {
     body::text(404, "404 page not found\n")
 }
 
-fn health(check: &str, query: &Query) -> Reply {
-    if query.get("verbose").is_none() {
+/// What a check finds. A server whose disk is full lives, but is not ready: it takes only deletes.
+fn health(check: &str, query: &Query, is_full: bool) -> Reply {
+    let is_ok = !is_full || check == "livez";
+    if is_ok && query.get("verbose").is_none() {
         return body::text(200, "ok");
     }
     let is_excluded = query.all("exclude").any(|name| name == "ping");
     let ping = if is_excluded { "[+]ping excluded: ok\n" } else { "[+]ping ok\n" };
-    body::text(200, format!("{ping}[+]store ok\n{check} check passed\n"))
+    if is_ok {
+        return body::text(200, format!("{ping}[+]store ok\n{check} check passed\n"));
+    }
+    let store = "[-]store failed: NOSPACE: no space left on its disk: it takes only deletes";
+    body::text(500, format!("{ping}{store}\n{check} check failed\n"))
 }
 
 /// The server's numbers, those of the controllers beside it, and those of the process.

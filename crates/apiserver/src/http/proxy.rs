@@ -12,6 +12,7 @@ use hyper::body::{Frame, Incoming};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use krafla_api::Key;
+use krafla_client::tls::{Certificate, TlsError};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -94,6 +95,11 @@ pub(super) async fn answer(
     let target = find(context, resource, path)?;
     let (prefix, rest) = (prefix.to_owned(), rest.to_owned());
     pass_on(request, target, &prefix, &rest).await
+}
+
+/// What comes after `proxy` in a path.
+pub(super) fn rest(path: &str, is_namespaced: bool) -> &str {
+    split(path, is_namespaced).1
 }
 
 /// The path up to `proxy`, and what comes after it.
@@ -192,6 +198,36 @@ fn of_node(named: &Named<'_>) -> Result<SocketAddr, Status> {
     Ok((Ipv4Addr::LOCALHOST, number(named.port)?).into())
 }
 
+/// One of the ready endpoints behind a port of a service.
+pub(super) fn service_address(context: &Context, key: &Key, port: u16) -> Result<SocketAddr, Status> {
+    let read = |plural: &str| -> Result<Value, Status> {
+        let resource = context.api.registry().find("", "v1", plural).ok_or_else(Status::unknown_resource)?;
+        let entry = context.api.get(&resource, key)?;
+        serde_json::from_slice(&entry.bytes).map_err(|error| Status::internal(&error.to_string()))
+    };
+    let port = port.to_string();
+    let named = Named { is_https: true, name: &key.name, port: &port };
+    of_service(&named, &read("services")?, &read("endpoints").unwrap_or(Value::Null))
+}
+
+/// Passes a request on over a connection whose other end proves who it is.
+pub(super) async fn pass_on_over(
+    request: Proxied,
+    address: SocketAddr,
+    tls: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    path: &str,
+) -> Result<Reply, Status> {
+    let failed = |why: &dyn std::fmt::Display| {
+        Status::unavailable(format!("error trying to reach service: dial tcp {address}: {why}"))
+    };
+    let stream = tokio::time::timeout(CONNECTING, TcpStream::connect(address)).await;
+    let stream = stream.map_err(|_| failed(&"i/o timeout"))?.map_err(|error| failed(&error))?;
+    let stream = tokio::time::timeout(CONNECTING, TlsConnector::from(tls).connect(name, stream)).await;
+    let stream = stream.map_err(|_| failed(&"i/o timeout"))?.map_err(|error| failed(&error))?;
+    exchange(stream, request, Target { is_https: true, address }, "", path).await
+}
+
 async fn pass_on(request: Proxied, target: Target, prefix: &str, rest: &str) -> Result<Reply, Status> {
     let failed = |why: &dyn std::fmt::Display| {
         Status::unavailable(format!("error trying to reach service: dial tcp {}: {why}", target.address))
@@ -199,7 +235,7 @@ async fn pass_on(request: Proxied, target: Target, prefix: &str, rest: &str) -> 
     let stream = tokio::time::timeout(CONNECTING, TcpStream::connect(target.address)).await;
     let stream = stream.map_err(|_| failed(&"i/o timeout"))?.map_err(|error| failed(&error))?;
     if target.is_https {
-        let config = tls().map_err(|error| failed(&error))?;
+        let config = tls(None).map_err(|error| failed(&error))?;
         let connector = TlsConnector::from(Arc::new(config));
         let name = ServerName::from(target.address.ip());
         let stream = tokio::time::timeout(CONNECTING, connector.connect(name, stream)).await;
@@ -295,15 +331,14 @@ fn relocated(location: &str, target: Target, prefix: &str) -> Option<String> {
 }
 
 /// Whose certificate it is, is not asked: nobody could vouch for a pod's.
-fn tls() -> Result<ClientConfig, rustls::Error> {
+pub(super) fn tls(shown: Option<&Certificate>) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(default_provider());
     let schemes = provider.signature_verification_algorithms.supported_schemes();
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody { schemes }))
-        .with_no_client_auth();
-    Ok(config)
+        .with_custom_certificate_verifier(Arc::new(Anybody { schemes }));
+    krafla_client::tls::showing(config, shown)
 }
 
 /// Takes everybody for who they say they are.

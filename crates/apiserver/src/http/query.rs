@@ -11,15 +11,13 @@ use crate::status::Status;
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads what follows the question mark. What is not well escaped stands for itself.
+    /// Reads what follows the question mark. A pair that is not well escaped, or that has a semicolon, is left out.
     pub(super) fn parse(text: &str) -> Query {
-        let decode = |part: &str| {
-            let spaced = part.replace('+', " ");
-            percent_decode(&spaced).unwrap_or(spaced)
-        };
-        let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let decode = |part: &str| percent_decode(&part.replace('+', " "));
+        let pairs = text.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
+        let pairs = pairs.filter_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decode(name), decode(value))
+            Some((decode(name)?, decode(value)?))
         });
         Query(pairs.collect())
     }
@@ -101,15 +99,16 @@ mod tests {
 
     #[test]
     fn parameters_are_unescaped_and_may_repeat() {
-        let query = Query::parse("a=1&b=x%3Dy+z&a=2&watch&c=%zz&no=FALSE&large=99999999999999999999");
+        let query =
+            Query::parse("a=1&b=x%3Dy+z&a=2&watch&c=%zz&d=1;2&e=&no=FALSE&large=99999999999999999999");
         assert_eq!(query.get("a"), Some("1"));
         assert_eq!(query.all("a").collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!(query.get("b"), Some("x=y z"));
-        assert_eq!(query.get("c"), Some("%zz"));
+        assert_eq!((query.get("c"), query.get("d"), query.get("e")), (None, None, Some("")));
         assert!(query.flag("watch"));
         assert!(!query.flag("none"));
         assert_eq!(
-            (query.choice("none"), query.choice("no"), query.choice("c")),
+            (query.choice("none"), query.choice("no"), query.choice("e")),
             (None, Some(false), Some(true))
         );
         assert_eq!(

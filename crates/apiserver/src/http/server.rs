@@ -2,24 +2,35 @@
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::Request;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use krafla_admission::rbac::User;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
+use super::aggregation::Aggregation;
+use super::audit::{Audit, AuditConfig};
 use super::auth::Credentials;
-use super::certificates::Identity;
+use super::body::Body;
+use super::certificates::{FrontProxy, Identity, Shown, keep_good};
+use super::connections::{Busy, Connection, Connections, IDLE_MAX, room_for_connections};
 use super::metrics::Metrics;
-use super::{BODY_WITHIN, Context, IN_FLIGHT_MAX, PodAccess, stopped};
+use super::{BODY_WITHIN, Context, IN_FLIGHT_MAX, Peer, PodAccess, stopped, x509};
+use crate::authorizer::AuthorizationMode;
 use crate::ops::Api;
 use crate::tokens::Tokens;
 
@@ -27,12 +38,10 @@ use crate::tokens::Tokens;
 const HTTPS: u16 = 443;
 /// How many addresses are tried for it.
 const BY_NAME_TRIES: u32 = 16;
-/// How many connections may be open at once.
-const CONNECTIONS_MAX: usize = 10_000;
 /// How long a client may take to agree on encryption.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a connection may be idle before the head of its next request is there; a kube-apiserver waits as long.
-const IDLE_MAX: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How much of an answer is held for a client that does not read it; heads of requests are no longer either.
+const BUFFER_BYTES: usize = 128 * 1024;
 /// How long connections have to end what they are doing when the server stops.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -51,6 +60,29 @@ pub struct ServerConfig {
     pub controllers: Option<Arc<krafla_runtime::metrics::Metrics>>,
     /// Where to listen on the port of HTTPS too, for clients that find the server by a name alone.
     pub by_name: Option<Ipv4Addr>,
+    /// Whether requests without a token and a certificate are looked at at all; what they may do is up to roles.
+    pub allows_anonymous: bool,
+    /// Users with tokens of their own, beside the administrator.
+    pub users: Vec<(String, Arc<User>)>,
+    /// Where every request is noted.
+    pub audit: Option<AuditConfig>,
+}
+
+impl ServerConfig {
+    /// A server without pods, files and other users.
+    pub fn new(listen: SocketAddr, tokens: Arc<Tokens>) -> ServerConfig {
+        ServerConfig {
+            listen,
+            data_dir: None,
+            pod_access: None,
+            tokens,
+            controllers: None,
+            by_name: None,
+            allows_anonymous: true,
+            users: Vec::new(),
+            audit: None,
+        }
+    }
 }
 
 /// Why the server could not start.
@@ -69,6 +101,14 @@ pub enum ServeError {
     Files {
         /// The directory.
         dir: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The audit log cannot be opened.
+    #[error("cannot open the audit log {}", path.display())]
+    Audit {
+        /// The file.
+        path: PathBuf,
         /// Why.
         source: io::Error,
     },
@@ -92,8 +132,11 @@ pub async fn serve(
     env: Arc<dyn crate::Env>,
     config: ServerConfig,
 ) -> Result<RunningServer, ServeError> {
-    let identity = Identity::load_or_make(config.data_dir.as_deref(), config.listen.ip())?;
-    let acceptor = TlsAcceptor::from(Arc::new(identity.tls()?));
+    let identity =
+        Identity::load_or_make(config.data_dir.as_deref(), config.listen.ip(), jiff::Timestamp::now())?;
+    let shown = Shown::new(&identity)?;
+    let acceptor = TlsAcceptor::from(Arc::new(identity.tls(shown.clone())?));
+    let renewal = keep_good(identity.clone(), shown, config.data_dir.clone());
     let cannot_listen = |source| ServeError::Listen { address: config.listen, source };
     let listener = bind(config.listen, config.data_dir.as_deref()).await.map_err(cannot_listen)?;
     let address = listener.local_addr().map_err(cannot_listen)?;
@@ -106,28 +149,46 @@ pub async fn serve(
         None => (Ok(None), None),
     };
     let (stop, stopping) = watch::channel(false);
+    let audit = config.audit.as_ref().map(|audit| {
+        Audit::open(audit).map_err(|source| ServeError::Audit { path: audit.path.clone(), source })
+    });
+    let is_by_roles = api.authorizer().mode() == AuthorizationMode::Rbac;
     let context = Arc::new(Context {
         api,
         env,
-        credentials: Credentials { token: identity.token.clone(), tokens: config.tokens },
+        credentials: Credentials {
+            token: identity.token.clone(),
+            tokens: config.tokens,
+            users: config.users,
+        },
+        // Else a request that shows nothing could do everything.
+        allows_anonymous: config.allows_anonymous && is_by_roles,
+        audit: audit.transpose()?,
         address: address.to_string(),
         pod_access: config.pod_access,
         in_flight: Semaphore::new(IN_FLIGHT_MAX),
+        turns: Default::default(),
         body_within: BODY_WITHIN,
         metrics: Metrics::new(),
         openapi: Default::default(),
+        aggregation: Aggregation::new(FrontProxy::make(&identity.ca_pem)?),
         controllers: config.controllers,
         stopping,
     });
-    let second = at_name.map(|listener| listen(listener, acceptor.clone(), context.clone()));
-    let first = listen(listener, acceptor, context);
+    let open = Connections::new(room_for_connections());
+    let second = at_name.map(|listener| listen(listener, acceptor.clone(), context.clone(), open.clone()));
+    let first = listen(listener, acceptor, context.clone(), open);
     let listening = tokio::spawn(async move {
-        futures_util::future::join(first, async {
+        let second = async {
             if let Some(second) = second {
                 second.await;
             }
-        })
-        .await;
+        };
+        let served = futures_util::future::join3(first, second, context.run_aggregation());
+        tokio::select! {
+            _ = served => {}
+            () = renewal => {}
+        }
     });
     Ok(RunningServer { address, by_name, identity, stop, listening })
 }
@@ -199,6 +260,11 @@ impl Drop for RunningServer {
 
 /// Writes a file that nobody else may read, in one step: it is there as a whole or not at all.
 pub fn write_private(path: &Path, content: &str) -> io::Result<()> {
+    // A start on a full disk must not depend on what is there already.
+    let is_private = |found: std::fs::Metadata| found.permissions().mode() & 0o077 == 0;
+    if path.metadata().is_ok_and(is_private) && std::fs::read_to_string(path).is_ok_and(|it| it == content) {
+        return Ok(());
+    }
     std::fs::rename(write_unfinished(path, content)?, path)
 }
 
@@ -246,19 +312,22 @@ async fn bind_by_name(wanted: Ipv4Addr) -> Result<(TcpListener, SocketAddr), Ser
     Err(ServeError::Listen { address, source: io::ErrorKind::AddrInUse.into() })
 }
 
-async fn listen(listener: TcpListener, acceptor: TlsAcceptor, context: Arc<Context>) {
+async fn listen(listener: TcpListener, acceptor: TlsAcceptor, context: Arc<Context>, open: Arc<Connections>) {
     let mut stopping = context.stopping.clone();
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => accepted,
+            accepted = listener.accept() => accepted,
             Some(_) = connections.join_next() => continue,
             () = stopped(&mut stopping) => break,
         };
         match accepted {
-            Ok((stream, _)) => {
-                connections.spawn(connection(stream, acceptor.clone(), context.clone()));
-            }
+            Ok((stream, _)) => match open.admit() {
+                Some(place) => {
+                    connections.spawn(connection(stream, acceptor.clone(), context.clone(), place));
+                }
+                None => drop(stream),
+            },
             // Too many open files, most likely: wait for some to be closed.
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -273,32 +342,81 @@ async fn listen(listener: TcpListener, acceptor: TlsAcceptor, context: Arc<Conte
     connections.abort_all();
 }
 
-async fn connection(stream: TcpStream, acceptor: TlsAcceptor, context: Arc<Context>) {
+/// The body of an answer, on a connection that is busy until it is sent.
+struct Answering {
+    body: Body,
+    _busy: Busy,
+}
+
+impl hyper::body::Body for Answering {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+async fn connection(stream: TcpStream, acceptor: TlsAcceptor, context: Arc<Context>, place: Arc<Connection>) {
+    let address = stream.peer_addr().ok();
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot turn delays off");
     }
-    let stream = match tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await {
+    let agreed = tokio::select! {
+        agreed = tokio::time::timeout(PATIENCE, acceptor.accept(stream)) => agreed,
+        () = place.told_to_go() => return tracing::debug!("a connection made room before encryption was agreed on"),
+    };
+    let stream = match agreed {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "no encryption was agreed on"),
         Err(_) => return tracing::debug!("a client was too slow to agree on encryption"),
     };
-    let has_certificate = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
+    let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+    let certificate = certificate.and_then(|shown| x509::user(shown)).map(Arc::new);
+    let peer = Peer { certificate, address };
     let mut stopping = context.stopping.clone();
-    let service = hyper::service::service_fn(move |request| {
-        let context = context.clone();
-        async move { Ok::<_, std::convert::Infallible>(context.answer(request, has_certificate).await) }
+    let served = place.clone();
+    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        let (context, peer, busy) = (context.clone(), peer.clone(), served.request());
+        request.extensions_mut().insert(served.clone());
+        async move {
+            let reply = context.answer(request, &peer).await;
+            // The connection is not idle before all of the answer is sent; that of a watch takes long.
+            Ok::<_, std::convert::Infallible>(reply.map(|body| Answering { body, _busy: busy }))
+        }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_MAX);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_MAX).max_buf_size(BUFFER_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(1000)
+        .max_send_buf_size(BUFFER_BYTES)
         .keep_alive_interval(Duration::from_secs(30));
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,
+        () = place.told_to_go() => return tracing::debug!("a connection made room for another"),
+        () = place.idled() => {
+            connection.as_mut().graceful_shutdown();
+            // A client that sends nothing does not end in order either.
+            match tokio::time::timeout(LAST_WORDS, connection).await {
+                Ok(outcome) => outcome,
+                Err(_) => return tracing::debug!("an idle connection was closed"),
+            }
+        }
         () = stopped(&mut stopping) => {
             connection.as_mut().graceful_shutdown();
             connection.await

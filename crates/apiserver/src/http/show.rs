@@ -13,6 +13,7 @@ use crate::object;
 use crate::ops::Listing;
 use crate::registry::Resource;
 use crate::schema::encode;
+use crate::schema::json::stored;
 use crate::schema::wire::Message;
 use crate::status::Status;
 use crate::table::{self, Include};
@@ -95,12 +96,23 @@ pub(super) fn listing(
     if accept.encoding == Encoding::Protobuf {
         return listing_as_protobuf(resource, listing, &accept.form);
     }
+    // Upstream's lists of metadata and its plain tables are null where they are empty.
+    let is_null = match &accept.form {
+        Form::PartialList(_) => true,
+        Form::Table(_) => resource.columns.are_standard(),
+        Form::Object | Form::Partial(_) => false,
+    };
+    let (head, end) = if is_null && listing.items.is_empty() {
+        (head.slice(..head.len().saturating_sub(1)), &b"null}\n"[..])
+    } else {
+        (head, &b"]}\n"[..])
+    };
     let item = item_printer(resource, &accept.form, query, now)?;
     let items = listing.items.into_iter().enumerate().flat_map(move |(index, entry)| {
         let comma = if index == 0 { Bytes::new() } else { Bytes::from_static(b",") };
         std::iter::once(comma).chain(item(&entry.bytes))
     });
-    let pieces = std::iter::once(head).chain(items).chain([Bytes::from_static(b"]}\n")]);
+    let pieces = std::iter::once(head).chain(items).chain([Bytes::from_static(end)]);
     match accept.encoding {
         Encoding::Json => Ok(body::stream("application/json", body::chunks(pieces))),
         Encoding::Yaml => {
@@ -264,8 +276,7 @@ fn top_level_fields(text: &[u8]) -> Vec<std::ops::Range<usize>> {
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, Status> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| Status::internal(&format!("stored object cannot be read: {error}")))
+    stored(bytes).map_err(|error| Status::internal(&format!("stored object cannot be read: {error}")))
 }
 
 #[cfg(test)]

@@ -22,13 +22,17 @@ async fn server(in_flight: usize, body_within: Duration) -> (Arc<Context>, tokio
     let context = Context {
         api,
         env,
-        credentials: Credentials { token: "secret".to_owned(), tokens },
+        credentials: Credentials { token: "secret".to_owned(), tokens, users: Vec::new() },
+        allows_anonymous: true,
+        audit: None,
         address: String::new(),
         pod_access: None,
         in_flight: Semaphore::new(in_flight),
+        turns: Default::default(),
         body_within,
         metrics: Metrics::new(),
         openapi: Default::default(),
+        aggregation: aggregation::Aggregation::new(certificates::FrontProxy::make("").unwrap()),
         controllers: None,
         stopping,
     };
@@ -40,7 +44,7 @@ fn connect(server: &Arc<Context>) -> DuplexStream {
     let context = server.clone();
     let service = service_fn(move |request| {
         let context = context.clone();
-        async move { Ok::<_, std::convert::Infallible>(context.answer(request, false).await) }
+        async move { Ok::<_, std::convert::Infallible>(context.answer(request, &Default::default()).await) }
     });
     tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(served), service));
     client
@@ -112,4 +116,31 @@ async fn who_deletes_all_jobs_is_told_that_their_pods_stay() {
     let mut stream = connect(&server);
     stream.write_all(jobs.replace("jobs", "jobs?propagationPolicy=Background").as_bytes()).await.unwrap();
     assert!(!answer(stream).await.contains("child pods"));
+}
+
+#[tokio::test]
+async fn a_watch_may_ask_for_more_time_than_there_is() {
+    let (server, _stop) = server(1, BODY_WITHIN).await;
+    for seconds in ["9223372036854775807", "9223372036", "1"] {
+        let watch =
+            head("GET", 0).replace("configmaps", &format!("configmaps?watch=1&timeoutSeconds={seconds}"));
+        let mut stream = connect(&server);
+        stream.write_all(watch.as_bytes()).await.unwrap();
+        let mut begin = [0; 15];
+        stream.read_exact(&mut begin).await.unwrap();
+        assert_eq!(std::str::from_utf8(&begin), Ok("HTTP/1.1 200 OK"), "{seconds}");
+    }
+}
+
+#[tokio::test]
+async fn a_user_with_many_requests_does_not_keep_others_out() {
+    let (server, _stop) = server(IN_FLIGHT_MAX, BODY_WITHIN).await;
+    let taken: Vec<_> =
+        std::iter::from_fn(|| server.turns.take("krafla:admin", IN_FLIGHT_OF_USER_MAX)).collect();
+    let refused = list(&server).await;
+    assert!(refused.starts_with("HTTP/1.1 429"), "{refused}");
+    assert!(refused.to_lowercase().contains("retry-after: 1"), "{refused}");
+    assert!(server.turns.take("another", IN_FLIGHT_OF_USER_MAX).is_some());
+    drop(taken);
+    assert!(list(&server).await.starts_with("HTTP/1.1 200"));
 }

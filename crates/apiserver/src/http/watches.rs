@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::accept::{Accept, Encoding, Form};
-use super::body::{self, CHUNK_BYTES, Reply};
+use super::body::{self, Reply};
 use super::query::Query;
 use super::websocket::Upgrade;
 use super::{Context, list_options, show, stopped};
@@ -18,6 +18,7 @@ use crate::object;
 use crate::ops::{Watch, WatchEvent, WatchOptions};
 use crate::registry::Resource;
 use crate::schema::encode;
+use crate::schema::json::stored;
 use crate::selector::Filter;
 use crate::status::Status;
 use crate::store::{Entry, EventType};
@@ -25,6 +26,10 @@ use crate::table::{self, Include};
 
 /// How long a watch lasts that does not say.
 const DURATION: Duration = Duration::from_secs(45 * 60);
+/// The longest time that a watch can ask for: clocks do not count to the end of all numbers.
+const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+/// How much is gathered before it is sent. Clients that do not read hold as much, each of them.
+const CHUNK_BYTES: usize = 16 * 1024;
 /// How often a watcher that wants to know hears that nothing happened.
 const BOOKMARKS_EVERY: Duration = Duration::from_secs(60);
 /// How long before its end a watch sends a last bookmark.
@@ -48,10 +53,11 @@ pub(super) fn watch(
         filter,
         revision: list_options::revision(query)?,
         send_initial: query.flag("sendInitialEvents"),
+        is_from_now: query.choice("sendInitialEvents") == Some(false),
     };
     let has_bookmarks = query.flag("allowWatchBookmarks");
     let asked = query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
-    let duration = asked.filter(|seconds| *seconds > 0).map_or(DURATION, Duration::from_secs);
+    let duration = asked.filter(|seconds| *seconds > 0).map_or(DURATION, duration_asked);
     let mut printer = Printer::new(context, resource.clone(), accept, query)?;
     // The messages of a WebSocket are texts.
     printer.is_protobuf &= !upgrade.is_asked();
@@ -67,6 +73,10 @@ pub(super) fn watch(
         }
         Err(status) => Err(status),
     }
+}
+
+fn duration_asked(seconds: u64) -> Duration {
+    Duration::from_secs(seconds).min(DURATION_MAX)
 }
 
 /// Sends events as the client wants to follow them.
@@ -250,7 +260,7 @@ impl Printer {
         if self.form == Form::Object && revision.is_none() && !self.is_protobuf {
             return crate::store::watch_line(event_type, &bytes);
         }
-        let mut object: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let mut object: Value = stored(&bytes).unwrap_or_default();
         if let Some(revision) = revision {
             object::set_meta(&mut object, "resourceVersion", revision.to_string());
         }

@@ -4,7 +4,7 @@ use krafla_admission::policy;
 use krafla_api::Time;
 use serde_json::Value;
 
-use super::Rules;
+use super::{Rules, keep_all_but, keep_metadata};
 use crate::field::{self, FieldError};
 use crate::object;
 
@@ -23,6 +23,11 @@ impl Rules for AdmissionPolicy {
         if !self.is_mutating {
             object::remove(policy, "status");
         }
+    }
+
+    fn on_status_update(&self, policy: &mut Value, old: &Value) {
+        keep_all_but(policy, old, &["metadata", "status"]);
+        keep_metadata(policy, old);
     }
 
     fn validate(&self, policy: &Value) -> Vec<FieldError> {

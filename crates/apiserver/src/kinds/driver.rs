@@ -4,7 +4,7 @@ use krafla_admission::builtin::driver;
 use krafla_api::Time;
 use serde_json::Value;
 
-use super::Rules;
+use super::{Rules, keep_all_but, keep_metadata};
 use crate::field::{self, FieldError};
 use crate::object;
 
@@ -22,6 +22,19 @@ impl Rules for StorageClass {
 
     fn validate_update(&self, class: &Value, old: &Value) -> Vec<FieldError> {
         field::found(driver::validate_storage_class_update(class, old))
+    }
+}
+
+/// Classes of what volumes are like beside their size.
+pub struct VolumeAttributesClass;
+
+impl Rules for VolumeAttributesClass {
+    fn validate(&self, class: &Value) -> Vec<FieldError> {
+        field::found(driver::validate_attributes_class(class))
+    }
+
+    fn validate_update(&self, class: &Value, old: &Value) -> Vec<FieldError> {
+        field::found(driver::validate_attributes_class_update(class, old))
     }
 }
 
@@ -86,6 +99,11 @@ impl Rules for VolumeAttachment {
 
     fn validate_update(&self, attachment: &Value, old: &Value) -> Vec<FieldError> {
         field::found(driver::validate_attachment_update(attachment, old))
+    }
+
+    fn on_status_update(&self, attachment: &mut Value, old: &Value) {
+        keep_all_but(attachment, old, &["metadata", "status"]);
+        keep_metadata(attachment, old);
     }
 
     fn validate_status(&self, attachment: &Value, _old: &Value) -> Vec<FieldError> {

@@ -5,7 +5,7 @@ use krafla_api::Time;
 use krafla_plan::Propagation;
 use serde_json::{Map, Value};
 
-use super::workload::default_template;
+use super::workload::{default_template, drop_unserved_of_pods};
 use super::{Rules, default_to};
 use crate::field::{self, FieldError};
 use crate::{env, object};
@@ -18,17 +18,23 @@ impl Rules for Job {
         let spec = object::part(job, "spec");
         default_job_spec(spec);
         default_to(spec, "manualSelector", false);
-        // Before there is a selector, the pods do not have all of their labels yet.
-        if job.pointer("/spec/selector").is_some_and(|selector| !selector.is_null()) {
-            default_labels(job);
-        }
+        default_labels(job);
+    }
+
+    fn has_labels_of_its_pods(&self) -> bool {
+        true
     }
 
     fn on_create(&self, job: &mut Value, _now: Time) {
         object::remove(job, "status");
+        drop_unserved_of_pods(job.pointer_mut("/spec/template/spec"));
         if job.pointer("/spec/manualSelector") != Some(&Value::Bool(true)) {
             select_own_pods(job);
         }
+    }
+
+    fn on_update(&self, job: &mut Value, _old: &Value) {
+        drop_unserved_of_pods(job.pointer_mut("/spec/template/spec"));
     }
 
     fn validate(&self, job: &Value) -> Vec<FieldError> {
@@ -82,6 +88,11 @@ impl Rules for CronJob {
 
     fn on_create(&self, cron: &mut Value, _now: Time) {
         object::remove(cron, "status");
+        drop_unserved_of_pods(cron.pointer_mut("/spec/jobTemplate/spec/template/spec"));
+    }
+
+    fn on_update(&self, cron: &mut Value, _old: &Value) {
+        drop_unserved_of_pods(cron.pointer_mut("/spec/jobTemplate/spec/template/spec"));
     }
 
     fn validate(&self, cron: &Value) -> Vec<FieldError> {
@@ -115,8 +126,7 @@ fn warnings(found: Vec<Finding>, object: &Value, template: &str) -> Vec<String> 
     let found = field::found(found).into_iter();
     let found = found.map(|warning| format!("{}: {}", warning.field, warning.detail));
     let pods = object.pointer(&format!("/{}", template.replace('.', "/"))).unwrap_or(&Value::Null);
-    let of_template = pod::warnings(pods).into_iter();
-    found.chain(of_template.map(|warning| format!("{template}.{warning}"))).collect()
+    found.chain(pod::warnings(pods, template)).collect()
 }
 
 /// What is to be said of a changed spec. A name stays as it is, and so does what can be said about it.

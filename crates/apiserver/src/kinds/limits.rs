@@ -41,6 +41,10 @@ impl Rules for ResourceQuota {
         field::found(quota::validate(quota))
     }
 
+    fn validate_status(&self, quota: &Value, _old: &Value) -> Vec<FieldError> {
+        field::found(quota::validate_status(quota))
+    }
+
     fn validate_update(&self, quota: &Value, old: &Value) -> Vec<FieldError> {
         field::found(quota::validate_update(quota, old))
     }

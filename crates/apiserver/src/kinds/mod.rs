@@ -6,13 +6,18 @@
 //!   status:  default -> on_status_update -> validate_update
 //! ```
 
+pub mod account;
 pub mod admission_policy;
+pub mod aggregation;
 pub mod autoscaler;
+pub mod certificate;
 pub mod config;
 pub mod crd;
 pub mod custom;
+pub mod device;
 pub mod driver;
 pub mod event;
+pub mod flow;
 pub mod job;
 pub mod lease;
 pub mod limits;
@@ -40,6 +45,11 @@ pub trait Rules: Send + Sync {
     /// Fills in what a client may leave out.
     fn default(&self, _object: &mut Value) {}
 
+    /// Whether an object without labels gets those of its pods, and also those that its pods get later.
+    fn has_labels_of_its_pods(&self) -> bool {
+        false
+    }
+
     /// Sets what only the server may say about a new object, such as its status.
     fn on_create(&self, _object: &mut Value, _now: Time) {}
 
@@ -51,6 +61,9 @@ pub trait Rules: Send + Sync {
     fn on_status_update(&self, object: &mut Value, old: &Value) {
         keep_all_but(object, old, &["metadata", "status"]);
     }
+
+    /// Sets the times in a changed status that only the server may say.
+    fn stamp_status(&self, _object: &mut Value, _old: &Value, _now: Time) {}
 
     /// What is wrong with a new object.
     fn validate(&self, _object: &Value) -> Vec<FieldError> {
@@ -120,6 +133,11 @@ pub fn keep_all_but(object: &mut Value, old: &Value, changeable: &[&str]) {
             new.insert(name.clone(), value.clone());
         }
     }
+}
+
+/// Takes back what a write of a status may not change of the metadata, where the kind is strict about it.
+pub fn keep_metadata(object: &mut Value, old: &Value) {
+    object::copy_meta(object, old, &["annotations", "finalizers", "labels", "ownerReferences"]);
 }
 
 /// Sets a field of an object unless it is there.

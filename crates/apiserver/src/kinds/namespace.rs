@@ -4,6 +4,7 @@ use krafla_api::Time;
 use serde_json::{Value, json};
 
 use super::Rules;
+use crate::field::FieldError;
 use crate::object;
 use crate::store::EntryMeta;
 
@@ -37,6 +38,25 @@ impl Rules for Namespace {
     /// Finalizers go through the subresource `finalize` only.
     fn on_update(&self, namespace: &mut Value, old: &Value) {
         super::keep_all_but(namespace, old, &["metadata"]);
+    }
+
+    fn validate_status(&self, namespace: &Value, _old: &Value) -> Vec<FieldError> {
+        let (phase, why) = if object::is_deleting(namespace) {
+            ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
+        } else {
+            ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
+        };
+        match object::text_at(namespace, "status.phase") {
+            said if said == phase => Vec::new(),
+            said => vec![FieldError::invalid("status.Phase", said, why)],
+        }
+    }
+
+    fn validate_part(&self, namespace: &Value, _old: &Value, _subresource: &str) -> Vec<FieldError> {
+        let finalizers = object::strings(namespace.pointer("/spec/finalizers")).into_iter().enumerate();
+        let of_nobody = finalizers.filter(|(_, name)| !name.contains('/') && *name != "kubernetes");
+        let why = "name is neither a standard finalizer name nor is it fully qualified";
+        of_nobody.map(|(at, name)| FieldError::invalid(format!("spec.finalizers[{at}]"), name, why)).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use krafla_admission::pod;
 use krafla_api::Time;
 use serde_json::{Map, Value, json};
 
-use super::workload::{default_pod_spec, default_requests};
+use super::workload::{default_host_ports, default_pod_spec, default_requests, drop_unserved_of_pods};
 use super::{Rules, default_to};
 use crate::field::{self, FieldError};
 use crate::object;
@@ -17,6 +17,7 @@ impl Rules for Pod {
         let spec = object::part(object, "spec");
         default_pod_spec(spec);
         default_requests(spec);
+        default_host_ports(spec);
         default_to(spec, "enableServiceLinks", true);
         // A negative period reads as the shortest that still lets the node end the pod in order.
         if let Some(grace) = spec.get_mut("terminationGracePeriodSeconds")
@@ -42,12 +43,14 @@ impl Rules for Pod {
             object::set(&mut status, "conditions", vec![condition]);
         }
         object::set(object, "status", status);
+        drop_unserved_of_pods(object.get_mut("spec"));
         add_default_tolerations(object::part(object, "spec"));
         merge_label_keys(object);
     }
 
     /// Whoever writes the manifest again that made the pod leaves out what the server added to it.
     fn on_update(&self, object: &mut Value, old: &Value) {
+        drop_unserved_of_pods(object.get_mut("spec"));
         let spec = object::part(object, "spec");
         for field in ["priority", "preemptionPolicy"] {
             let kept = old.get("spec").and_then(|spec| spec.get(field));
@@ -60,6 +63,8 @@ impl Rules for Pod {
 
     fn on_status_update(&self, object: &mut Value, old: &Value) {
         super::keep_all_but(object, old, &["metadata", "status"]);
+        // Kubernetes 1.36 does not serve it unless it is told to.
+        object::part(object, "status").remove("nodeAllocatableResourceClaimStatuses");
         // How a pod's needs are met is decided when it is created.
         if let Some(class) = old.pointer("/status/qosClass").cloned() {
             object::part(object, "status").insert("qosClass".into(), class);
@@ -75,7 +80,7 @@ impl Rules for Pod {
     }
 
     fn warnings(&self, object: &Value) -> Vec<String> {
-        pod::warnings(object)
+        pod::warnings(object, "")
     }
 
     fn keep_but_part(&self, object: &mut Value, old: &Value, subresource: &str) {
@@ -123,6 +128,8 @@ impl Rules for Pod {
     fn selectable(&self, object: &Value, field: &str) -> String {
         match (field, object::text_at(object, field)) {
             ("spec.hostNetwork", text) if text.is_empty() => "false".into(),
+            // Upstream knows the field and never fills it in.
+            ("status.podIPs", _) => String::new(),
             (_, text) => text,
         }
     }
@@ -173,6 +180,8 @@ fn is_zero(quantity: &Value) -> bool {
 /// selectors, where schedulers look for them.
 fn merge_label_keys(pod: &mut Value) {
     let labels = object::at(pod, "/metadata/labels").clone();
+    let spread = pod.pointer_mut("/spec/topologySpreadConstraints").and_then(Value::as_array_mut);
+    spread.into_iter().flatten().for_each(|constraint| merge_into_selector(constraint, &labels));
     for side in ["/spec/affinity/podAffinity", "/spec/affinity/podAntiAffinity"] {
         let Some(side) = pod.pointer_mut(side).and_then(Value::as_object_mut) else { continue };
         for (list, terms) in side.iter_mut() {

@@ -1,7 +1,7 @@
 //! Pod templates: the defaults of everything that has containers.
 
 use krafla_admission::builtin::workload;
-use krafla_admission::pod;
+use krafla_admission::{Path, pod};
 use krafla_plan::Propagation;
 use serde_json::{Map, Value, json};
 
@@ -15,6 +15,28 @@ pub struct PodTemplate;
 impl Rules for PodTemplate {
     fn default(&self, object: &mut Value) {
         default_template(object::part(object, "template"));
+    }
+
+    fn on_create(&self, object: &mut Value, _now: krafla_api::Time) {
+        drop_unserved_of_pods(object.pointer_mut("/template/spec"));
+    }
+
+    fn on_update(&self, object: &mut Value, _old: &Value) {
+        drop_unserved_of_pods(object.pointer_mut("/template/spec"));
+    }
+
+    fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let template = object.get("template").unwrap_or(&Value::Null);
+        field::found(pod::validate_template(template, &Path::new("template")))
+    }
+
+    fn warnings(&self, object: &Value) -> Vec<String> {
+        pod::warnings(object.get("template").unwrap_or(&Value::Null), "template")
+    }
+
+    fn warnings_of_change(&self, object: &Value, old: &Value) -> Vec<String> {
+        let generation = |object: &Value| object.pointer("/metadata/generation").cloned();
+        if generation(object) == generation(old) { Vec::new() } else { self.warnings(object) }
     }
 }
 
@@ -56,13 +78,14 @@ impl Rules for Replicated {
                 for when in ["whenDeleted", "whenScaled"] {
                     default_to(object::fields(retention), when, "Retain");
                 }
-                default_strategy(spec, "updateStrategy", json!({"partition": 0}));
-                drop_unserved(spec);
+                default_stateful_strategy(spec);
                 maps(spec.get_mut("volumeClaimTemplates")).for_each(default_claim);
             }
             Replicated::DaemonSet => {
                 default_to(spec, "revisionHistoryLimit", 10);
                 default_strategy(spec, "updateStrategy", json!({"maxSurge": 0, "maxUnavailable": 1}));
+                let generation = template_generation(object);
+                set_template_generation(object, generation);
             }
         }
         let spec = object::part(object, "spec");
@@ -74,12 +97,21 @@ impl Rules for Replicated {
 
     fn on_create(&self, object: &mut Value, _now: krafla_api::Time) {
         object::remove(object, "status");
+        self.drop_unserved(object);
         if matches!(self, Replicated::DaemonSet) {
             set_template_generation(object, 1);
         }
     }
 
+    fn on_status_update(&self, object: &mut Value, old: &Value) {
+        super::keep_all_but(object, old, &["metadata", "status"]);
+        if matches!(self, Replicated::DaemonSet) {
+            set_template_generation(object, template_generation(old));
+        }
+    }
+
     fn on_update(&self, object: &mut Value, old: &Value) {
+        self.drop_unserved(object);
         if matches!(self, Replicated::DaemonSet) {
             let before = template_generation(old);
             let is_changed = object.pointer("/spec/template") != old.pointer("/spec/template");
@@ -105,8 +137,8 @@ impl Rules for Replicated {
     }
 
     fn warnings(&self, object: &Value) -> Vec<String> {
-        let of_template = pod::warnings(object.pointer("/spec/template").unwrap_or(&Value::Null)).into_iter();
-        let of_template = of_template.map(|warning| format!("spec.template.{warning}"));
+        let template = object.pointer("/spec/template").unwrap_or(&Value::Null);
+        let of_template = pod::warnings(template, "spec.template").into_iter();
         of_template.chain(workload::warnings(self.set(), object)).collect()
     }
 
@@ -117,6 +149,15 @@ impl Rules for Replicated {
 }
 
 impl Replicated {
+    /// Drops what Kubernetes 1.36 knows and does not serve unless it is told to.
+    fn drop_unserved(&self, object: &mut Value) {
+        drop_unserved_of_pods(object.pointer_mut("/spec/template/spec"));
+        let rolling = object.pointer_mut("/spec/updateStrategy/rollingUpdate");
+        if let (Replicated::StatefulSet, Some(rolling)) = (self, rolling.and_then(Value::as_object_mut)) {
+            rolling.remove("maxUnavailable");
+        }
+    }
+
     /// Whose rules it is checked by.
     fn set(&self) -> workload::Set {
         match self {
@@ -142,11 +183,26 @@ fn default_plain_selector(object: &mut Value) {
     }
 }
 
-/// Drops what Kubernetes 1.36 knows and does not serve unless it is told to.
-fn drop_unserved(spec: &mut Map<String, Value>) {
-    let rolling = spec.get_mut("updateStrategy").and_then(|strategy| strategy.get_mut("rollingUpdate"));
-    if let Some(rolling) = rolling.and_then(Value::as_object_mut) {
-        rolling.remove("maxUnavailable");
+/// Drops what Kubernetes 1.36 knows of pods and does not serve unless it is told to.
+pub(super) fn drop_unserved_of_pods(spec: Option<&mut Value>) {
+    let Some(spec) = spec.and_then(Value::as_object_mut) else { return };
+    spec.remove("schedulingGroup");
+    for list in ["containers", "initContainers", "ephemeralContainers"] {
+        for container in maps(spec.get_mut(list)) {
+            let lifecycle = container.get_mut("lifecycle").and_then(Value::as_object_mut);
+            if lifecycle
+                .is_some_and(|lifecycle| lifecycle.remove("stopSignal").is_some() && lifecycle.is_empty())
+            {
+                container.remove("lifecycle");
+            }
+        }
+    }
+    for volume in maps(spec.get_mut("volumes")) {
+        let projected = volume.get_mut("projected").and_then(|source| source.get_mut("sources"));
+        for source in maps(projected) {
+            source.remove("clusterTrustBundle");
+            source.remove("podCertificate");
+        }
     }
 }
 
@@ -174,6 +230,21 @@ fn set_template_generation(object: &mut Value, generation: i64) {
     object::fields(annotations).insert(TEMPLATE_GENERATION.to_owned(), generation.to_string().into());
 }
 
+/// A StatefulSet that names the strategy and says nothing more of it leaves it so.
+fn default_stateful_strategy(spec: &mut Map<String, Value>) {
+    let strategy = object::fields(spec.entry("updateStrategy").or_insert(Value::Null));
+    if strategy.get("type").is_none_or(Value::is_null) {
+        strategy.insert("type".into(), "RollingUpdate".into());
+        default_to(strategy, "rollingUpdate", json!({}));
+    }
+    let is_rolling = strategy.get("type").is_some_and(|name| name == "RollingUpdate");
+    if let Some(rolling) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut)
+        && is_rolling
+    {
+        default_to(rolling, "partition", 0);
+    }
+}
+
 fn default_strategy(spec: &mut Map<String, Value>, field: &str, rolling: Value) {
     let strategy = object::fields(spec.entry(field).or_insert(Value::Null));
     default_to(strategy, "type", "RollingUpdate");
@@ -198,14 +269,8 @@ pub fn default_pod_spec(spec: &mut Map<String, Value>) {
     default_to(spec, "securityContext", json!({}));
     default_to(spec, "terminationGracePeriodSeconds", 30);
     default_service_account(spec);
-    let is_on_host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for list in ["containers", "initContainers", "ephemeralContainers"] {
-        for container in maps(spec.get_mut(list)) {
-            default_container(container);
-            if is_on_host_network {
-                default_host_ports(container);
-            }
-        }
+        maps(spec.get_mut(list)).for_each(default_container);
     }
     for volume in maps(spec.get_mut("volumes")) {
         default_volume(volume);
@@ -247,10 +312,67 @@ fn default_container(container: &mut Map<String, Value>) {
     }
 }
 
-/// Whether an image would be pulled anew each time: no tag, or `latest`, and no digest.
+/// Whether an image would be pulled anew each time: the tag `latest`, or neither tag nor digest. What is no name of an
+/// image is not.
 fn is_latest(image: &str) -> bool {
-    let name = image.rsplit('/').next().unwrap_or(image);
-    !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest")
+    let (named, digest) = match image.split_once('@') {
+        Some((named, digest)) => (named, Some(digest)),
+        None => (image, None),
+    };
+    let last = named.rfind('/').map_or(0, |slash| slash + 1);
+    let tag_at = named.get(last..).and_then(|name| name.find(':')).map(|colon| last + colon);
+    let (name, tag) = match tag_at {
+        Some(at) => (named.get(..at).unwrap_or_default(), named.get(at + 1..)),
+        None => (named, None),
+    };
+    let is_good = is_image_name(name) && tag.is_none_or(is_image_tag) && digest.is_none_or(is_image_digest);
+    is_good && tag.map_or(digest.is_none(), |tag| tag == "latest")
+}
+
+/// `registry.example.com:5000/path/name`, all in small letters but for the registry.
+fn is_image_name(name: &str) -> bool {
+    let is_hash =
+        name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+    let (domain, path) = match name.split_once('/') {
+        Some((domain, path))
+            if domain.contains(['.', ':']) || domain == "localhost" || domain != domain.to_lowercase() =>
+        {
+            (Some(domain), path)
+        }
+        _ => (None, name),
+    };
+    let is_part = |part: &str| {
+        let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        let separators = part.split(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+        let is_separator =
+            |text: &str| matches!(text, "" | "." | "_" | "__") || text.chars().all(|c| c == '-');
+        ends(part.chars().next()) && ends(part.chars().last()) && separators.into_iter().all(is_separator)
+    };
+    let is_host = |host: &str| {
+        let (host, port) = host.rsplit_once(':').map_or((host, None), |(host, port)| (host, Some(port)));
+        let is_label = |label: &str| {
+            !label.is_empty()
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+        };
+        let is_number = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        (host.split('.').all(is_label) || host.starts_with('[')) && port.is_none_or(is_number)
+    };
+    !is_hash && name.len() <= 255 && path.split('/').all(is_part) && domain.is_none_or(is_host)
+}
+
+fn is_image_tag(tag: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    tag.len() <= 128 && tag.starts_with(is_word) && tag.chars().all(|c| is_word(c) || ".-".contains(c))
+}
+
+fn is_image_digest(digest: &str) -> bool {
+    digest.split_once(':').is_some_and(|(kind, hash)| {
+        kind.starts_with(|c: char| c.is_ascii_alphabetic())
+            && hash.len() >= 32
+            && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
 }
 
 /// What is limited and not requested is requested to the limit. That is so in pods; templates stay as they are written.
@@ -277,6 +399,9 @@ fn default_env_source(variable: &mut Map<String, Value>) {
     if let Some(resource) = source.get_mut("resourceFieldRef").and_then(Value::as_object_mut) {
         default_to(resource, "divisor", "0");
     }
+    if let Some(file) = source.get_mut("fileKeyRef").and_then(Value::as_object_mut) {
+        default_to(file, "optional", false);
+    }
 }
 
 fn default_probe(probe: &mut Map<String, Value>) {
@@ -297,7 +422,17 @@ fn default_http_get(handler: &mut Map<String, Value>) {
     }
 }
 
-fn default_host_ports(container: &mut Map<String, Value>) {
+/// In the host's network, the ports of a pod's containers are ports of the host. Templates stay as they are written.
+pub(super) fn default_host_ports(spec: &mut Map<String, Value>) {
+    if spec.get("hostNetwork") != Some(&Value::Bool(true)) {
+        return;
+    }
+    for list in ["containers", "initContainers"] {
+        maps(spec.get_mut(list)).for_each(default_host_ports_of);
+    }
+}
+
+fn default_host_ports_of(container: &mut Map<String, Value>) {
     for port in maps(container.get_mut("ports")) {
         if let Some(number) = port.get("containerPort").cloned() {
             default_to(port, "hostPort", number);
@@ -307,16 +442,24 @@ fn default_host_ports(container: &mut Map<String, Value>) {
 
 fn default_volume(volume: &mut Map<String, Value>) {
     const READABLE: i32 = 0o644;
-    if volume.len() <= 1 {
+    if volume.keys().all(|name| name == "name") {
         volume.insert("emptyDir".into(), json!({}));
+    }
+    let image = volume.get_mut("image").and_then(Value::as_object_mut);
+    if let Some(image) = image {
+        let reference = image.get("reference").and_then(Value::as_str).unwrap_or_default();
+        let policy = if is_latest(reference) { "Always" } else { "IfNotPresent" };
+        default_to(image, "pullPolicy", policy);
+    }
+    default_source(volume);
+    let claim = volume.get_mut("ephemeral").and_then(|source| source.get_mut("volumeClaimTemplate"));
+    if let Some(claim) = claim.and_then(Value::as_object_mut) {
+        default_to(object::fields(claim.entry("spec").or_insert(Value::Null)), "volumeMode", "Filesystem");
     }
     for source in ["configMap", "secret", "downwardAPI", "projected"] {
         if let Some(source) = volume.get_mut(source).and_then(Value::as_object_mut) {
             default_to(source, "defaultMode", READABLE);
         }
-    }
-    if let Some(path) = volume.get_mut("hostPath").and_then(Value::as_object_mut) {
-        default_to(path, "type", "");
     }
     default_field_items(volume.get_mut("downwardAPI").and_then(|source| source.get_mut("items")));
     let projected = volume.get_mut("projected").and_then(|source| source.get_mut("sources"));
@@ -324,6 +467,26 @@ fn default_volume(volume: &mut Map<String, Value>) {
         default_field_items(source.get_mut("downwardAPI").and_then(|source| source.get_mut("items")));
         if let Some(token) = source.get_mut("serviceAccountToken").and_then(Value::as_object_mut) {
             default_to(token, "expirationSeconds", 3600);
+        }
+    }
+}
+
+/// Fills in a source that volumes of pods and PersistentVolumes share.
+pub(super) fn default_source(volume: &mut Map<String, Value>) {
+    const DEFAULTS: [(&str, &[(&str, &str)]); 5] = [
+        ("hostPath", &[("type", "")]),
+        ("iscsi", &[("iscsiInterface", "default")]),
+        ("rbd", &[("pool", "rbd"), ("user", "admin"), ("keyring", "/etc/ceph/keyring")]),
+        ("azureDisk", &[("cachingMode", "ReadWrite"), ("fsType", "ext4"), ("kind", "Shared")]),
+        ("scaleIO", &[("storageMode", "ThinProvisioned"), ("fsType", "xfs")]),
+    ];
+    for (name, fields) in DEFAULTS {
+        let Some(source) = volume.get_mut(name).and_then(Value::as_object_mut) else { continue };
+        for (field, value) in fields {
+            default_to(source, field, *value);
+        }
+        if name == "azureDisk" {
+            default_to(source, "readOnly", false);
         }
     }
 }
@@ -347,9 +510,19 @@ mod tests {
 
     #[test]
     fn an_image_without_a_fixed_tag_is_pulled_always() {
-        for (image, latest) in
-            [("x", true), ("x:latest", true), ("x:1", false), ("x@sha256:0", false), ("host:5000/x", true)]
-        {
+        for (image, latest) in [
+            ("x", true),
+            ("x:latest", true),
+            ("x:1", false),
+            ("x@sha256:0123456789abcdef0123456789abcdef", false),
+            ("host:5000/x", true),
+            ("a.example.com/b-c/d__e:latest", true),
+            ("", false),
+            ("X", false),
+            ("a b", false),
+            ("a/", false),
+            ("a..b", false),
+        ] {
             assert_eq!(is_latest(image), latest, "{image}");
         }
     }
@@ -369,6 +542,7 @@ mod tests {
         let rolling = json!({"rollingUpdate": {"maxUnavailable": 2}});
         let mut set = json!({"spec": {"volumeClaimTemplates": [claim], "updateStrategy": rolling}});
         Replicated::StatefulSet.default(&mut set);
+        Replicated::StatefulSet.on_create(&mut set, krafla_api::Time::from_seconds(0));
         assert_eq!(
             set["spec"]["volumeClaimTemplates"][0],
             json!({

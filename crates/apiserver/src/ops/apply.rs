@@ -38,6 +38,7 @@ impl Api {
         loop {
             let is_missing = self.store().newest(&resource.storage, key).entry.is_none();
             let written = if is_missing && part == Part::Main {
+                self.authorize_creation(resource, key, options)?;
                 let new = new_from(resource, key, merge(None)?)?;
                 self.create_named(resource, new, Ownership::Settled, options).await
             } else {

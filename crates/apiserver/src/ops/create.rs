@@ -7,6 +7,7 @@ use super::ownership::Ownership;
 use super::{Answer, Api, Held, Part, WriteOptions, commit_failed, meta};
 use crate::codec;
 use crate::field::FieldError;
+use crate::kinds::certificate::CertificateSigningRequest;
 use crate::object;
 use crate::registry::{Generation, Resource};
 use crate::status::Status;
@@ -16,6 +17,10 @@ use crate::store::{Change, CommitError, Expect, Write};
 const NAME_ATTEMPTS: usize = 8;
 /// The longest prefix of a generated name: with its five random characters it still fits a DNS label.
 const PREFIX_LENGTH_MAX: usize = 58;
+
+/// What a client cannot say about a new object.
+const SERVERS_OWN: [&str; 5] =
+    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
 impl Api {
     /// Stores a new object.
@@ -58,8 +63,8 @@ impl Api {
         options: &WriteOptions,
     ) -> Result<Answer, Status> {
         // The store refuses it, if it is a version at all, and a dry run does not get there.
-        let version = object::meta(&object, "resourceVersion").parse::<u64>();
-        let is_versioned = !options.dry_run && version.is_ok_and(|version| version != 0);
+        let given = object::meta(&object, "resourceVersion").to_owned();
+        let is_versioned = !options.dry_run && given.parse::<u64>().is_ok_and(|version| version != 0);
         object::metadata(&mut object).remove("resourceVersion");
         self.check_namespace_open(resource, &object)?;
         self.check_definition_open(resource, &object)?;
@@ -75,7 +80,12 @@ impl Api {
             let key = Key::new(object::namespace(&object), object::name(&object));
             match self.store().newest(&resource.storage, &key).entry {
                 Some(_) => Err(Status::already_exists(&resource.qualified(), &key.name)),
-                None => Ok(Answer { is_new: true, ..Answer::shown(&object, 0) }),
+                None => {
+                    if !given.is_empty() {
+                        object::set_meta(&mut object, "resourceVersion", given);
+                    }
+                    Ok(Answer { is_new: true, ..Answer::shown(&object, 0) })
+                }
             }
         } else {
             self.put_new(resource, object, managers).await
@@ -96,27 +106,37 @@ impl Api {
     ) -> Result<Prepared<'_>, Status> {
         let now = self.env().now();
         self.stamp_type(resource, object);
+        for given in SERVERS_OWN {
+            object::metadata(object).remove(given);
+        }
+        let has_own_labels = !resource.rules.has_labels_of_its_pods() || has_labels(object);
         resource.rules.default(object);
         codec::complete(resource, object);
         // What admission adds is nobody's, so managers are found before it.
         let mut managers = self.managers_of_new(resource, ownership, object, options);
         self.admission().mutate(&self.request(resource, Part::Main, options, None), object)?;
         self.mutate_by_others(resource, Part::Main, options, object, None).await?;
+        self.confirm_grant(resource, (object, None), options)?;
         let metadata = object::metadata(object);
-        for given in
-            ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
-        {
+        for given in SERVERS_OWN {
             metadata.remove(given);
         }
         metadata.insert("uid".into(), self.env().uid().0.as_ref().into());
         metadata.insert("creationTimestamp".into(), now.to_string().into());
         match resource.generation {
-            Generation::Untouched => {}
+            Generation::Untouched | Generation::CountsChanges => {}
             Generation::Fixed | Generation::Counts => {
                 metadata.insert("generation".into(), 1.into());
             }
         }
+        if !has_own_labels {
+            // It gets them again once its pods have all of theirs.
+            object::metadata(object).remove("labels");
+        }
         resource.rules.on_create(object, now);
+        if resource.storage.as_str() == "certificatesigningrequests.certificates.k8s.io" {
+            CertificateSigningRequest::note_user(object, options.user.as_deref());
+        }
         self.settle_definition(resource, object)?;
         let mut errors = Vec::new();
         let claim = self.claim_addresses(resource, (object, None), &mut errors);
@@ -175,6 +195,11 @@ impl Api {
         }
         Err(Status::invalid(&resource.qualified_kind(), object::name(object), errors))
     }
+}
+
+fn has_labels(object: &Value) -> bool {
+    let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
+    labels.is_some_and(|labels| !labels.is_empty())
 }
 
 /// What is known of an object that can be stored.

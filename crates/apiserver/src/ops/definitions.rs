@@ -28,22 +28,23 @@ impl Api {
         if resource.storage.as_str() != DEFINITIONS {
             return Ok(());
         }
-        let others = self.definitions_of_group(object)?;
+        let others = self.definitions_of_group(object);
         crd::settle_names(object, &others, self.env().now());
         Ok(())
     }
 
     /// The other definitions of a definition's group.
-    fn definitions_of_group(&self, definition: &Value) -> Result<Vec<Value>, Status> {
+    fn definitions_of_group(&self, definition: &Value) -> Vec<Value> {
         let group = object::at(definition, "/spec/group");
         let suffix = format!(".{}", group.as_str().unwrap_or_default());
         let stored = self.store().snapshot(&DEFINITIONS.into());
         let others = stored.entries.values().filter(|entry| {
             entry.key.name.ends_with(&suffix) && *entry.key.name != *object::name(definition)
         });
-        let mut others = others.map(|entry| parse(entry)).collect::<Result<Vec<Value>, Status>>()?;
+        // A stored definition that cannot be read must not block all others.
+        let mut others: Vec<Value> = others.filter_map(|entry| parse(entry).ok()).collect();
         others.retain(|other| object::at(other, "/spec/group") == group);
-        Ok(others)
+        others
     }
 
     /// Nothing new is made of a kind that is going away.
@@ -154,7 +155,7 @@ impl Api {
         else {
             return;
         };
-        for waiting in self.definitions_of_group(definition).unwrap_or_default() {
+        for waiting in self.definitions_of_group(definition) {
             if !crd::has_its_names(&waiting) {
                 let key = Key::new("", object::name(&waiting));
                 let options = WriteOptions::default();

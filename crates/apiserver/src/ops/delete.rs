@@ -1,5 +1,8 @@
 //! Deleting objects: at once, or marked until nothing holds them any more.
 
+use std::sync::Arc;
+
+use krafla_admission::rbac::User;
 use krafla_api::{Key, Time};
 use krafla_plan::Propagation;
 use serde::Deserialize;
@@ -8,7 +11,8 @@ use serde_json::{Value, json};
 use super::definitions::DEFINITIONS;
 use super::prepare::bump_generation;
 use super::update::is_ready_to_go;
-use super::{Answer, Api, ListOptions, Listing, NotPut, commit_failed};
+use super::versions::tombstone;
+use super::{Answer, Api, ListOptions, Listing, NotPut, commit_failed, parse};
 use crate::admit::{Operation, Request, Warnings};
 use crate::kinds::crd;
 use crate::kinds::namespace::PROTECTED;
@@ -35,6 +39,8 @@ pub struct DeleteOptions {
     pub dry_run: bool,
     /// Where what the client should know is gathered.
     pub warnings: Warnings,
+    /// The user who deletes. None for Krafla's own components.
+    pub user: Option<Arc<User>>,
 }
 
 /// What a deletion led to.
@@ -76,7 +82,11 @@ impl Api {
     ) -> Result<Option<Deleted>, Status> {
         let missing = || Status::not_found(&resource.qualified(), &key.name);
         let entry = newest.entry.as_ref().ok_or_else(missing)?;
-        let old = self.read(resource, entry).await?;
+        let old = match self.read(resource, entry).await {
+            // What cannot be read any more can still be deleted.
+            Err(_) if parse(entry).is_err() => tombstone(resource, entry),
+            read => read?,
+        };
         check_protected(resource, key)?;
         check_preconditions(resource, entry, options)?;
         if !object::is_deleting(&old) {
@@ -88,6 +98,7 @@ impl Api {
                 subresource: "",
                 is_dry_run: options.dry_run,
                 warnings: &options.warnings,
+                user: options.user.as_deref(),
             };
             self.admission().validate(&request, &old)?;
             self.ask_about_deletion(resource, &old, options).await?;
@@ -141,7 +152,12 @@ impl Api {
             object::set_meta(&mut new, "deletionTimestamp", due.to_string());
             object::set_meta(&mut new, "deletionGracePeriodSeconds", grace);
         }
-        if !was_deleting && resource.generation != Generation::Untouched {
+        let counts = match resource.generation {
+            Generation::Untouched => false,
+            Generation::CountsChanges => new.pointer("/metadata/generation").is_some(),
+            Generation::Fixed | Generation::Counts => true,
+        };
+        if !was_deleting && counts {
             bump_generation(&mut new);
         }
         if resource.storage.as_str() == DEFINITIONS && !was_deleting {
@@ -172,7 +188,7 @@ impl Api {
         let shown = Answer::shown(&shown, entry.revision);
         let draft = match is_unmarked {
             true => self.last_draft(resource, entry)?,
-            false => self.draft(resource, last, None).await?,
+            false => self.draft_of_any_size(resource, last, None).await?,
         };
         if options.dry_run {
             return Ok(if is_over { Deleted::Gone(shown) } else { Deleted::Marked(shown) });

@@ -118,7 +118,7 @@ impl Api {
     }
 
     /// Makes an object, or changes its labels and these fields of it, where it is not so already.
-    pub(super) async fn bring_to(
+    pub(crate) async fn bring_to(
         &self,
         resource: &Resource,
         desired: Value,

@@ -1,6 +1,6 @@
 //! The rules of metadata, which are the same for all kinds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -91,12 +91,11 @@ pub(super) fn set_managers(object: &mut Value, managers: Vec<Value>) {
 }
 
 fn drop_repeated_owners(owners: &mut Vec<Value>) {
-    let mut seen = Vec::new();
-    owners.retain(|owner| {
-        let is_new = !seen.contains(owner);
-        seen.push(owner.clone());
-        is_new
-    });
+    if owners.len() < 2 {
+        return;
+    }
+    let mut seen = HashSet::with_capacity(owners.len());
+    owners.retain(|owner| seen.insert(owner.clone()));
 }
 
 /// What is wrong with the metadata of a new object.
@@ -311,7 +310,14 @@ fn check_finalizers(object: &Value) -> Vec<FieldError> {
     let finalizers = object::strings(object.pointer("/metadata/finalizers")).into_iter();
     let wrong = |finalizer| names::qualified_name(finalizer).into_iter().map(move |what| (finalizer, what));
     let wrong = finalizers.flat_map(wrong);
-    wrong.map(|(finalizer, what)| FieldError::invalid("metadata.finalizers", finalizer, what)).collect()
+    let mut errors: Vec<FieldError> =
+        wrong.map(|(finalizer, what)| FieldError::invalid("metadata.finalizers", finalizer, what)).collect();
+    let finalizers = object::strings(object.pointer("/metadata/finalizers"));
+    if finalizers.contains(&"orphan") && finalizers.contains(&"foregroundDeletion") {
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid("metadata.finalizers", finalizers, why));
+    }
+    errors
 }
 
 /// A finalizer says whose it is, unless it is one of Kubernetes' own.

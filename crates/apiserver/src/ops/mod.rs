@@ -14,12 +14,15 @@
 
 mod accounts;
 mod addresses;
+pub(crate) mod api_services;
 mod apply;
 mod budgets;
 mod create;
 mod definitions;
 mod delete;
 mod endpoints;
+mod expiry;
+mod flow_control;
 mod meta;
 mod namespace_report;
 mod namespaces;
@@ -30,7 +33,9 @@ mod pods;
 mod prepare;
 mod quota;
 mod read;
+mod rights;
 mod scale;
+mod standard_roles;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -41,21 +46,28 @@ mod webhooks;
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
+use krafla_admission::rbac::User;
 use krafla_api::{Key, Uid};
 use serde_json::Value;
 
 pub use apply::Applied;
 pub use delete::{DeleteOptions, Deleted};
 pub(crate) use meta::warnings as metadata_warnings;
+pub(crate) use patch::unreadable;
 pub use patch::{FieldValidation, Strictness};
 pub use read::{ListOptions, Listing, Match};
 pub use update::Part;
+pub(crate) use update::check_name;
 pub use watch::{Watch, WatchEvent, WatchOptions};
 
 use crate::admit::{Admission, Warnings};
+use crate::authorizer::Authorizer;
 use crate::env::Env;
+use crate::flow::Flow;
 use crate::registry::{Registry, Resource};
+use crate::schema::json::stored;
 use crate::status::Status;
 use crate::store::{CommitError, Entry, Store};
 
@@ -72,6 +84,8 @@ struct Inner {
     admission: Admission,
     quotas: quota::Books,
     claims: addresses::Claims,
+    authorizer: Authorizer,
+    flows: ArcSwap<Vec<Flow>>,
 }
 
 /// What is held between the preparation of a write and the moment when it is stored.
@@ -99,6 +113,8 @@ pub struct WriteOptions {
     /// Whether the server itself writes what it knows to be right, though a client could not: endpoints of pods whose
     /// addresses are those of this machine.
     pub is_servers_own: bool,
+    /// The user who writes. None for Krafla's own components, which may do everything.
+    pub user: Option<Arc<User>>,
 }
 
 /// An object after a write, or as it would be.
@@ -151,6 +167,8 @@ impl Api {
                 admission,
                 quotas: quota::Books::default(),
                 claims: addresses::Claims::default(),
+                authorizer: Authorizer::default(),
+                flows: ArcSwap::default(),
             }),
         };
         api.serve_stored_definitions();
@@ -162,7 +180,10 @@ impl Api {
         let Inner { store, registry, admission, .. } = &*self.inner;
         let (store, registry, admission) = (store.fork(), registry.fork(), admission.clone());
         let (quotas, claims) = (quota::Books::default(), addresses::Claims::default());
-        Api { inner: Arc::new(Inner { store, registry, env, admission, quotas, claims }) }
+        let authorizer = Authorizer::new(self.authorizer().mode());
+        let flows = ArcSwap::new(self.flows());
+        let inner = Inner { store, registry, env, admission, quotas, claims, authorizer, flows };
+        Api { inner: Arc::new(inner) }
     }
 
     /// Where objects are kept.
@@ -187,7 +208,7 @@ impl Api {
     fn serve_stored_definitions(&self) {
         let definitions = self.store().snapshot(&"customresourcedefinitions.apiextensions.k8s.io".into());
         for entry in definitions.entries.values() {
-            match serde_json::from_slice(&entry.bytes) {
+            match stored(&entry.bytes) {
                 Ok(definition) => crate::registry::custom::serve(self.registry(), &definition),
                 Err(error) => {
                     tracing::error!(definition = %entry.key, %error, "stored definition cannot be read")
@@ -215,7 +236,7 @@ impl Api {
 
 /// The stored object as a tree.
 fn parse(entry: &Entry) -> Result<Value, Status> {
-    serde_json::from_slice(&entry.bytes)
+    stored(&entry.bytes)
         .map_err(|error| Status::internal(&format!("stored object {} cannot be read: {error}", entry.key)))
 }
 
@@ -246,6 +267,8 @@ fn commit_failed(resource: &Resource, key: &Key, error: &CommitError) -> Status 
         CommitError::Missing => Status::not_found(&resource.qualified(), &key.name),
         CommitError::Stale { .. } => Status::stale(&resource.qualified(), &key.name),
         CommitError::Closed => Status::unavailable("the server is shutting down"),
+        // As upstream tells of etcd's alarm NOSPACE.
+        CommitError::NoSpace => Status::plain(error.to_string()),
         CommitError::Failed(why) => Status::internal(why),
     }
 }

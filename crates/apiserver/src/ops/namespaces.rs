@@ -33,7 +33,7 @@ impl Api {
     }
 
     /// Waits until something happens to one of these resources that is a reason to look again.
-    pub(super) async fn changed_after(
+    pub(crate) async fn changed_after(
         &self,
         revision: u64,
         resources: BTreeSet<ResourceId>,
@@ -118,7 +118,7 @@ impl Api {
         let mut is_any_left = false;
         for entry in self.store().snapshot(&resource.storage).range(Some(namespace), None) {
             is_any_left = true;
-            remaining.count(resource, &object::finalizers(&super::parse(entry)?));
+            remaining.count(resource, &object::finalizers(&super::parse(entry).unwrap_or_default()));
         }
         Ok(is_any_left)
     }

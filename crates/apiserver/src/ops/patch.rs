@@ -3,6 +3,7 @@
 use krafla_api::Key;
 use serde_json::{Map, Value};
 
+use super::create::settle_namespace;
 use super::ownership::Ownership;
 use super::update::check_name;
 use super::{Answer, Api, Part, WriteOptions};
@@ -31,11 +32,19 @@ impl Strictness {
         match self {
             Strictness::Ignore => Ok(Vec::new()),
             Strictness::Refuse if !findings.is_empty() => {
-                Err(format!("strict decoding error: {}", findings.join(", ")))
+                Err(format!("strict decoding error: {}", in_one(findings)))
             }
             Strictness::Warn | Strictness::Refuse => Ok(findings),
         }
     }
+}
+
+/// All findings in one text. Those of the reader of YAML come as one.
+fn in_one(findings: Vec<String>) -> String {
+    let is_yaml = |finding: &String| finding.starts_with("line ") && finding.ends_with("already set in map");
+    let (lines, others): (Vec<String>, Vec<String>) = findings.into_iter().partition(is_yaml);
+    let lines = (!lines.is_empty()).then(|| format!("yaml: unmarshal errors:\n  {}", lines.join("\n  ")));
+    lines.into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 
 /// How the fields of what is written are looked at.
@@ -58,8 +67,9 @@ impl Api {
         options: &WriteOptions,
     ) -> Result<Answer, Status> {
         let patched = |old: &Value| {
-            let new = patched(resource, patch, options, old)?;
+            let mut new = patched(resource, patch, options, old)?;
             check_name(&new, key)?;
+            settle_namespace(resource, &mut new, &key.namespace)?;
             Ok(new)
         };
         self.change(resource, key, part, Ownership::Tracked, options, patched).await
@@ -113,7 +123,7 @@ fn merged_in_part(resource: &Resource, patch: &Patch, old: &Value) -> Option<Val
 
 /// A patch made something of the object that its kind cannot be. A strategic one is shown itself, others by what they
 /// made.
-fn unreadable(patch: &Patch, patched: &Value, why: String) -> Status {
+pub(crate) fn unreadable(patch: &Patch, patched: &Value, why: String) -> Status {
     let shown = match patch {
         Patch::Strategic(patch) => go_print(patch),
         Patch::Merge(_) | Patch::Json(_) => patched.to_string(),

@@ -39,7 +39,12 @@ impl Api {
         object::copy_meta(object, old, &["generation"]);
         // Without a status of its own, a custom kind's status is a field like any other.
         let counts_status = resource.is_custom && !resource.has_status();
-        if resource.generation == Generation::Counts && !is_same_spec(object, old, counts_status) {
+        let counts = matches!(resource.generation, Generation::Counts | Generation::CountsChanges);
+        // Proxies follow the labels of a slice as they follow its addresses.
+        let counts_labels = resource.storage.as_str() == "endpointslices.discovery.k8s.io";
+        let has_other_labels =
+            counts_labels && object.pointer("/metadata/labels") != old.pointer("/metadata/labels");
+        if counts && (has_other_labels || !is_same_spec(object, old, counts_status)) {
             bump_generation(object);
         }
     }

@@ -3,10 +3,12 @@
 mod applied;
 mod autoscalers;
 mod contended;
+mod control;
 mod definitions;
 mod events;
 mod hostile;
 mod jobs;
+mod limits;
 mod policies;
 mod services;
 mod versions;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use krafla_api::Key;
+use krafla_api::{Key, Time};
 use serde_json::Value;
 
 use super::create::settle_namespace;
@@ -44,28 +44,26 @@ impl Api {
         mut object: Value,
         options: &WriteOptions,
     ) -> Result<Answer, Status> {
-        if !object::name(&object).is_empty() {
-            check_name(&object, key)?;
-        }
-        object::set_meta(&mut object, "name", &*key.name);
+        check_name(&object, key)?;
         settle_namespace(resource, &mut object, &key.namespace)?;
         let newest = self.store().newest(&resource.storage, key);
         let Some(entry) = &newest.entry else {
             if resource.create_on_update && part == Part::Main {
+                self.authorize_creation(resource, key, options)?;
                 object::metadata(&mut object).remove("resourceVersion");
                 return self.create(resource, &key.namespace, object, options).await;
             }
             let missing = Status::not_found(&resource.qualified(), &key.name);
             return self.once_durable(newest.revision, Err(missing)).await;
         };
-        if !resource.unconditional_update && matches!(object::meta(&object, "resourceVersion"), "" | "0") {
-            let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-            return Err(Status::invalid(&resource.qualified(), &key.name, &[error]));
-        }
         let uid = object::uid(&object);
         if !uid.is_empty() && *uid != *entry.uid.0 {
             let refused = Err(wrong_uid(resource, entry, uid, options.dry_run));
             return self.once_durable(newest.revision, refused).await;
+        }
+        if !resource.unconditional_update && matches!(object::meta(&object, "resourceVersion"), "" | "0") {
+            let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+            return Err(Status::invalid(&resource.qualified(), &key.name, &[error]));
         }
         self.change(resource, key, part, Ownership::Tracked, options, |_| Ok(object.clone())).await
     }
@@ -150,15 +148,16 @@ impl Api {
         resource.rules.default(new);
         codec::complete(resource, new);
         let managers = self.managers(resource, part, ownership, (Some(old), new), options);
-        keep_unchangeable(resource, part, new, old);
+        keep_unchangeable(resource, part, new, old, self.env().now());
         if matches!(part, Part::Main | Part::Scale) {
             self.settle_definition(resource, new)?;
             self.admission().mutate(&self.request(resource, part, options, Some(old)), new)?;
         }
         if part.is_asked_about() && self.mutate_by_others(resource, part, options, new, Some(old)).await? {
             immutable = meta::keep_servers_own(new, old);
-            keep_unchangeable(resource, part, new, old);
+            keep_unchangeable(resource, part, new, old, self.env().now());
         }
+        self.confirm_grant(resource, (new, Some(old)), options)?;
         let mut errors = Vec::new();
         let claim = match part {
             Part::Main => self.claim_addresses(resource, (new, Some(old)), &mut errors),
@@ -177,7 +176,7 @@ impl Api {
             Part::Finalize | Part::Bind => object::copy_meta(new, old, &["generation"]),
         }
         self.refuse_invalid(resource, new, &errors)?;
-        if matches!(part, Part::Main | Part::Scale) {
+        if matches!(part, Part::Main | Part::Scale | Part::Own(_)) {
             self.admission().validate(&self.request(resource, part, options, Some(old)), new)?;
         }
         if part.is_asked_about() {
@@ -250,7 +249,7 @@ impl Part {
 }
 
 /// Takes back what a request for this part may not change.
-fn keep_unchangeable(resource: &Resource, part: Part, new: &mut Value, old: &Value) {
+fn keep_unchangeable(resource: &Resource, part: Part, new: &mut Value, old: &Value, now: Time) {
     match part {
         Part::Main | Part::Scale => {
             if resource.has_status() {
@@ -258,7 +257,10 @@ fn keep_unchangeable(resource: &Resource, part: Part, new: &mut Value, old: &Val
             }
             resource.rules.on_update(new, old);
         }
-        Part::Status => resource.rules.on_status_update(new, old),
+        Part::Status => {
+            resource.rules.on_status_update(new, old);
+            resource.rules.stamp_status(new, old, now);
+        }
         Part::Finalize => keep_all_but(new, old, &["spec"]),
         Part::Own(subresource) => resource.rules.keep_but_part(new, old, subresource),
         Part::Bind => {}
@@ -288,7 +290,8 @@ fn find_faults(resource: &Resource, part: Part, new: &Value, old: &Value) -> Vec
         Part::Main | Part::Scale => errors.extend(resource.rules.validate_update(new, old)),
         Part::Status => errors.extend(resource.rules.validate_status(new, old)),
         Part::Own(subresource) => errors.extend(resource.rules.validate_part(new, old, subresource)),
-        Part::Finalize | Part::Bind => {}
+        Part::Finalize => errors.extend(resource.rules.validate_part(new, old, "finalize")),
+        Part::Bind => {}
     }
     errors
 }
@@ -313,7 +316,7 @@ fn keep_field(new: &mut Value, old: &Value, name: &str) {
 }
 
 /// The body must be about the object of the path.
-pub(super) fn check_name(object: &Value, key: &Key) -> Result<(), Status> {
+pub(crate) fn check_name(object: &Value, key: &Key) -> Result<(), Status> {
     let (named, name) = (object::name(object), &key.name);
     if named.is_empty() {
         let message = "was undeterminable: name must be provided";

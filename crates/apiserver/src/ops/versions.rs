@@ -8,16 +8,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use krafla_admission::webhook::conversion::{self, Converter, Refused};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Answer, Api, parse};
 use crate::admit::webhooks::Destination;
 use crate::object;
 use crate::registry::Resource;
 use crate::registry::versions::{Strategy, Versions};
+use crate::schema::json::{DEPTH_MAX, stored};
 use crate::status::Status;
 use crate::store::{Draft, Entry, EntryMeta};
 
+/// The largest object that is stored, in bytes of JSON: what etcd takes.
+const OBJECT_BYTES_MAX: usize = 3 * 512 * 1024;
+/// The levels that managers of fields add to those of the fields: `metadata.managedFields[].fieldsV1`, and a set at the end.
+const MANAGERS_LEVELS: usize = 5;
 /// How long a conversion webhook may take.
 const TIMEOUT_SECONDS: u32 = 30;
 
@@ -44,7 +49,9 @@ impl Api {
         entries: Vec<Arc<Entry>>,
     ) -> Result<Vec<Arc<Entry>>, Status> {
         let Some(versions) = resource.versions_to_convert() else { return Ok(entries) };
-        let objects = entries.iter().map(|entry| parse(entry)).collect::<Result<Vec<_>, Status>>()?;
+        // A stored object that cannot be read does not hide all others.
+        let read = entries.iter().map(|entry| parse(entry).unwrap_or_else(|_| tombstone(resource, entry)));
+        let objects = read.collect();
         let objects = self.refreshed(resource, versions, objects).await?;
         let shown = entries.iter().zip(objects).map(|(entry, object)| {
             let Entry { key, uid, revision, .. } = &**entry;
@@ -58,14 +65,38 @@ impl Api {
     /// An answer in the version of the request.
     pub(super) async fn shown_answer(&self, resource: &Resource, answer: Answer) -> Result<Answer, Status> {
         let Some(versions) = resource.versions_to_convert() else { return Ok(answer) };
-        let object = serde_json::from_slice(&answer.bytes)
+        let object = stored(&answer.bytes)
             .map_err(|error| Status::internal(&format!("stored object cannot be read: {error}")))?;
         let shown = self.refreshed(resource, versions, vec![object]).await?.pop();
         Ok(Answer { bytes: shown.ok_or_else(nothing_converted)?.to_string().into(), ..answer })
     }
 
-    /// What is to be stored. Managers may come apart from the object, as text.
+    /// What is to be stored, if it is not too large for that. Managers may come apart from the object, as text.
     pub(super) async fn draft(
+        &self,
+        resource: &Resource,
+        object: Value,
+        managers: Option<String>,
+    ) -> Result<Draft, Status> {
+        // What is on its way out must not be kept by its size.
+        let is_going = object::is_deleting(&object);
+        // They are as deep as the fields that they name, below a few levels of their own.
+        let of_managers = if managers.is_some() { MANAGERS_LEVELS } else { 0 };
+        let draft = self.draft_of_any_size(resource, object, managers).await?;
+        if draft.n_bytes() > OBJECT_BYTES_MAX && !is_going {
+            return Err(Status::object_too_large());
+        }
+        if draft.depth() + of_managers > DEPTH_MAX && !is_going {
+            let most = DEPTH_MAX - MANAGERS_LEVELS;
+            let message =
+                format!("the object has too many levels of objects and lists: at most {most} can be stored");
+            return Err(Status::bad_request(message));
+        }
+        Ok(draft)
+    }
+
+    /// What is to be stored even if it is too large, since its deletion is all that is new.
+    pub(super) async fn draft_of_any_size(
         &self,
         resource: &Resource,
         mut object: Value,
@@ -88,7 +119,8 @@ impl Api {
 
     /// The last state of an object that goes as it is stored.
     pub(super) fn last_draft(&self, resource: &Resource, entry: &Entry) -> Result<Draft, Status> {
-        let object = parse(entry)?;
+        // What cannot be read any more can still go.
+        let object = parse(entry).unwrap_or_else(|_| tombstone(resource, entry));
         let meta = EntryMeta { fields: resource.selected_fields(&object), ..EntryMeta::of(&object) };
         Ok(Draft::new(object, meta))
     }
@@ -189,6 +221,16 @@ impl Api {
         let answer = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
         conversion::converted(answer, version, &uid.0)
     }
+}
+
+/// All that is known of an object whose text cannot be read.
+pub(super) fn tombstone(resource: &Resource, entry: &Entry) -> Value {
+    let Entry { key, uid, .. } = entry;
+    let mut metadata = json!({"name": &*key.name, "uid": &*uid.0});
+    if !key.namespace.is_empty() {
+        object::set(&mut metadata, "namespace", &*key.namespace);
+    }
+    json!({"apiVersion": resource.names.api_version(), "kind": &*resource.names.kind, "metadata": metadata})
 }
 
 /// Conversion gives as many objects as it takes, so nobody should meet this.

@@ -18,6 +18,8 @@ pub struct WatchOptions {
     pub revision: Option<u64>,
     /// Whether to begin with what there is even so.
     pub send_initial: bool,
+    /// Whether to begin with what happens next, where no revision is named.
+    pub is_from_now: bool,
 }
 
 /// One thing to tell a watcher.
@@ -57,13 +59,13 @@ impl Api {
     pub fn watch(&self, resource: &Resource, options: WatchOptions) -> Result<Watch, Status> {
         self.check_reached(options.revision)?;
         let from = options.revision.filter(|revision| *revision > 0);
-        let begins_with_all = options.send_initial || from.is_none();
+        let begins_with_all = options.send_initial || from.is_none() && !options.is_from_now;
         let (initial, start) = if begins_with_all {
             let snapshot = self.store().snapshot(&resource.storage);
             let all = snapshot.range(options.filter.namespace.as_deref(), None);
             (all.filter(|entry| options.filter.matches(entry)).cloned().collect(), snapshot.revision)
         } else {
-            (VecDeque::new(), from.unwrap_or_default())
+            (VecDeque::new(), from.unwrap_or_else(|| self.store().revision()))
         };
         let watcher = self.store().watch(&resource.storage, start).map_err(too_old)?;
         let initial_end = begins_with_all.then_some(start);

@@ -1,10 +1,11 @@
 //! Where policies that change objects, and webhooks, come into a write: after the cluster's own rules, each time.
 
+use krafla_admission::rbac::User;
 use serde_json::Value;
 
 use super::{Api, DeleteOptions, Part, WriteOptions};
-use crate::admit::webhooks::Call;
-use crate::admit::{Operation, Request};
+use crate::admit::webhooks::{Call, Connection};
+use crate::admit::{Operation, Request, Warnings};
 use crate::registry::Resource;
 use crate::status::Status;
 
@@ -18,9 +19,9 @@ impl Api {
         old: Option<&'a Value>,
     ) -> Request<'a> {
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-        let WriteOptions { dry_run: is_dry_run, warnings, .. } = options;
-        let (subresource, is_dry_run) = (part.subresource(), *is_dry_run);
-        Request { api: self, resource, operation, old, subresource, is_dry_run, warnings }
+        let WriteOptions { dry_run: is_dry_run, warnings, user, .. } = options;
+        let (subresource, is_dry_run, user) = (part.subresource(), *is_dry_run, user.as_deref());
+        Request { api: self, resource, operation, old, subresource, is_dry_run, warnings, user }
     }
 
     /// Has the mutating policies and then the mutating webhooks change an object. Policies that ask for it look again at
@@ -75,10 +76,39 @@ impl Api {
             is_dry_run,
             warnings,
             configured,
+            user: options.user.as_deref(),
+            connection: None,
         };
         let caller = self.admission().caller();
         call.mutate(caller, &mut old.clone()).await?;
         call.validate(caller, old).await
+    }
+
+    /// Asks all webhooks whether a client may connect to an object. `options` is what it asks of the connection.
+    pub async fn ask_about_connection(
+        &self,
+        resource: &Resource,
+        subresource: &str,
+        connection: Connection<'_>,
+        options: &Value,
+        user: Option<&User>,
+    ) -> Result<(), Status> {
+        let warnings = Warnings::default();
+        let call = Call {
+            api: self,
+            resource,
+            subresource,
+            operation: Operation::Create,
+            old: None,
+            is_dry_run: false,
+            warnings: &warnings,
+            configured: self.admission().webhooks(),
+            connection: Some(connection),
+            user,
+        };
+        let caller = self.admission().caller();
+        call.mutate(caller, &mut options.clone()).await?;
+        call.validate(caller, options).await
     }
 
     fn call<'a>(
@@ -89,9 +119,21 @@ impl Api {
         old: Option<&'a Value>,
     ) -> Call<'a> {
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-        let WriteOptions { dry_run: is_dry_run, warnings, .. } = options;
-        let (subresource, is_dry_run) = (part.subresource(), *is_dry_run);
+        let WriteOptions { dry_run: is_dry_run, warnings, user, .. } = options;
+        let (subresource, is_dry_run, user) = (part.subresource(), *is_dry_run, user.as_deref());
         let configured = self.admission().webhooks();
-        Call { api: self, resource, subresource, operation, old, is_dry_run, warnings, configured }
+        let connection = None;
+        Call {
+            api: self,
+            resource,
+            subresource,
+            operation,
+            old,
+            is_dry_run,
+            warnings,
+            configured,
+            connection,
+            user,
+        }
     }
 }

@@ -4,11 +4,17 @@
 use serde_json::Value;
 
 use super::{Decoded, Patch, undecodable, wrong_type};
-use crate::schema::json::{Node, go_quote};
+use crate::schema::json::{DEPTH_MAX, Node, go_quote};
 use crate::status::Status;
 
 /// How many operations one patch may have.
 const OPERATIONS_MAX: usize = 10_000;
+/// How much all copies of one patch may add, in bytes of JSON: as much as the body of a request may have.
+const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// How many values one patch may step over in looking at what it moves and in moving the rest of a list.
+const STEPS_MAX: usize = 50_000_000;
+/// Moving an element of a list costs less than looking at it.
+const MOVES_PER_STEP: usize = 16;
 
 /// One operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,15 +43,10 @@ pub(super) fn decode(body: &[u8]) -> Result<Decoded, Status> {
         other => return Err(undecodable(&wrong_type(&other, "[]handlers.jsonPatchOp"))),
     };
     if operations.len() > OPERATIONS_MAX {
-        let allowed = format!(
+        return Err(Status::too_large(format!(
             "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
             operations.len()
-        );
-        return Err(Status {
-            code: 413,
-            reason: "RequestEntityTooLarge".into(),
-            ..Status::bad_request(allowed)
-        });
+        )));
     }
     let mut findings = Vec::new();
     for (index, operation) in operations.iter().enumerate() {
@@ -73,6 +74,16 @@ impl Operation {
         if !matches!(node, Node::Object(_) | Node::Null) {
             return Err(undecodable(&wrong_type(&node, "handlers.jsonPatchOp")));
         }
+        for name in ["op", "path", "from"] {
+            match node.field(name) {
+                None | Some(Node::String(_) | Node::Null) => {}
+                Some(other) => {
+                    let into = format!("Go struct field jsonPatchOp.{name} of type string");
+                    let why = format!("json: cannot unmarshal {} into {into}", other.go_kind());
+                    return Err(undecodable(&why));
+                }
+            }
+        }
         let value = node.into_value();
         let text = |field: &str| value.get(field).and_then(Value::as_str);
         let argument = || value.get("value").cloned().unwrap_or_default();
@@ -99,16 +110,23 @@ fn places(pointer: &str) -> Vec<String> {
 
 /// Applies all operations, or none.
 pub(super) fn apply(mut object: Value, operations: &[Operation]) -> Result<Value, Status> {
+    let mut budget = Budget::default();
     for operation in operations {
-        apply_one(&mut object, operation).ok_or_else(Status::patch_refused)?;
+        apply_one(&mut object, operation, &mut budget).ok_or_else(Status::patch_refused)?;
     }
-    Ok(object)
+    // Only an object or a list is taken for a document.
+    if object.is_object() || object.is_array() { Ok(object) } else { Err(Status::patch_refused()) }
 }
 
 /// The same, or `None` if a test among the operations fails.
 pub(super) fn apply_if_tested(mut object: Value, operations: &[Operation]) -> Result<Option<Value>, String> {
+    let mut budget = Budget::default();
     for operation in operations {
-        match (apply_one(&mut object, operation), &operation.what) {
+        let applied = apply_one(&mut object, operation, &mut budget);
+        if let Some(why) = budget.exceeded {
+            return Err(why);
+        }
+        match (applied, &operation.what) {
             (Some(()), _) => {}
             (None, What::Test(_)) => return Ok(None),
             (None, _) => return Err(inapplicable(&mut object, operation)),
@@ -140,29 +158,123 @@ fn inapplicable(object: &mut Value, Operation { what, path }: &Operation) -> Str
     }
 }
 
-fn apply_one(object: &mut Value, operation: &Operation) -> Option<()> {
+fn apply_one(object: &mut Value, operation: &Operation, budget: &mut Budget) -> Option<()> {
     let path = &operation.path;
     match &operation.what {
-        What::Add(value) => add(object, path, value.clone()),
-        What::Replace(value) => replace(object, path, value.clone()),
-        What::Remove => remove(object, path).map(drop),
+        What::Add(value) => {
+            budget.place(value, path)?;
+            add(object, path, value.clone(), budget)
+        }
+        What::Replace(value) => {
+            budget.place(value, path)?;
+            replace(object, path, value.clone())
+        }
+        What::Remove => remove(object, path, budget).map(drop),
         What::Move(from) => {
-            let moved = remove(object, from)?;
-            add(object, path, moved)
+            let moved = remove(object, from, budget)?;
+            budget.place(&moved, path)?;
+            add(object, path, moved, budget)
         }
         What::Copy(from) => {
             let (parent, last) = parent(object, from)?;
             let copied = member(parent, last)?;
-            add(object, path, copied)
+            budget.copy(copied)?;
+            budget.place(copied, path)?;
+            let copied = copied.clone();
+            add(object, path, copied, budget)
         }
         What::Test(expected) => {
             if path.is_empty() {
                 return (object == expected).then_some(());
             }
             let (parent, last) = parent(object, path)?;
-            (member(parent, last)? == *expected).then_some(())
+            (member(parent, last)? == expected).then_some(())
         }
         What::Unknown => None,
+    }
+}
+
+/// What one patch has cost so far. Its result is never larger than the object, its body and what it may copy together,
+/// and never deeper than a document may be.
+#[derive(Default)]
+struct Budget {
+    copied_bytes: usize,
+    n_steps: usize,
+    /// Which limit the patch has exceeded.
+    exceeded: Option<String>,
+}
+
+impl Budget {
+    /// A value will stand at a place.
+    fn place(&mut self, value: &Value, path: &[String]) -> Option<()> {
+        if path.len() + self.depth(value, DEPTH_MAX) > DEPTH_MAX {
+            self.exceeded =
+                Some(format!("Unable to complete the patch, the result has more than {DEPTH_MAX} levels"));
+        }
+        self.check()
+    }
+
+    /// The levels of a value; one more than `levels_max` if there are more.
+    fn depth(&mut self, value: &Value, levels_max: usize) -> usize {
+        self.n_steps += 1;
+        let mut deepest = |children: &mut dyn Iterator<Item = &Value>| match levels_max.checked_sub(1) {
+            Some(levels_max) => 1 + children.map(|child| self.depth(child, levels_max)).max().unwrap_or(0),
+            None => 1,
+        };
+        match value {
+            Value::Array(items) => deepest(&mut items.iter()),
+            Value::Object(fields) => deepest(&mut fields.values()),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        }
+    }
+
+    /// A value is copied.
+    fn copy(&mut self, value: &Value) -> Option<()> {
+        let left = COPIED_BYTES_MAX - self.copied_bytes;
+        self.copied_bytes += text_bytes(value, left);
+        if self.copied_bytes > COPIED_BYTES_MAX {
+            let copied = self.copied_bytes;
+            self.exceeded = Some(format!(
+                "Unable to complete the copy, the accumulated size increase of copy is {copied}, exceeding the limit \
+                 {COPIED_BYTES_MAX}"
+            ));
+        }
+        self.check()
+    }
+
+    /// The elements of a list make room, or close up.
+    fn shift(&mut self, n_elements: usize) -> Option<()> {
+        self.n_steps += n_elements / MOVES_PER_STEP;
+        self.check()
+    }
+
+    fn check(&mut self) -> Option<()> {
+        if self.n_steps > STEPS_MAX {
+            self.exceeded = Some("Unable to complete the patch, it takes too long".to_owned());
+        }
+        self.exceeded.is_none().then_some(())
+    }
+}
+
+/// How long the text of a value is, or anything beyond `bytes_max` if it is longer. Escapes are not counted.
+fn text_bytes(value: &Value, bytes_max: usize) -> usize {
+    let sum = |children: &mut dyn Iterator<Item = usize>| {
+        let mut bytes = 2;
+        while bytes <= bytes_max
+            && let Some(child) = children.next()
+        {
+            bytes += child + 1;
+        }
+        bytes
+    };
+    match value {
+        Value::Null | Value::Bool(_) => 4,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => sum(&mut items.iter().map(|item| text_bytes(item, bytes_max))),
+        Value::Object(fields) => {
+            sum(&mut fields.iter().map(|(name, value)| name.len() + 3 + text_bytes(value, bytes_max)))
+        }
     }
 }
 
@@ -184,10 +296,10 @@ fn parent<'a, 'p>(object: &'a mut Value, path: &'p [String]) -> Option<(&'a mut 
 }
 
 /// A member of a container; a field that is not there reads as null.
-fn member(container: &Value, step: &str) -> Option<Value> {
+fn member<'a>(container: &'a Value, step: &str) -> Option<&'a Value> {
     match container {
-        Value::Object(fields) => Some(fields.get(step).cloned().unwrap_or_default()),
-        Value::Array(items) => items.get(index(step, items.len())?).cloned(),
+        Value::Object(fields) => Some(fields.get(step).unwrap_or(&Value::Null)),
+        Value::Array(items) => items.get(index(step, items.len())?),
         _ => None,
     }
 }
@@ -202,7 +314,7 @@ fn index(step: &str, length: usize) -> Option<usize> {
     }
 }
 
-fn add(object: &mut Value, path: &[String], value: Value) -> Option<()> {
+fn add(object: &mut Value, path: &[String], value: Value, budget: &mut Budget) -> Option<()> {
     if path.is_empty() {
         *object = value;
         return Some(());
@@ -215,9 +327,7 @@ fn add(object: &mut Value, path: &[String], value: Value) -> Option<()> {
         Value::Array(items) if last == "-" => items.push(value),
         Value::Array(items) => {
             let at = index(last, items.len())?;
-            if at > items.len() {
-                return None;
-            }
+            budget.shift(items.len().checked_sub(at)?)?;
             items.insert(at, value);
         }
         _ => return None,
@@ -244,13 +354,14 @@ fn replace(object: &mut Value, path: &[String], value: Value) -> Option<()> {
     Some(())
 }
 
-fn remove(object: &mut Value, path: &[String]) -> Option<Value> {
+fn remove(object: &mut Value, path: &[String], budget: &mut Budget) -> Option<Value> {
     let (parent, last) = parent(object, path)?;
     match parent {
         Value::Object(fields) => fields.remove(last),
         Value::Array(items) => {
             let at = index(last, items.len())?;
-            (at < items.len()).then(|| items.remove(at))
+            budget.shift(items.len().checked_sub(at + 1)?)?;
+            Some(items.remove(at))
         }
         _ => None,
     }
@@ -259,6 +370,7 @@ fn remove(object: &mut Value, path: &[String]) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::patch::apply_operations;
     use serde_json::json;
 
     fn patched(operations: Value) -> Result<Value, u16> {
@@ -308,5 +420,67 @@ mod tests {
         }
         assert_eq!(patched(json!({})), Err(400));
         assert_eq!(patched(json!([1])), Err(400));
+    }
+
+    #[test]
+    fn copies_that_double_are_refused() {
+        let doubling = |n: usize| -> Value {
+            let copy = |at: usize| json!({"op": "copy", "from": "/data", "path": format!("/data/{at}")});
+            (0..n).map(copy).collect()
+        };
+        assert!(patched(doubling(10)).is_ok());
+        assert_eq!(patched(doubling(26)), Err(422));
+        assert_eq!(patched(doubling(9_000)), Err(422));
+        let (why, object) = (apply_operations(json!({"data": {"x": "1"}}), &doubling(40)), json!(null));
+        assert!(why.unwrap_err().starts_with("Unable to complete the copy"));
+        assert_eq!(apply_operations(object, &json!([])), Ok(Some(Value::Null)));
+    }
+
+    #[test]
+    fn a_patch_cannot_make_an_object_deeper_than_documents_are() {
+        let at = |depth: usize| format!("/data{}", "/a".repeat(depth));
+        let copies = |n: usize| -> Value {
+            let copy = |depth: usize| json!({"op": "copy", "from": "/x", "path": at(depth)});
+            let empty = ["/x", "/data"].map(|path| json!({"op": "add", "path": path, "value": {}}));
+            empty.into_iter().chain((1..=n).map(copy)).collect()
+        };
+        let moves = |n: usize| -> Value {
+            let (from, to) = (|at: usize| format!("/{}", at % 2), |at: usize| format!("/{}/x", (at + 1) % 2));
+            let step = |at: usize| {
+                [
+                    json!({"op": "add", "path": format!("/{}", (at + 1) % 2), "value": {}}),
+                    json!({"op": "move", "from": from(at), "path": to(at)}),
+                ]
+            };
+            let first = json!({"op": "add", "path": "/0", "value": {}});
+            std::iter::once(first).chain((0..n).flat_map(step)).collect()
+        };
+        let adds = |n: usize| -> Value {
+            let deep = (0..100).fold(json!({}), |inner, _| json!({"a": inner}));
+            (0..n).map(|at| json!({"op": "add", "path": at_depth(at * 100), "value": deep})).collect()
+        };
+        assert!(patched(copies(5)).is_ok());
+        assert_eq!(patched(copies(9_000)), Err(422));
+        assert!(patched(moves(50)).is_ok());
+        assert_eq!(patched(moves(4_000)), Err(422));
+        assert!(patched(adds(1)).is_ok());
+        assert_eq!(patched(adds(5)), Err(422));
+        fn at_depth(depth: usize) -> String {
+            format!("/data{}", "/a".repeat(depth))
+        }
+    }
+
+    #[test]
+    fn tests_and_shifts_of_large_values_cost_little() {
+        let large: Vec<Value> = (0..300_000).map(Value::from).collect();
+        let object = json!({"list": large});
+        let all = |operation: Value| Value::Array(vec![operation; OPERATIONS_MAX]);
+        let tests = all(json!({"op": "test", "path": "", "value": {}}));
+        assert_eq!(apply_operations(object.clone(), &tests), Ok(None));
+        let shifts = all(json!({"op": "add", "path": "/list/0", "value": 1}));
+        let why = apply_operations(object.clone(), &shifts).unwrap_err();
+        assert!(why.ends_with("takes too long"), "{why}");
+        let moves = all(json!({"op": "move", "from": "/list", "path": "/list"}));
+        assert!(apply_operations(object, &moves).unwrap_err().ends_with("takes too long"));
     }
 }

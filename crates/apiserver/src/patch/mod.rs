@@ -56,8 +56,7 @@ impl Patch {
             Patch::Json(operations) => json::apply(old.clone(), operations),
             Patch::Strategic(patch) => {
                 let of = of.ok_or_else(strategic_unsupported)?;
-                // Upstream takes such a patch for its own fault.
-                strategic::merge(old.clone(), patch.clone(), of).map_err(Status::plain)
+                strategic::merge(old.clone(), patch.clone(), of).map_err(strategic_refused)
             }
         }
     }
@@ -70,6 +69,18 @@ pub fn apply_operations(object: Value, operations: &Value) -> Result<Option<Valu
     match patch {
         Patch::Json(operations) => json::apply_if_tested(object, &operations),
         Patch::Merge(_) | Patch::Strategic(_) => Ok(Some(object)),
+    }
+}
+
+/// A strategic merge patch that cannot be applied. Upstream takes most faults for its own.
+fn strategic_refused(why: String) -> Status {
+    match why.as_str() {
+        "invalid JSON document"
+        | "invalid patch format of primitive list"
+        | "invalid patch format of retainKeys"
+        | "invalid patch format of setElementOrder list"
+        | "strategic merge patch format is not supported" => Status::bad_request(why),
+        _ => Status::plain(why),
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) fn resources() -> Vec<Resource> {
     rows.extend(core());
     rows.extend(workloads());
     rows.extend(cluster());
+    rows.extend(control());
+    rows.extend(devices());
     rows.extend(reviews());
     rows.into_iter().map(Row::build).collect()
 }
@@ -138,7 +140,8 @@ fn core() -> Vec<Row> {
             .returns_deleted()
             .short("sa")
             .sub("token", Some(["authentication.k8s.io", "v1", "TokenRequest"]), CREATE)
-            .columns(table::SERVICE_ACCOUNT),
+            .columns(table::SERVICE_ACCOUNT)
+            .rules(kinds::account::ServiceAccount),
         v1("Service", "services")
             .returns_deleted()
             .short("svc")
@@ -153,7 +156,7 @@ fn core() -> Vec<Row> {
     ]
 }
 
-const POD_FIELDS: [&str; 8] = [
+const POD_FIELDS: [&str; 9] = [
     "spec.hostNetwork",
     "spec.nodeName",
     "spec.restartPolicy",
@@ -162,6 +165,7 @@ const POD_FIELDS: [&str; 8] = [
     "status.nominatedNodeName",
     "status.phase",
     "status.podIP",
+    "status.podIPs",
 ];
 
 const EVENT_FIELDS: [&str; 12] = [
@@ -207,7 +211,6 @@ fn workloads() -> Vec<Row> {
             .counted()
             .status()
             .scale()
-            .selectable(&["status.replicas"])
             .columns(table::REPLICA_SET)
             .rules(Replicated::ReplicaSet),
         apps("StatefulSet", "statefulsets")
@@ -276,6 +279,7 @@ fn workloads() -> Vec<Row> {
             .rules(kinds::network::NetworkPolicy),
         Row::new("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
             .short("pdb")
+            .named(NameRule::PathSegment)
             .counted()
             .needs_version()
             .status()
@@ -361,7 +365,7 @@ fn cluster() -> Vec<Row> {
             .needs_version()
             .returns_deleted()
             .columns(table::CSI_DRIVER)
-            .counted()
+            .generation(Generation::CountsChanges)
             .rules(kinds::driver::CsiDriver),
         storage("CSINode", "csinodes")
             .cluster()
@@ -372,7 +376,6 @@ fn cluster() -> Vec<Row> {
         storage("CSIStorageCapacity", "csistoragecapacities")
             .singular("csistoragecapacity")
             .needs_version()
-            .columns(table::CSI_STORAGE_CAPACITY)
             .rules(kinds::driver::CsiStorageCapacity),
         storage("StorageClass", "storageclasses")
             .singular("storageclass")
@@ -388,6 +391,71 @@ fn cluster() -> Vec<Row> {
             .returns_deleted()
             .columns(table::VOLUME_ATTACHMENT)
             .rules(kinds::driver::VolumeAttachment),
+        storage("VolumeAttributesClass", "volumeattributesclasses")
+            .singular("volumeattributesclass")
+            .cluster()
+            .returns_deleted()
+            .short("vac")
+            .columns(table::VOLUME_ATTRIBUTES_CLASS)
+            .rules(kinds::driver::VolumeAttributesClass),
+    ]
+}
+
+/// How requests are served: which server answers, and which requests come first.
+fn control() -> Vec<Row> {
+    let flow = |kind, plural| {
+        let row = Row::new("flowcontrol.apiserver.k8s.io", "v1", kind, plural);
+        row.cluster().counted().status()
+    };
+    vec![
+        Row::new("apiregistration.k8s.io", "v1", "APIService", "apiservices")
+            .cluster()
+            .named(NameRule::PathSegment)
+            .needs_version()
+            .status()
+            .category("api-extensions")
+            .columns(table::API_SERVICE)
+            .rules(kinds::aggregation::ApiService),
+        Row::new("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests")
+            .cluster()
+            .short("csr")
+            .named(NameRule::PathSegment)
+            .status()
+            .sub("approval", None, READ_WRITE)
+            .returns_deleted()
+            .selectable(&["spec.signerName"])
+            .columns(table::CERTIFICATE_REQUEST)
+            .rules(kinds::certificate::CertificateSigningRequest),
+        flow("FlowSchema", "flowschemas").columns(table::FLOW_SCHEMA).rules(kinds::flow::FlowSchema),
+        flow("PriorityLevelConfiguration", "prioritylevelconfigurations")
+            .columns(table::PRIORITY_LEVEL)
+            .rules(kinds::flow::PriorityLevel),
+    ]
+}
+
+/// Devices, and what claims them.
+fn devices() -> Vec<Row> {
+    let device = |kind, plural| Row::new("resource.k8s.io", "v1", kind, plural).returns_deleted();
+    vec![
+        device("DeviceClass", "deviceclasses")
+            .singular("deviceclass")
+            .cluster()
+            .counted()
+            .columns(table::NAME_AND_AGE_TEXT)
+            .rules(kinds::device::DeviceClass),
+        device("ResourceClaim", "resourceclaims")
+            .status()
+            .columns(table::RESOURCE_CLAIM)
+            .rules(kinds::device::ResourceClaim),
+        device("ResourceClaimTemplate", "resourceclaimtemplates")
+            .columns(table::NAME_AND_AGE_TEXT)
+            .rules(kinds::device::ResourceClaimTemplate),
+        device("ResourceSlice", "resourceslices")
+            .cluster()
+            .counted()
+            .selectable(&["spec.driver", "spec.nodeName"])
+            .columns(table::RESOURCE_SLICE)
+            .rules(kinds::device::ResourceSlice),
     ]
 }
 
@@ -578,6 +646,7 @@ pub(super) fn storage_prefix(resource: &Resource) -> &str {
         ("", "nodes") => "minions",
         ("", "replicationcontrollers") => "controllers",
         ("", "services") => "services/specs",
+        ("networking.k8s.io", "ingresses") => "ingress",
         (_, plural) => plural,
     }
 }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use krafla_api::{Kind, Pairs, Scope, Served};
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::kinds::Rules;
 use crate::names::NameRule;
@@ -149,12 +150,17 @@ pub enum Generation {
     Fixed,
     /// It is 1 at creation, and one more after each change of anything but metadata and status.
     Counts,
+    /// It is not there at creation, and counts from the first such change on.
+    CountsChanges,
 }
 
 impl Resource {
     /// The resource as messages name it.
     pub fn qualified(&self) -> Qualified<'_> {
-        Qualified { group: self.spoken_group(), what: &self.names.plural }
+        // Events are known by the path that they were asked for at, though not as kinds.
+        let is_event = &*self.names.group == "events.k8s.io";
+        let group = if is_event { &self.names.group } else { self.spoken_group() };
+        Qualified { group, what: &self.names.plural }
     }
 
     /// The kind as messages about invalid objects name it.
@@ -227,6 +233,8 @@ impl std::fmt::Debug for Resource {
 /// All served resources.
 pub struct Registry {
     table: ArcSwap<Table>,
+    /// Tells that the table was replaced.
+    changes: watch::Sender<()>,
 }
 
 /// One state of the registry.
@@ -252,12 +260,17 @@ impl Registry {
         for resource in builtin::resources() {
             table.insert(Arc::new(resource));
         }
-        Registry { table: ArcSwap::from_pointee(table) }
+        Registry { table: ArcSwap::from_pointee(table), changes: watch::Sender::default() }
     }
 
     /// An independent registry that begins with everything that is served here.
     pub fn fork(&self) -> Registry {
-        Registry { table: ArcSwap::new(self.table()) }
+        Registry { table: ArcSwap::new(self.table()), changes: watch::Sender::default() }
+    }
+
+    /// Tells of every change to what is served from now on.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// The present state.
@@ -284,6 +297,7 @@ impl Registry {
             versions.iter().cloned().for_each(|resource| table.insert(resource));
             table
         });
+        self.changes.send_replace(());
     }
 }
 

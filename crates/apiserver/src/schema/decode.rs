@@ -35,6 +35,8 @@ pub enum Finding {
     Unknown(String),
     /// The field came before; the last one counts.
     Duplicate(String),
+    /// The same, as the reader of YAML says it.
+    Line(String),
 }
 
 impl fmt::Display for Finding {
@@ -42,6 +44,7 @@ impl fmt::Display for Finding {
         match self {
             Finding::Unknown(path) => write!(f, "unknown field {}", go_quote(path)),
             Finding::Duplicate(path) => write!(f, "duplicate field {}", go_quote(path)),
+            Finding::Line(text) => f.write_str(text),
         }
     }
 }
@@ -96,6 +99,7 @@ impl Finding {
         match self {
             Finding::Unknown(path) => Finding::Unknown(format!("{field}.{path}")),
             Finding::Duplicate(path) => Finding::Duplicate(format!("{field}.{path}")),
+            Finding::Line(text) => Finding::Line(text),
         }
     }
 }
@@ -236,6 +240,14 @@ impl<'d, 't> Decoder<'d, 't> {
     fn whole<N: std::str::FromStr + Into<Value>>(&mut self, text: &str, of: &TypeRef) -> Value {
         match text.parse::<N>() {
             Ok(whole) => whole.into(),
+            Err(_) if self.is_patched => match scalar::go_converted(text, of.shape == Shape::Int32) {
+                Some(whole) => whole.into(),
+                None => {
+                    let fault = format!("cannot convert float64 to {}", of.go_name());
+                    self.wrong_type.get_or_insert(fault);
+                    Value::Null
+                }
+            },
             Err(_) => self.wrong_as(&format!("number {text}"), &of.go_name()),
         }
     }
@@ -308,6 +320,7 @@ impl<'d, 't> Decoder<'d, 't> {
                 self.note(Finding::Duplicate, name);
             }
             let value = self.within(Step::Field(name), |inner| inner.value(node, of))?;
+            let value = if of.shape == Shape::Quantity { scalar::rounded_amount(value) } else { value };
             map.insert(name.as_ref().to_owned(), of.or_zero(value));
         }
         Ok(Value::Object(map))

@@ -26,13 +26,20 @@ pub enum Node<'a> {
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
 }
 
-/// Deeper documents are refused: reading, comparing and dropping them recurse.
-pub const DEPTH_MAX: usize = 500;
+/// Deeper documents are refused, whatever language they are in: reading, comparing and dropping them recurse. Within a list,
+/// an event or a review, what is this deep is still read by serde_json, whose limit is 128 levels, and so by most clients.
+pub const DEPTH_MAX: usize = 110;
+/// The deepest document that stores of earlier versions can hold.
+const STORED_DEPTH_MAX: usize = 1000;
 
 impl<'a> Node<'a> {
     /// Reads a document. The error is Go's text for it.
     pub fn parse(text: &'a [u8]) -> Result<Node<'a>, String> {
-        let mut parser = Parser { text, valid: std::str::from_utf8(text).ok(), at: 0, depth: 0 };
+        Node::parse_within(text, DEPTH_MAX)
+    }
+
+    fn parse_within(text: &'a [u8], depth_max: usize) -> Result<Node<'a>, String> {
+        let mut parser = Parser { text, valid: std::str::from_utf8(text).ok(), at: 0, depth: 0, depth_max };
         parser.skip_space();
         let node = parser.value()?;
         parser.skip_space();
@@ -101,6 +108,15 @@ impl<'a> From<&'a Value> for Node<'a> {
     }
 }
 
+/// Reads a stored object. Earlier versions stored objects that are deeper than serde_json reads; they must still be listed
+/// and deleted.
+pub fn stored(text: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(text).or_else(|error| {
+        let deep = Node::parse_within(text, STORED_DEPTH_MAX).map(Node::into_value);
+        deep.map_err(|_| error.to_string())
+    })
+}
+
 /// A number as Kubernetes reads untyped ones: a whole number where it is one and fits 64 bits, else a double. None if
 /// it is too large for that.
 pub fn number(text: &str) -> Option<Number> {
@@ -121,6 +137,7 @@ struct Parser<'a> {
     valid: Option<&'a str>,
     at: usize,
     depth: usize,
+    depth_max: usize,
 }
 
 impl<'a> Parser<'a> {
@@ -165,7 +182,7 @@ impl<'a> Parser<'a> {
 
     fn nested(&mut self, read: fn(&mut Self) -> Result<Node<'a>, String>) -> Result<Node<'a>, String> {
         self.depth += 1;
-        if self.depth > DEPTH_MAX {
+        if self.depth > self.depth_max {
             return Err(self.unexpected("exceeded max depth"));
         }
         self.at += 1;

@@ -31,6 +31,7 @@ pub mod structural;
 pub mod table;
 pub mod wire;
 pub mod yaml;
+pub mod yaml_out;
 
 pub use complete::complete;
 pub use table::{Field, ListType, Shape, Type, TypeId, TypeRef, builtin};

@@ -17,14 +17,12 @@ use krafla_api::GoDuration;
 use serde_json::{Map, Value};
 
 use super::decode::schema_type;
-use super::json::Node;
+use super::json::{DEPTH_MAX, Node};
 use super::scalar::{self, Precision};
 use super::table::{Field, Shape, Type, TypeId, TypeRef};
 
 /// What every body begins with.
 pub(super) const MAGIC: &[u8] = b"k8s\0";
-/// Messages nest through schemas and raw objects only; deeper ones are refused.
-const DEPTH_MAX: usize = 200;
 const END: &str = "unexpected EOF";
 
 /// What the envelope says about the object in it.

@@ -6,6 +6,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STAN
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use krafla_api::{GoDuration, Quantity};
+use serde_json::Value;
 
 /// How exact a time is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +171,29 @@ pub fn canonical_quantity(text: &str) -> Result<String, &'static str> {
             "unable to parse quantity's suffix"
         }
     })
+}
+
+/// A number as Go's conversions make a whole one of it: what does not fit wraps around, or is the least of all; none if it
+/// has a fraction.
+pub fn go_converted(text: &str, is_short: bool) -> Option<i64> {
+    #[expect(clippy::cast_possible_truncation, reason = "that is what Go does")]
+    if let Ok(whole) = text.parse::<i64>() {
+        return Some(if is_short { i64::from(whole as i32) } else { whole });
+    }
+    let number = text.parse::<f64>().ok().filter(|number| number.fract() == 0.0)?;
+    let (least, beyond) =
+        if is_short { (i64::from(i32::MIN), 2f64.powi(31)) } else { (i64::MIN, 2f64.powi(63)) };
+    #[expect(clippy::cast_possible_truncation, reason = "it fits")]
+    Some(if (-beyond..beyond).contains(&number) { number as i64 } else { least })
+}
+
+/// An amount of a resource as the server keeps it: in whole thousandths.
+pub fn rounded_amount(amount: Value) -> Value {
+    let quantity = amount.as_str().and_then(|text| text.parse::<Quantity>().ok());
+    match quantity.filter(|quantity| quantity.rounded_to_milli() != *quantity) {
+        Some(quantity) => quantity.rounded_to_milli().to_string().into(),
+        None => amount,
+    }
 }
 
 /// A duration as Go prints it. The error is Go's text.

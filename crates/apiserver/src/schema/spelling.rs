@@ -279,7 +279,7 @@ fn of_templates(manifest: &Value) -> Vec<Unknown> {
 fn suggest(found: Vec<Finding>, names_at: impl Fn(&str) -> Vec<String>) -> Vec<Unknown> {
     let unknown = found.into_iter().filter_map(|finding| match finding {
         Finding::Unknown(path) => Some(path),
-        Finding::Duplicate(_) => None,
+        Finding::Duplicate(_) | Finding::Line(_) => None,
     });
     unknown
         .map(|path| {

@@ -172,7 +172,7 @@ fn set_element_order(original: &mut Fields, patch: &mut Fields, at: At<'_>) -> R
     for directive in directives {
         let order = match patch.remove(&directive) {
             Some(Value::Array(order)) => order,
-            other => return Err(wrong_kind("slice", &other.unwrap_or_default())),
+            other => return Err(wrong_kind("[]interface {}", &other.unwrap_or_default())),
         };
         let wrong = "invalid patch format of setElementOrder list";
         let (prefix, key) = directive.split_once('/').ok_or(wrong)?;
@@ -393,7 +393,14 @@ fn identity<'a>(item: &'a Value, merge_key: &str) -> Result<&'a Value, String> {
 
 fn unknown_directive(directive: &Value, patch: &Fields) -> String {
     let patch = go_print(&Value::Object(patch.clone()));
-    format!("unknown patch type: {} in map: {patch}", go_print(directive))
+    let directive = match directive {
+        Value::Number(number) if number.is_f64() => format!("%!s(float64={number})"),
+        Value::Number(number) => format!("%!s(int64={number})"),
+        Value::Bool(bool) => format!("%!s(bool={bool})"),
+        Value::Null => "%!s(<nil>)".to_owned(),
+        other => go_print(other),
+    };
+    format!("unknown patch type: {directive} in map: {patch}")
 }
 
 fn wrong_kind(expected: &str, received: &Value) -> String {

@@ -13,7 +13,7 @@
 //!
 //! Types: `*T` a pointer, `[]T` a list, `{}T` a map from strings, a lower-case word a basic or special type, `Name` or
 //! `package.Name` a declared type. Attributes: `?` omitted when empty, `omitzero`, `optional`, `patch=` and `key=` for
-//! strategic merge patches, `list=` and `keys=` for server-side apply, `atomic`, and last `default=` with JSON.
+//! strategic merge patches, `list=` and `keys=` for server-side apply, `atomic`, `granular`, and last `default=` with JSON.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -107,6 +107,8 @@ pub struct Field {
     pub list_keys: Vec<&'static str>,
     /// Server-side apply: the struct or map is one value.
     pub is_atomic: bool,
+    /// Server-side apply: the struct is no single value here, though its type says so.
+    pub is_granular: bool,
     /// The default that the schema declares, as JSON.
     pub default: Option<&'static str>,
 }
@@ -244,6 +246,10 @@ impl Type {
         }
         match (field.numbers.len(), self.name) {
             (0 | 1, _) => &[],
+            (
+                _,
+                "DeviceAllocationConfiguration" | "DeviceClaimConfiguration" | "DeviceClassConfiguration",
+            ) => &["DeviceConfiguration"],
             (_, "EphemeralContainer") => &["EphemeralContainerCommon"],
             (_, "IngressRule") => &["IngressRuleValue"],
             (2, "NamedRuleWithOperations") => &["RuleWithOperations"],
@@ -399,6 +405,11 @@ impl Reader {
         if word != "named" {
             return Ok(());
         }
+        // The values come last, and may contain spaces.
+        let (rest, values) = match rest.split_once(" enum=") {
+            Some((rest, values)) => (rest, Some(values)),
+            None => (rest, None),
+        };
         let mut words = rest.split(' ');
         let name = words.next().unwrap_or_default();
         let shape = self.type_ref(words.next().ok_or("no type")?)?.shape;
@@ -409,10 +420,10 @@ impl Reader {
             return Err("not declared".to_owned());
         };
         named.shape = shape;
+        named.enum_values = values.map(|values| values.split(',').collect()).unwrap_or_default();
         for word in words {
-            match word.split_once('=') {
-                Some(("enum", values)) => named.enum_values = values.split(',').collect(),
-                None if word == "wrapped" => named.is_wrapped = true,
+            match word {
+                "wrapped" => named.is_wrapped = true,
                 _ => return Err(format!("unknown word {word:?}")),
             }
         }
@@ -511,6 +522,7 @@ impl Field {
             list_type: None,
             list_keys: Vec::new(),
             is_atomic: false,
+            is_granular: false,
             default: None,
         }
     }
@@ -521,6 +533,7 @@ impl Field {
             ("omitzero", _) => (self.omit_zero, self.is_optional) = (true, true),
             ("optional", _) => self.is_optional = true,
             ("atomic", _) => self.is_atomic = true,
+            ("granular", _) => self.is_granular = true,
             ("patch", strategies) => {
                 self.patch_merge = strategies.split(',').any(|word| word == "merge");
                 self.patch_retain_keys = strategies.split(',').any(|word| word == "retainKeys");

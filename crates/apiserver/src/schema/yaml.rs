@@ -14,28 +14,39 @@ use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
 use super::json::{DEPTH_MAX, Node, go_quote};
 
-/// Reads a document; nothing at all is null. The limits on aliases and nesting are the reader's own.
-pub fn parse(text: &[u8]) -> Result<Node<'static>, String> {
+/// What the values of one document may have together, aliases counted each time.
+const SCALAR_BYTES_MAX: usize = 16 << 20;
+
+/// Reads a document; nothing at all is null. The limits on aliases and on nesting (64 levels, since a level takes much of
+/// the stack) are the reader's own.
+pub fn parse(text: &[u8]) -> Result<Node<'_>, String> {
+    // Most clients send JSON, which is YAML too: it is read faster, and to the depth of JSON.
+    if text.trim_ascii_start().starts_with(b"{")
+        && let Ok(node) = Node::parse(text)
+    {
+        return Ok(node);
+    }
     let text = std::str::from_utf8(text).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
-    let options = serde_saphyr::options! {
-        duplicate_keys: DuplicateKeyPolicy::LastWins,
-        legacy_octal_numbers: true,
-        with_snippet: false,
-    };
+    let options = options();
     let first: Option<Tree> = serde_saphyr::from_str_with_options(first_document(text), options)
         .map_err(|error| format!("yaml: {error}"))?;
     let node = first.map_or(Node::Null, |tree| tree.0);
     if depth(&node) > DEPTH_MAX { Err("yaml: exceeded max depth".to_owned()) } else { Ok(node) }
 }
 
-/// The keys that come twice, in the words of kube-apiserver's reader: `line 8: key "a" already set in map`. The line is that
-/// of the value; what is within a value is found before the value itself.
-pub fn duplicates(text: &[u8]) -> Vec<String> {
-    let options = serde_saphyr::options! {
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         legacy_octal_numbers: true,
         with_snippet: false,
-    };
+        budget: serde_saphyr::budget! { max_total_scalar_bytes: SCALAR_BYTES_MAX },
+    }
+}
+
+/// The keys that come twice, in the words of kube-apiserver's reader: `line 8: key "a" already set in map`. The line is that
+/// of the value; what is within a value is found before the value itself.
+pub fn duplicates(text: &[u8]) -> Vec<String> {
+    let options = options();
     let text = std::str::from_utf8(text).unwrap_or_default();
     let read = serde_saphyr::from_str_with_options::<Option<Repeats>>(first_document(text), options);
     // What cannot be read at all is refused elsewhere.

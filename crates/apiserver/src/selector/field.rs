@@ -35,6 +35,12 @@ impl FieldSelector {
         conditions_of(text).try_for_each(|condition| condition.map(drop))
     }
 
+    /// The one name that a selector asks for, whatever resource it is about; none if it cannot be read.
+    pub fn exact_name(text: &str) -> Option<String> {
+        let conditions: Result<Vec<Condition>, Status> = conditions_of(text).collect();
+        FieldSelector(conditions.ok()?).name().map(str::to_owned)
+    }
+
     /// Selects one object by its name.
     pub fn of_name(name: &str) -> FieldSelector {
         FieldSelector(vec![Condition { field: "metadata.name".into(), value: name.into(), is_wanted: true }])
@@ -134,10 +140,10 @@ fn check_field(field: &str, resource: &Resource) -> Result<(), Status> {
         _ if resource.is_custom || !resource.selectable.is_empty() => {
             format!("field label not supported: {field}")
         }
-        _ => {
-            format!(
-                "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-            )
-        }
+        _ => known_only(field),
     }))
+}
+
+fn known_only(field: &str) -> String {
+    format!("\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
 }

@@ -158,22 +158,22 @@ impl<'a> Parser<'a> {
         if let Some(wrong) = names::qualified_name(key).into_iter().next() {
             return Err(in_requirement(FieldError::invalid("<nil>", key, wrong)));
         }
-        let test = if is_absent { Test::Absent } else { self.test()? };
+        let test = if is_absent { Test::Absent } else { self.test(key)? };
         Ok(Requirement { key: key.to_owned(), test })
     }
 
-    fn test(&mut self) -> Result<Test, String> {
+    fn test(&mut self, key: &str) -> Result<Test, String> {
         match self.peek() {
             "" | "," => return Ok(Test::Exists),
             _ => {}
         }
         match self.next() {
-            "in" => self.values().map(Test::In),
-            "notin" => self.values().map(Test::NotIn),
-            "=" | "==" => self.value().map(|value| Test::In(BTreeSet::from([value]))),
-            "!=" => self.value().map(|value| Test::NotIn(BTreeSet::from([value]))),
-            ">" => self.number().map(Test::Above),
-            "<" => self.number().map(Test::Below),
+            "in" => self.values().and_then(|values| checked(key, values)).map(Test::In),
+            "notin" => self.values().and_then(|values| checked(key, values)).map(Test::NotIn),
+            "=" | "==" => self.value(key).map(|value| Test::In(BTreeSet::from([value]))),
+            "!=" => self.value(key).map(|value| Test::NotIn(BTreeSet::from([value]))),
+            ">" => self.number(key).map(Test::Above),
+            "<" => self.number(key).map(Test::Below),
             token => {
                 Err(in_requirement(format_args!("found '{token}', expected: in, notin, =, ==, !=, gt, lt")))
             }
@@ -181,7 +181,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A single value, which may be empty.
-    fn value(&mut self) -> Result<String, String> {
+    fn value(&mut self, key: &str) -> Result<String, String> {
         let value = match self.peek() {
             "" | "," => "",
             token if is_sign(token) => {
@@ -192,12 +192,12 @@ impl<'a> Parser<'a> {
         if !value.is_empty() {
             self.next();
         }
-        check_value(0, value)?;
+        checked(key, BTreeSet::from([value.to_owned()]))?;
         Ok(value.to_owned())
     }
 
-    fn number(&mut self) -> Result<i64, String> {
-        let value = self.value()?;
+    fn number(&mut self, key: &str) -> Result<i64, String> {
+        let value = self.value(key)?;
         value.parse().map_err(|_| {
             let why = "for 'Gt', 'Lt' operators, the value must be an integer";
             in_requirement(FieldError::invalid("values[0]", value.as_str(), why))
@@ -210,13 +210,23 @@ impl<'a> Parser<'a> {
             "(" => {}
             token => return Err(in_requirement(format_args!("found '{token}' expected: '('"))),
         }
+        match self.peek() {
+            token if token != "," && token != ")" && is_sign(token) => {
+                let message = format_args!("found '{token}', expected: ',', ')' or identifier");
+                return Err(in_requirement(message));
+            }
+            _ => {}
+        }
         let mut values = BTreeSet::new();
         loop {
             let value = match self.peek() {
-                token if is_sign(token) => "",
+                "," | ")" => "",
+                token if is_sign(token) => {
+                    let message = format_args!("found '{token}', expected: ',', or identifier");
+                    return Err(in_requirement(message));
+                }
                 _ => self.next(),
             };
-            check_value(values.len(), value)?;
             values.insert(value.to_owned());
             match self.next() {
                 ")" => return Ok(values),
@@ -227,10 +237,18 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn check_value(index: usize, value: &str) -> Result<(), String> {
-    match names::label_value(value).into_iter().next() {
-        Some(wrong) => Err(in_requirement(FieldError::invalid(format!("values[{index}]"), value, wrong))),
-        None => Ok(()),
+/// The values of a condition, if all of them can be values of labels. They are checked in order, once all are read.
+fn checked(key: &str, values: BTreeSet<String>) -> Result<BTreeSet<String>, String> {
+    let mut wrong = Vec::new();
+    for (index, value) in values.iter().enumerate() {
+        let field = format!("values[{index}][{key}]");
+        let faults = names::label_value(value).into_iter();
+        wrong.extend(faults.map(|fault| FieldError::invalid(&*field, value.as_str(), fault).to_string()));
+    }
+    match wrong.as_slice() {
+        [] => Ok(values),
+        [one] => Err(in_requirement(one)),
+        several => Err(in_requirement(format_args!("[{}]", several.join(", ")))),
     }
 }
 

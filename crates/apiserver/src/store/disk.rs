@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   table objects   (resource, namespace, name) -> (revision, uid, what is read of the object, the object)
-//!   table store     "format" -> 1, "revision" -> the newest revision
+//!   table store     "format" -> 1, "revision" -> the newest revision, "chain" -> a hash of all that was written
+//!   table cluster   "id" -> the UID of the cluster
 //! ```
 //!
 //! Each batch is one redb transaction, so that a crash leaves all of it or none.
@@ -20,15 +21,19 @@ use redb::{
 use super::backend::{ReliableSync, give_up};
 use super::entry::{Entry, ResourceId};
 use super::event::EventType;
+use super::head::{Head, Record, hash, header_of};
+use super::reserve::{Reserve, is_no_space};
 use super::sequencer::{Accepted, Batch};
 use super::snapshot::Entries;
 use super::state::FIRST_REVISION;
+use crate::env::{Env, SystemEnv};
 
 type ObjectKey = (&'static str, &'static str, &'static str);
 type ObjectValue = (u64, &'static str, &'static [u8], &'static [u8]);
 
 const OBJECTS: TableDefinition<'_, ObjectKey, ObjectValue> = TableDefinition::new("objects");
 const STORE: TableDefinition<'_, &str, u64> = TableDefinition::new("store");
+const CLUSTER: TableDefinition<'_, &str, &str> = TableDefinition::new("cluster");
 
 /// The layout of the tables. A program that does not know it must not touch them.
 const FORMAT: u64 = 1;
@@ -45,12 +50,21 @@ const COMPACT_ABOVE_BYTES: u64 = 64 << 20;
 pub(super) struct Disk {
     backend: Arc<dyn StorageBackend>,
     database: Database,
+    /// See [`super::head::Record::chain`].
+    chain: u64,
+    head: Option<Head>,
+    reserve: Option<Box<dyn Reserve>>,
+    /// Whether the reserve has been given free.
+    is_full: bool,
 }
 
 /// What a file holds.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     pub(super) revision: u64,
+    pub(super) chain: u64,
+    /// Which cluster it is the store of.
+    pub(super) cluster: Uid,
     pub(super) objects: BTreeMap<ResourceId, Entries>,
     object_bytes: u64,
 }
@@ -69,21 +83,101 @@ pub(super) enum DiskError {
     Io(io::Error),
 }
 
+impl DiskError {
+    /// Whether the disk is full.
+    pub(super) fn is_no_space(&self) -> bool {
+        matches!(self, DiskError::Io(error) if is_no_space(error))
+    }
+}
+
 impl Disk {
     /// Opens a file and reads all of it.
     pub(super) fn open(backend: Arc<dyn StorageBackend>) -> Result<(Disk, Contents), DiskError> {
         let mut database = open_database(&backend)?;
-        let contents = read(&database)?;
+        let mut contents = read(&database)?;
+        if contents.cluster.is_empty() {
+            contents.cluster = SystemEnv.uid();
+            name_cluster(&database, &contents.cluster)?;
+        }
         let file_bytes = backend.len().map_err(DiskError::Io)?;
         if file_bytes > COMPACT_ABOVE_BYTES && file_bytes / 4 > contents.object_bytes {
             database.compact().map_err(redb::Error::from)?;
         }
-        Ok((Disk { backend, database }, contents))
+        let chain = contents.chain;
+        Ok((Disk { backend, database, chain, head: None, reserve: None, is_full: false }, contents))
     }
 
-    /// Makes a batch durable, or leaves the file as it was.
+    /// The revision and the chain that a file has. What has to be written to find out must not be kept.
+    pub(super) fn try_out(backend: Arc<dyn StorageBackend>) -> Result<(u64, u64), DiskError> {
+        let database = open_database(&backend)?;
+        let StoreTable { format, revision, chain } =
+            read_store_table(&database.begin_read().map_err(redb::Error::from)?)?;
+        if format == FORMAT { Ok((revision, chain)) } else { Err(DiskError::UnknownFormat(format)) }
+    }
+
+    /// From now on, what is acknowledged is written down beside the file, too.
+    pub(super) fn keep_head(&mut self, head: Head, revision: u64) {
+        self.head = Some(head);
+        self.write_head(revision);
+    }
+
+    /// From now on, room is kept free for deletes.
+    pub(super) fn keep_reserve(&mut self, reserve: Box<dyn Reserve>) {
+        self.reserve = Some(reserve);
+        self.is_full = true;
+        self.look_for_room();
+    }
+
+    /// Whether only deletes are to be written.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Takes the reserve back, if there is room again.
+    pub(super) fn look_for_room(&mut self) {
+        let Some(reserve) = self.reserve.as_mut().filter(|_| self.is_full) else { return };
+        match reserve.refill() {
+            Ok(()) => self.is_full = false,
+            Err(error) if is_no_space(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "no room can be kept free for deletes");
+                self.is_full = false;
+            }
+        }
+    }
+
+    fn write_head(&self, revision: u64) {
+        let Some(head) = &self.head else { return };
+        match header_of(self.backend.as_ref()) {
+            Ok(header) => head.write(&Record { revision, chain: self.chain, header }),
+            Err(error) => tracing::warn!(%error, "the header of the store cannot be read"),
+        }
+    }
+
+    /// Makes a batch durable, or leaves the file as it was. On a full disk it gives the reserve free, and tries again.
     pub(super) fn write(&mut self, batch: &Batch) -> Result<(), DiskError> {
-        let Err(failure) = write(&self.database, batch) else { return Ok(()) };
+        let chain = chain_of(self.chain, batch);
+        let mut written = self.try_write(batch, chain);
+        if matches!(&written, Err(error) if error.is_no_space()) && self.reserve.is_some() {
+            written = self.try_write(batch, chain);
+        }
+        written?;
+        self.chain = chain;
+        self.write_head(batch.state.revision());
+        Ok(())
+    }
+
+    fn try_write(&mut self, batch: &Batch, chain: u64) -> Result<(), DiskError> {
+        let Err(failure) = write(&self.database, batch, chain).map_err(DiskError::from) else {
+            return Ok(());
+        };
+        if failure.is_no_space()
+            && let Some(reserve) = &mut self.reserve
+        {
+            // Opening the file writes, too.
+            reserve.release();
+            self.is_full = true;
+        }
         // After a failure redb takes nothing more until the file is opened anew, and only then is it known in which
         // of the two states the file is.
         let reopened = open_database(&self.backend)
@@ -93,8 +187,37 @@ impl Disk {
             });
         let (store, database) = reopened;
         self.database = database;
-        if store.revision == batch.state.revision() { Ok(()) } else { Err(failure.into()) }
+        if store.revision == batch.state.revision() { Ok(()) } else { Err(failure) }
     }
+
+    /// Closes the file, which is at this revision.
+    pub(super) fn close(self, revision: u64) {
+        let Disk { backend, database, chain, head, .. } = self;
+        // It writes the header once more.
+        drop(database);
+        let (Some(head), Ok(header)) = (head, header_of(backend.as_ref())) else { return };
+        head.write(&Record { revision, chain, header });
+        // One that is behind does no harm.
+        let _ = head.sync();
+    }
+}
+
+/// The hash of everything written so far, from that before it. UIDs are random, so two histories differ.
+fn chain_of(before: u64, batch: &Batch) -> u64 {
+    batch.writes.iter().fold(before, |chain, Accepted { event, .. }| {
+        let Entry { key, uid, revision, .. } = event.entry.as_ref();
+        let parts =
+            [key.namespace.as_bytes(), key.name.as_bytes(), uid.0.as_bytes(), &revision.to_le_bytes()];
+        parts.iter().fold(chain, |chain, part| hash(chain, part))
+    })
+}
+
+/// Writes down which cluster a file belongs to.
+fn name_cluster(database: &Database, id: &Uid) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    transaction.open_table(CLUSTER)?.insert("id", id.0.as_ref())?;
+    transaction.commit()?;
+    Ok(())
 }
 
 fn open_database(backend: &Arc<dyn StorageBackend>) -> Result<Database, redb::Error> {
@@ -105,7 +228,7 @@ fn open_database(backend: &Arc<dyn StorageBackend>) -> Result<Database, redb::Er
     Ok(database)
 }
 
-fn write(database: &Database, batch: &Batch) -> Result<(), redb::Error> {
+fn write(database: &Database, batch: &Batch, chain: u64) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
     {
         let mut objects = transaction.open_table(OBJECTS)?;
@@ -125,6 +248,7 @@ fn write(database: &Database, batch: &Batch) -> Result<(), redb::Error> {
         let mut store = transaction.open_table(STORE)?;
         store.insert("format", FORMAT)?;
         store.insert("revision", batch.state.revision())?;
+        store.insert("chain", chain)?;
     }
     transaction.commit()?;
     Ok(())
@@ -132,11 +256,12 @@ fn write(database: &Database, batch: &Batch) -> Result<(), redb::Error> {
 
 fn read(database: &Database) -> Result<Contents, DiskError> {
     let transaction = database.begin_read().map_err(redb::Error::from)?;
-    let StoreTable { format, revision } = read_store_table(&transaction)?;
+    let StoreTable { format, revision, chain } = read_store_table(&transaction)?;
     if format != FORMAT {
         return Err(DiskError::UnknownFormat(format));
     }
-    let mut contents = Contents { revision, ..Contents::default() };
+    let cluster = read_cluster(&transaction)?;
+    let mut contents = Contents { revision, chain, cluster, ..Contents::default() };
     read_objects(&transaction, &mut contents)?;
     Ok(contents)
 }
@@ -157,18 +282,27 @@ fn read_objects(transaction: &ReadTransaction, contents: &mut Contents) -> Resul
     Ok(())
 }
 
+/// The cluster that a file belongs to; empty in files of earlier versions.
+fn read_cluster(transaction: &ReadTransaction) -> Result<Uid, redb::Error> {
+    let Some(cluster) = existing(transaction.open_table(CLUSTER))? else { return Ok(Uid::default()) };
+    Ok(cluster.get("id")?.map(|id| Uid::from(id.value())).unwrap_or_default())
+}
+
 struct StoreTable {
     format: u64,
     revision: u64,
+    /// Zero in files of earlier versions.
+    chain: u64,
 }
 
 fn read_store_table(transaction: &ReadTransaction) -> Result<StoreTable, redb::Error> {
     let Some(store) = existing(transaction.open_table(STORE))? else {
-        return Ok(StoreTable { format: FORMAT, revision: FIRST_REVISION });
+        return Ok(StoreTable { format: FORMAT, revision: FIRST_REVISION, chain: 0 });
     };
     let format = store.get("format")?.map_or(0, |value| value.value());
     let revision = store.get("revision")?.map_or(0, |value| value.value());
-    Ok(StoreTable { format, revision })
+    let chain = store.get("chain")?.map_or(0, |value| value.value());
+    Ok(StoreTable { format, revision, chain })
 }
 
 /// A new file has no tables yet.

@@ -19,8 +19,11 @@ mod backend;
 mod disk;
 mod entry;
 mod event;
+mod head;
 mod history;
 mod open;
+mod overlay;
+mod reserve;
 mod sequencer;
 mod snapshot;
 mod state;
@@ -34,19 +37,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use krafla_api::Key;
+use krafla_api::{Key, Uid};
 use parking_lot::Mutex;
 
 pub use entry::{Entry, EntryMeta, OwnerMark, ResourceId};
 pub use event::{EventType, StoredEvent, watch_line};
-pub use open::OpenError;
+pub use open::{DirectoryLock, OpenError};
 pub use snapshot::{Entries, Snapshot};
 pub use watch::{Expired, Watcher};
 pub use write::{Change, CommitError, Draft, Expect, Write};
 
 use disk::{Contents, Disk};
 use history::Retention;
-use open::DirectoryLock;
 use sequencer::{Sequencer, Submitted, Work};
 use state::{FIRST_REVISION, State};
 
@@ -68,6 +70,8 @@ pub(crate) struct Newest {
 #[derive(Debug)]
 struct Inner {
     sequencer: Arc<Sequencer>,
+    /// Which cluster this is the store of, if it is on disk.
+    cluster: Option<Uid>,
     /// The disk's thread, until the store is closed.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -77,14 +81,14 @@ impl Store {
     /// thread, no clock, the same answers every time.
     pub fn in_memory() -> Store {
         let state = State::new(FIRST_REVISION, BTreeMap::new(), Retention::BY_COUNT);
-        Store::new(Arc::new(Sequencer::in_memory(state)), None)
+        Store::new(Arc::new(Sequencer::in_memory(state)), None, None)
     }
 
     /// An independent store without a disk that begins with everything visible here. It takes no time: the two share what
     /// neither has changed.
     pub fn fork(&self) -> Store {
         let state = State::clone(&self.inner.sequencer.visible());
-        Store::new(Arc::new(Sequencer::in_memory(state)), None)
+        Store::new(Arc::new(Sequencer::in_memory(state)), None, None)
     }
 
     /// The store in a directory, which is made if it is missing. One process may have it open at a time.
@@ -95,8 +99,10 @@ impl Store {
     }
 
     fn on_disk(disk: Disk, contents: Contents, lock: Option<DirectoryLock>) -> std::io::Result<Store> {
+        let cluster = Some(contents.cluster);
         let state = State::new(contents.revision, contents.objects, Retention::BY_AGE);
         let sequencer = Arc::new(Sequencer::on_disk(state));
+        sequencer.set_full(disk.is_full());
         let served = Arc::clone(&sequencer);
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || {
             let served = std::panic::catch_unwind(AssertUnwindSafe(|| serve_disk(&served, disk)));
@@ -105,11 +111,26 @@ impl Store {
             }
             drop(lock);
         })?;
-        Ok(Store::new(sequencer, Some(thread)))
+        Ok(Store::new(sequencer, cluster, Some(thread)))
     }
 
-    fn new(sequencer: Arc<Sequencer>, thread: Option<JoinHandle<()>>) -> Store {
-        Store { inner: Arc::new(Inner { sequencer, thread: Mutex::new(thread) }) }
+    fn new(sequencer: Arc<Sequencer>, cluster: Option<Uid>, thread: Option<JoinHandle<()>>) -> Store {
+        Store { inner: Arc::new(Inner { sequencer, cluster, thread: Mutex::new(thread) }) }
+    }
+
+    /// Which cluster this is the store of, from its beginning to its end. A store without a disk has no such name.
+    pub fn cluster(&self) -> Option<&Uid> {
+        self.inner.cluster.as_ref()
+    }
+
+    /// Whether its disk is full: then it takes only deletes.
+    pub fn is_full(&self) -> bool {
+        self.inner.sequencer.is_full()
+    }
+
+    /// Whether nothing was ever written to it.
+    pub fn is_new(&self) -> bool {
+        self.revision() == FIRST_REVISION
     }
 
     /// The newest visible revision.
@@ -202,16 +223,24 @@ impl Drop for Inner {
 /// Makes batches durable, one after the other, until the store is closed.
 fn serve_disk(sequencer: &Sequencer, mut disk: Disk) {
     loop {
+        disk.look_for_room();
+        sequencer.set_full(disk.is_full());
         match sequencer.next_work() {
             Work::Write(batch) => match disk.write(&batch) {
-                Ok(()) => sequencer.publish(batch),
+                Ok(()) => {
+                    sequencer.set_full(disk.is_full());
+                    sequencer.publish(batch);
+                }
                 Err(error) => {
                     tracing::error!(%error, "the store could not write");
-                    sequencer.take_back(batch, &error.to_string());
+                    sequencer.set_full(disk.is_full());
+                    let is_full = error.is_no_space();
+                    let failed = || CommitError::Failed(error.to_string());
+                    sequencer.take_back(batch, &if is_full { CommitError::NoSpace } else { failed() });
                 }
             },
             Work::Forget => sequencer.forget(),
-            Work::Stop => return,
+            Work::Stop => return disk.close(sequencer.visible().revision()),
         }
     }
 }

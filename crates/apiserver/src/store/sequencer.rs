@@ -13,6 +13,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -39,6 +40,8 @@ pub(super) struct Sequencer {
     work: Condvar,
     bells: Bells,
     home: Home,
+    /// Whether the disk has room for deletes alone.
+    is_full: AtomicBool,
 }
 
 /// Where accepted writes go.
@@ -116,6 +119,7 @@ impl Sequencer {
             work: Condvar::new(),
             bells: Bells::default(),
             home,
+            is_full: AtomicBool::new(false),
         }
     }
 
@@ -175,6 +179,11 @@ impl Sequencer {
         if pending.batch_bytes > WAITING_BYTES_MAX {
             return Err(CommitError::Failed("too many writes wait for the disk; try again later".to_owned()));
         }
+        if self.is_full() && !write.is_deletion() {
+            // What is so already needs no room: a start finds its standard objects.
+            pending.newest.check(&write)?;
+            return Err(CommitError::NoSpace);
+        }
         let resource = write.resource.clone();
         let event = pending.newest.apply(write, self.now())?;
         match self.home {
@@ -200,10 +209,17 @@ impl Sequencer {
     pub(super) fn next_work(&self) -> Work {
         let mut pending = self.pending.lock();
         while pending.batch.is_empty() && !pending.is_closed {
-            if !pending.newest.is_ageing() {
-                self.work.wait(&mut pending);
-            } else if self.work.wait_for(&mut pending, FORGET_EVERY).timed_out() {
-                return Work::Forget;
+            let at_most = if self.is_full() {
+                Some(LOOK_FOR_ROOM_EVERY)
+            } else {
+                pending.newest.is_ageing().then_some(FORGET_EVERY)
+            };
+            match at_most {
+                None => self.work.wait(&mut pending),
+                Some(at_most) if self.work.wait_for(&mut pending, at_most).timed_out() => {
+                    return Work::Forget;
+                }
+                Some(_) => {}
             }
         }
         if pending.batch.is_empty() {
@@ -225,16 +241,30 @@ impl Sequencer {
     }
 
     /// A batch could not be written. What was accepted after it was computed from it, so it goes too.
-    pub(super) fn take_back(&self, batch: Batch, reason: &str) {
+    pub(super) fn take_back(&self, batch: Batch, reason: &CommitError) {
         let mut pending = self.pending.lock();
         pending.newest = State::clone(&self.visible.load());
         pending.batch_bytes = 0;
         let later = std::mem::take(&mut pending.batch);
         for Accepted { outcome, .. } in batch.writes.into_iter().chain(later) {
-            outcome.map(|outcome| outcome.send(Err(CommitError::Failed(reason.to_owned()))));
+            outcome.map(|outcome| outcome.send(Err(reason.clone())));
         }
         drop(pending);
         self.bells.of_all.notify_waiters();
+    }
+
+    /// Whether the disk has room for deletes alone.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_full(&self, is_full: bool) {
+        if self.is_full.swap(is_full, Ordering::AcqRel) != is_full {
+            match is_full {
+                true => tracing::error!("no space left on the disk of the store: it takes only deletes"),
+                false => tracing::warn!("the disk of the store has room again"),
+            }
+        }
     }
 
     /// Forgets the events that have become too old, when no write does it.
@@ -262,6 +292,9 @@ impl Sequencer {
 
 /// How often an idle store looks for old events.
 const FORGET_EVERY: Duration = Duration::from_secs(30);
+
+/// How often a full disk is looked at, when no delete does it.
+const LOOK_FOR_ROOM_EVERY: Duration = Duration::from_secs(1);
 
 /// One bell per watched resource, so that a write wakes only those who watch its resource, and one for those who watch
 /// everything.

@@ -81,6 +81,11 @@ impl State {
         }
     }
 
+    /// Whether what a write expects is so.
+    pub(super) fn check(&self, write: &Write) -> Result<(), CommitError> {
+        write.expect.check(self.get(&write.resource, &write.key).map(Arc::as_ref))
+    }
+
     /// Makes one write, or says why not. This is where revisions come from.
     pub(super) fn apply(&mut self, write: Write, now: Duration) -> Result<Arc<StoredEvent>, CommitError> {
         let Write { resource, key, expect, change } = write;

@@ -11,31 +11,50 @@ use crate::plain::n_plain;
 const USUAL_BYTES: usize = 8 << 10;
 
 /// JSON in the making. Every field and every item is written with a comma after it; closing takes the last one away.
-pub(super) struct Text(Vec<u8>);
+pub(super) struct Text {
+    bytes: Vec<u8>,
+    /// How many objects and lists are open.
+    depth: usize,
+    /// The most that have been open at once.
+    deepest: usize,
+}
 
 impl Default for Text {
     fn default() -> Text {
-        Text(Vec::with_capacity(USUAL_BYTES))
+        Text { bytes: Vec::with_capacity(USUAL_BYTES), depth: 0, deepest: 0 }
     }
 }
 
 impl Text {
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.bytes.len()
+    }
+
+    /// The levels of objects and lists in it.
+    pub(super) fn n_levels(&self) -> usize {
+        self.deepest
     }
 
     pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.0
+        self.bytes
     }
 
     pub(super) fn push(&mut self, text: &str) {
-        self.0.extend_from_slice(text.as_bytes());
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    /// Opens an object or list.
+    pub(super) fn open(&mut self, bracket: &str) {
+        self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
+        self.push(bracket);
     }
 
     /// Closes an object or list.
     pub(super) fn close(&mut self, bracket: &str) {
-        if self.0.last() == Some(&b',') {
-            self.0.pop();
+        self.depth -= 1;
+        if self.bytes.last() == Some(&b',') {
+            self.bytes.pop();
         }
         self.push(bracket);
     }
@@ -57,7 +76,7 @@ impl Text {
             Value::Number(number) => self.number(number),
             Value::String(text) => self.string(text),
             Value::Array(items) => {
-                self.push("[");
+                self.open("[");
                 for item in items {
                     self.value(item);
                     self.push(",");
@@ -65,7 +84,7 @@ impl Text {
                 self.close("]");
             }
             Value::Object(fields) => {
-                self.push("{");
+                self.open("{");
                 self.fields(fields.iter());
                 self.close("}");
             }
@@ -78,7 +97,7 @@ impl Text {
 
     fn string(&mut self, text: &str) {
         if n_plain(text.as_bytes()) == text.len() {
-            self.0.reserve(text.len() + 2);
+            self.bytes.reserve(text.len() + 2);
             self.push("\"");
             self.push(text);
             self.push("\"");
@@ -88,7 +107,7 @@ impl Text {
     }
 
     fn serialise<T: serde::Serialize + ?Sized>(&mut self, value: &T) {
-        let written = serde_json::to_writer(&mut self.0, value);
+        let written = serde_json::to_writer(&mut self.bytes, value);
         debug_assert!(written.is_ok(), "strings and numbers can always be written to memory");
     }
 }

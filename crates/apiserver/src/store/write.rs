@@ -47,6 +47,8 @@ pub struct Draft {
     text: Vec<u8>,
     /// Where in the text the digits go.
     gap: usize,
+    /// The levels of objects and lists in the text.
+    depth: usize,
     pub(super) uid: Uid,
     pub(super) meta: EntryMeta,
 }
@@ -61,8 +63,18 @@ impl Draft {
     /// The same, of an object whose managers come as text, which must be what would stand in `metadata.managedFields`.
     pub(crate) fn managed(object: Value, managers: Option<String>, meta: EntryMeta) -> Draft {
         let uid = crate::object::uid(&object).into();
-        let (text, gap) = serialise(object, managers.as_deref());
-        Draft { text, gap, uid, meta }
+        let (text, gap, depth) = serialise(object, managers.as_deref());
+        Draft { text, gap, depth, uid, meta }
+    }
+
+    /// How long the text is, but for a number.
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// How many levels of objects and lists the object has, without managers that come as text.
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
     }
 
     /// Whether the stored object is already this one: then there is nothing to write.
@@ -78,9 +90,9 @@ impl Draft {
     }
 }
 
-/// The canonical text of an object, and where in it the digits of its resourceVersion go. Only the two levels around
+/// The canonical text of an object, where in it the digits of its resourceVersion go, and its levels. Only the two levels around
 /// that place are written here; keys are in order, as everywhere.
-fn serialise(object: Value, managers: Option<&str>) -> (Vec<u8>, usize) {
+fn serialise(object: Value, managers: Option<&str>) -> (Vec<u8>, usize, usize) {
     let mut object = into_map(object);
     let mut metadata = into_map(object.remove("metadata").unwrap_or_default());
     metadata.remove("resourceVersion");
@@ -89,9 +101,10 @@ fn serialise(object: Value, managers: Option<&str>) -> (Vec<u8>, usize) {
     }
 
     let mut text = Text::default();
-    text.push("{");
+    text.open("{");
     text.fields(object.iter().filter(|(name, _)| name.as_str() < "metadata"));
-    text.push("\"metadata\":{");
+    text.push("\"metadata\":");
+    text.open("{");
     text.fields(metadata.iter().filter(|(name, _)| name.as_str() < "managedFields"));
     if let Some(managers) = managers {
         text.push("\"managedFields\":");
@@ -108,11 +121,22 @@ fn serialise(object: Value, managers: Option<&str>) -> (Vec<u8>, usize) {
     text.push(",");
     text.fields(object.iter().filter(|(name, _)| name.as_str() > "metadata"));
     text.close("}");
-    (text.into_bytes(), gap)
+    let depth = text.n_levels();
+    (text.into_bytes(), gap, depth)
 }
 
 fn into_map(value: Value) -> Map<String, Value> {
     if let Value::Object(map) = value { map } else { Map::new() }
+}
+
+impl Write {
+    /// Whether it makes room, or is on the way to it.
+    pub(super) fn is_deletion(&self) -> bool {
+        match &self.change {
+            Change::Delete(_) => true,
+            Change::Put(draft) => draft.meta.is_deleting,
+        }
+    }
 }
 
 /// Why a write did not happen.
@@ -133,6 +157,9 @@ pub enum CommitError {
     /// The store has been closed.
     #[error("the store is closed")]
     Closed,
+    /// The disk is full; nothing has changed.
+    #[error("no space left on the disk of the store: it takes only deletes until there is room again")]
+    NoSpace,
     /// The disk did not take it; nothing has changed.
     #[error("the store could not write: {0}")]
     Failed(String),

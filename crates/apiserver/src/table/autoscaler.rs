@@ -28,12 +28,12 @@ pub const AUTOSCALER: Builtin = Builtin {
         let autoscaler = &autoscaler;
         let target = |field: &str| text_at(autoscaler, &format!("spec.scaleTargetRef.{field}"));
         let number = |pointer: &str| object::at(autoscaler, pointer).as_i64();
-        let min = number("/spec/minReplicas").map_or_else(|| "<unset>".into(), Value::from);
+        let min = number("/spec/minReplicas").map_or_else(|| "<unset>".to_owned(), |n| n.to_string());
         vec![
             name(autoscaler),
             format!("{}/{}", target("kind"), target("name")).into(),
             targets(autoscaler).into(),
-            min,
+            min.into(),
             number("/spec/maxReplicas").unwrap_or(0).into(),
             number("/status/currentReplicas").unwrap_or(0).into(),
             created(autoscaler, now),
@@ -81,10 +81,14 @@ fn target(metric: &Value, current: &Value) -> String {
         .into_iter()
         .find(|field| !wanted(field).is_null())
         .unwrap_or("averageUtilization");
-    let amounts = format!("{}/{}", text(measured(field)), text(wanted(field)));
+    let target = match wanted(field) {
+        Value::Null if !source.is_empty() => "<auto>".to_owned(),
+        wanted => text(wanted),
+    };
+    let amounts = format!("{}/{target}", text(measured(field)));
     match metric.pointer(source).and_then(Value::as_str) {
         Some(name) if !source.is_empty() => format!("{name}: {amounts}"),
-        _ if field == "averageValue" => format!("{amounts} (avg)"),
+        _ if field == "averageValue" && kind != "pods" => format!("{amounts} (avg)"),
         _ => amounts,
     }
 }
@@ -107,10 +111,10 @@ mod tests {
         };
         assert_eq!(shown(json!([]), json!([])), "<none>");
         assert_eq!(shown(json!([cpu]), json!([])), "cpu: <unknown>/80%");
-        assert_eq!(shown(json!([cpu, pods]), json!([measured])), "cpu: 5%/80%, <unknown>/100 (avg)");
+        assert_eq!(shown(json!([cpu, pods]), json!([measured])), "cpu: 5%/80%, <unknown>/100");
         assert_eq!(
             shown(json!([cpu, pods, cpu]), json!([])),
-            "cpu: <unknown>/80%, <unknown>/100 (avg) + 1 more..."
+            "cpu: <unknown>/80%, <unknown>/100 + 1 more..."
         );
     }
 }

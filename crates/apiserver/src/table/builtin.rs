@@ -226,12 +226,14 @@ fn event_cells(event: &Value, now: Time) -> Vec<Value> {
     };
     let component = text_at(event, "source.component");
     let component = if component.is_empty() { text_at(event, "reportingComponent") } else { component };
-    let source = match text_at(event, "source.host") {
-        host if host.is_empty() => component,
-        host => format!("{component}, {host}"),
+    let instance = text_at(event, "source.host");
+    let instance = if instance.is_empty() { text_at(event, "reportingInstance") } else { instance };
+    let source = if instance.is_empty() { component } else { format!("{component}, {instance}") };
+    let count = |pointer: &str| event.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+    let count = match event.get("series") {
+        Some(Value::Object(_)) => count("/series/count"),
+        _ => count("/count").max(1),
     };
-    let count = [event.pointer("/series/count"), event.get("count")];
-    let count = count.into_iter().flatten().find_map(Value::as_i64).filter(|count| *count > 0).unwrap_or(1);
     vec![
         age(last, now).into(),
         text_at(event, "type").into(),
@@ -241,7 +243,7 @@ fn event_cells(event: &Value, now: Time) -> Vec<Value> {
         source.into(),
         text_at(event, "message").trim().into(),
         age(first, now).into(),
-        count.to_string().into(),
+        count.into(),
         name(event),
     ]
 }
@@ -268,6 +270,10 @@ fn node_cells(node: &Value, now: Time) -> Vec<Value> {
         text if text.is_empty() => absent.to_owned(),
         text => text,
     };
+    let architecture = match info("architecture", "") {
+        name if name.is_empty() => name,
+        name => format!(" ({name})"),
+    };
     vec![
         name(node),
         status.into(),
@@ -277,7 +283,7 @@ fn node_cells(node: &Value, now: Time) -> Vec<Value> {
         address(node, "InternalIP").into(),
         address(node, "ExternalIP").into(),
         info("osImage", "<unknown>").into(),
-        info("kernelVersion", "<unknown>").into(),
+        format!("{}{architecture}", info("kernelVersion", "<unknown>")).into(),
         info("containerRuntimeVersion", "<unknown>").into(),
     ]
 }

@@ -10,8 +10,6 @@ use crate::object::{self, text_at};
 
 /// Most addresses or hosts that a cell shows.
 const N_SHOWN_MAX: usize = 3;
-/// Longest list of a balancer's addresses in a cell.
-const ADDRESSES_WIDTH_MAX: usize = 16;
 
 /// Templates of pods.
 pub const POD_TEMPLATE: Builtin = Builtin {
@@ -240,19 +238,6 @@ pub const CSI_DRIVER: Builtin = Builtin {
     },
 };
 
-/// How much storage there is somewhere.
-pub const CSI_STORAGE_CAPACITY: Builtin = Builtin {
-    columns: &[
-        NAME,
-        ("StorageClassName", "string", 0, "Class of storage"),
-        ("Capacity", "string", 0, "How much there is"),
-    ],
-    cells: |capacity, _| {
-        let amount = capacity.get("capacity").and_then(Value::as_str).unwrap_or("<unset>");
-        vec![name(capacity), text_at(capacity, "storageClassName").into(), amount.into()]
-    },
-};
-
 /// Configurations of webhooks.
 pub const WEBHOOK_CONFIGURATION: Builtin = Builtin {
     columns: &[NAME, ("Webhooks", "integer", 0, "Number of webhooks"), AGE],
@@ -357,11 +342,7 @@ pub(super) fn balancer(object: &Value) -> String {
     };
     let places: BTreeSet<String> =
         points.into_iter().flatten().map(place).filter(|place| !place.is_empty()).collect();
-    let text = places.into_iter().collect::<Vec<_>>().join(",");
-    match text.get(..ADDRESSES_WIDTH_MAX - 3) {
-        Some(start) if text.len() > ADDRESSES_WIDTH_MAX => format!("{start}..."),
-        _ => text,
-    }
+    places.into_iter().collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -386,7 +367,7 @@ mod tests {
         check(
             INGRESS,
             json!({"spec": {"rules": rules}, "status": {"loadBalancer": balancer}}),
-            expect![[r#"["a","<none>","a,b,c + 3 more...","10.0.0.1,exam...","80","<unknown>"]"#]],
+            expect![[r#"["a","<none>","a,b,c + 3 more...","10.0.0.1,example.org","80","<unknown>"]"#]],
         );
         check(
             INGRESS,
@@ -408,7 +389,6 @@ mod tests {
             VOLUME_ATTACHMENT,
             CSI_NODE,
             CSI_DRIVER,
-            CSI_STORAGE_CAPACITY,
             WEBHOOK_CONFIGURATION,
             ADMISSION_POLICY,
             MUTATING_POLICY,

@@ -56,6 +56,9 @@ areas! {
     admission: "14-admission.json",
     protobuf: "15-protobuf.json",
     parameters: "16-parameters.json",
+    authorization: "17-authorization.json",
+    siblings: "18-siblings.json",
+    pod_security: "19-pod-security.json",
 }
 
 /// Cases that look at what the garbage collector is about to take away, recorded while it did not run.
@@ -96,7 +99,8 @@ fn replay(file: &str) {
 /// What differs, by case.
 async fn play_all(cases: Vec<(&'static RunningServer, Case)>) -> Vec<(String, Vec<String>)> {
     let plays = cases.into_iter().map(|(server, case)| {
-        let client = Client::new(Target::new(server.address(), server.ca_pem(), server.token()));
+        let target = Target::new(server.address(), server.ca_pem(), server.token());
+        let client = Client::new(target.with_limited(server::LIMITED_TOKEN));
         tokio::spawn(async move {
             let steps = case.steps();
             let differences = match play::play(client, &case, &steps).await {

@@ -5,14 +5,20 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use krafla_apiserver::admit::{Admission, ServiceAccounts, StorageProtection};
 use krafla_apiserver::store::Store;
-use krafla_apiserver::{Api, Collector, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
+use krafla_apiserver::{
+    Api, Collector, RunningServer, ServerConfig, SystemEnv, Tokens, parse_token_file, serve,
+};
 use tokio::runtime::Runtime;
 
 use krafla_recorded::case::Case;
 
-/// What the servers offer of what cases may need. Authorisation by RBAC is not among it: whoever holds the token may
-/// do everything.
-pub(crate) const ABILITIES: [&str; 5] = ["volcano", "gc", "no-quota", "no-serviceaccount", WITH_ACCOUNTS];
+/// What the servers offer of what cases may need.
+pub(crate) const ABILITIES: [&str; 7] =
+    ["volcano", "gc", "no-quota", "no-serviceaccount", "rbac", "limited", WITH_ACCOUNTS];
+/// The token of an administrator who has the name of the recorded one.
+pub(crate) const ADMIN_TOKEN: &str = "admin-token";
+/// The token of a user without rights.
+pub(crate) const LIMITED_TOKEN: &str = "limited-token";
 /// What only one of the servers has: pods get an account.
 const WITH_ACCOUNTS: &str = "serviceaccount";
 
@@ -47,12 +53,17 @@ async fn start(admission: Admission) -> RunningServer {
     let env = Arc::new(SystemEnv);
     let api = Api::new(Store::in_memory(), env.clone(), admission);
     api.bootstrap().await.expect("the first objects are made");
+    api.bootstrap_roles().await.expect("the first roles are made");
     tokio::spawn(api.clone().run_namespaces());
     tokio::spawn(Collector::new(api.clone()).run());
+    tokio::spawn(api.clone().run_role_aggregation());
     let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
     let tokens = Arc::new(Tokens::for_now());
-    let config =
-        ServerConfig { listen, data_dir: None, pod_access: None, tokens, controllers: None, by_name: None };
+    let users =
+        parse_token_file(&format!("{LIMITED_TOKEN},limited,limited\n{ADMIN_TOKEN},admin,0,system:masters"))
+            .expect("a token file");
+    // Nobody was let in without a token where the cases were recorded.
+    let config = ServerConfig { allows_anonymous: false, users, ..ServerConfig::new(listen, tokens) };
     let server = serve(api.clone(), env, config).await.expect("it listens");
     tokio::spawn(api.run_service_accounts(server.ca_pem().to_owned()));
     server

@@ -102,7 +102,8 @@ struct Home {
 impl Home {
     fn new(kubectl: PathBuf) -> Home {
         let (dir, server) = (TempDir::new().expect("a directory"), server::fresh());
-        std::fs::write(dir.path().join("config"), server.kubeconfig()).expect("a kubeconfig");
+        let config = server.kubeconfig().replace(server.token(), server::ADMIN_TOKEN);
+        std::fs::write(dir.path().join("config"), config).expect("a kubeconfig");
         Home { kubectl, dir, _server: server }
     }
 

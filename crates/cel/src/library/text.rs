@@ -13,6 +13,12 @@ use crate::value::{List, Value};
 
 /// A regular expression that compiles to more than this is refused; it would be a way to fill memory.
 const REGEX_BYTES_MAX: usize = 1 << 20;
+/// What compiles to no more than this takes a text as fast as its cost says.
+const SMALL_REGEX_BYTES_MAX: usize = 64 << 10;
+/// What each byte of a text costs with a regular expression that compiles to more.
+const LARGE_REGEX_COST: u64 = 16;
+/// How many bytes of the rest of a text are looked through for a unit of cost, for each further match in it.
+const REST_BYTES_PER_UNIT: usize = 100;
 /// How many compiled regular expressions a thread keeps.
 const REGEXES_MAX: usize = 32;
 
@@ -35,16 +41,19 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     member("matches", &[T::Str, T::Str], T::Bool, Cost::Regex, matches),
     global("matches", &[T::Str, T::Str], T::Bool, Cost::Regex, matches),
-    member("find", &[T::Str, T::Str], T::Str, Cost::Regex, |arguments, _| match arguments {
+    member("find", &[T::Str, T::Str], T::Str, Cost::Regex, |arguments, budget| match arguments {
         [Value::String(text), Value::String(pattern)] => {
-            let found = regex(pattern)?.find(text).map_or("", |found| found.as_str()).to_owned();
+            let found =
+                regex(pattern, text, budget)?.find(text).map_or("", |found| found.as_str()).to_owned();
             Ok(Value::text(found))
         }
         _ => misfit(),
     }),
-    member("findAll", &[T::Str, T::Str], T::List(&T::Str), Cost::Regex, |arguments, _| find_all(arguments)),
-    member("findAll", &[T::Str, T::Str, T::Int], T::List(&T::Str), Cost::Regex, |arguments, _| {
-        find_all(arguments)
+    member("findAll", &[T::Str, T::Str], T::List(&T::Str), Cost::Regex, |arguments, budget| {
+        find_all(arguments, budget)
+    }),
+    member("findAll", &[T::Str, T::Str, T::Int], T::List(&T::Str), Cost::Regex, |arguments, budget| {
+        find_all(arguments, budget)
     }),
     member("charAt", &[T::Str, T::Int], T::Str, Cost::First, |arguments, _| match arguments {
         [Value::String(text), Value::Int(at)] => {
@@ -114,39 +123,60 @@ pub(super) static FUNCTIONS: &[Function] = &[
 ];
 
 /// A pattern, compiled. A rule asks the same few again for every element of a list, so each thread keeps the last ones.
-fn regex(pattern: &str) -> Result<Regex, EvalError> {
+///
+/// What it takes to look through a text grows with the size of the compiled pattern, of which the length of the pattern says
+/// little: texts cost more where that is large.
+fn regex(pattern: &str, text: &str, budget: &mut Budget) -> Result<Regex, EvalError> {
     thread_local! {
-        static COMPILED: RefCell<HashMap<String, Regex>> = RefCell::default();
+        static COMPILED: RefCell<HashMap<String, (Regex, bool)>> = RefCell::default();
     }
-    COMPILED.with_borrow_mut(|compiled| {
-        if let Some(regex) = compiled.get(pattern) {
-            return Ok(regex.clone());
+    let (regex, is_large) = COMPILED.with_borrow_mut(|compiled| {
+        if let Some(known) = compiled.get(pattern) {
+            return Ok(known.clone());
         }
-        let built = RegexBuilder::new(pattern).size_limit(REGEX_BYTES_MAX).build();
+        let build = |bytes_max| RegexBuilder::new(pattern).size_limit(bytes_max).build();
+        let (built, is_large) = match build(SMALL_REGEX_BYTES_MAX) {
+            Ok(small) => (Ok(small), false),
+            Err(_) => (build(REGEX_BYTES_MAX), true),
+        };
         let regex = built.map_err(|_| failed(format!("error parsing regexp: `{pattern}`")))?;
         if compiled.len() >= REGEXES_MAX {
             compiled.clear();
         }
-        compiled.insert(pattern.to_owned(), regex.clone());
-        Ok(regex)
-    })
+        compiled.insert(pattern.to_owned(), (regex.clone(), is_large));
+        Ok((regex, is_large))
+    })?;
+    if is_large {
+        let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        budget.spend(length.saturating_mul(LARGE_REGEX_COST))?;
+    }
+    Ok(regex)
 }
 
-fn matches<'a>(arguments: &[Value<'a>], _budget: &mut Budget) -> Result<Value<'a>, EvalError> {
+fn matches<'a>(arguments: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>, EvalError> {
     match arguments {
-        [Value::String(text), Value::String(pattern)] => Ok(Value::Bool(regex(pattern)?.is_match(text))),
+        [Value::String(text), Value::String(pattern)] => {
+            Ok(Value::Bool(regex(pattern, text, budget)?.is_match(text)))
+        }
         _ => misfit(),
     }
 }
 
-fn find_all<'a>(arguments: &[Value<'a>]) -> Result<Value<'a>, EvalError> {
+fn find_all<'a>(arguments: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>, EvalError> {
     let [Value::String(text), Value::String(pattern), rest @ ..] = arguments else { return misfit() };
     let most = match rest {
         [Value::Int(most)] => usize::try_from(*most).unwrap_or(usize::MAX),
         _ => usize::MAX,
     };
-    let found = regex(pattern)?;
-    Ok(Value::list(found.find_iter(text).take(most).map(|found| Value::text(found.as_str())).collect()))
+    let regex = regex(pattern, text, budget)?;
+    let mut all = Vec::new();
+    for found in regex.find_iter(text).take(most) {
+        // Some patterns look through all of the rest for each match.
+        let rest = text.len().saturating_sub(found.start()) / REST_BYTES_PER_UNIT;
+        budget.spend(u64::try_from(rest).unwrap_or(u64::MAX))?;
+        all.push(Value::text(found.as_str()));
+    }
+    Ok(Value::list(all))
 }
 
 /// A place in a text, or just behind it.

@@ -57,7 +57,10 @@ async fn a_certificate_serves_in_place_of_a_token() {
     authority.distinguished_name.push(rcgen::DnType::CommonName, "krafla-ca");
     let issuer = rcgen::Issuer::new(authority, ca_key);
     let key = rcgen::KeyPair::generate().unwrap();
-    let chain = rcgen::CertificateParams::new(Vec::new()).unwrap().signed_by(&key, &issuer).unwrap().pem();
+    let mut administrator = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    administrator.distinguished_name.push(rcgen::DnType::CommonName, "administrator");
+    administrator.distinguished_name.push(rcgen::DnType::OrganizationName, "system:masters");
+    let chain = administrator.signed_by(&key, &issuer).unwrap().pem();
     let certificate =
         krafla_client::tls::Certificate { chain: chain.into(), key: key.serialize_pem().into() };
     let nobody = Access { credentials: Credentials::default(), ..server.access() };

@@ -38,14 +38,7 @@ impl Server {
         api.bootstrap().await.unwrap();
         let listen: SocketAddr = ([127, 0, 0, 1], 0).into();
         let tokens = Arc::new(Tokens::for_now());
-        let config = ServerConfig {
-            listen,
-            data_dir: dir.map(Path::to_owned),
-            pod_access: None,
-            tokens,
-            controllers: None,
-            by_name: None,
-        };
+        let config = ServerConfig { data_dir: dir.map(Path::to_owned), ..ServerConfig::new(listen, tokens) };
         let running = serve(api.clone(), env, config).await.unwrap();
         Server { local: Arc::new(LocalClient::new(api)), running, store }
     }

@@ -17,6 +17,7 @@ pub(crate) use self::waiting::{
     remedy_of_warning,
 };
 use crate::cli::{self, Output};
+use crate::data_dir;
 use crate::home::{Choice, Home};
 use crate::screen::print;
 
@@ -93,6 +94,10 @@ pub(crate) async fn doctor(args: cli::Doctor) -> Result<ExitCode> {
 /// that of the data directory. A `krafla up` that is not running is not missed.
 async fn visit(args: &cli::Doctor) -> Result<Option<Visit>> {
     let variable = std::env::var_os("KUBECONFIG");
+    if args.kubeconfig.is_none() && variable.is_none() && data_dir::distrust(&args.data_dir).is_some() {
+        // It is a finding of its own.
+        return Ok(None);
+    }
     let access = match Choice::of(args.kubeconfig.as_deref(), variable.as_deref(), &args.data_dir)? {
         Choice::There(access) | Choice::Here(access) => *access,
         Choice::Own => return Ok(None),

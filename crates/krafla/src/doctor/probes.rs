@@ -12,6 +12,10 @@ use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};
 
 use super::Finding;
+use crate::data_dir;
+
+/// How many directories are named before the others are only counted.
+const NAMED_MAX: usize = 5;
 
 /// What each container needs: two pipes and a log file.
 const FILES_PER_POD: u64 = 3;
@@ -29,7 +33,7 @@ pub(super) fn all(data_dir: &Path) -> Vec<Finding> {
     // What is not there yet will be made where its nearest ancestor is.
     let place = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
     let place = place.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/")).to_owned();
-    vec![
+    let mut found = vec![
         data_directory(data_dir, &place),
         room(&place),
         own_view(),
@@ -39,7 +43,35 @@ pub(super) fn all(data_dir: &Path) -> Vec<Finding> {
         processes(),
         free_space(&place),
         sync_time(&place),
-    ]
+    ];
+    found.extend(no_space(data_dir));
+    found.extend(set_aside(data_dir));
+    found
+}
+
+/// Whether a store has given its reserve free, which it does when its disk is full.
+fn no_space(data_dir: &Path) -> Option<Finding> {
+    let is_there = |name: &str| data_dir.join(name).exists();
+    let is_full = is_there("store.head") && !is_there("reserve");
+    is_full.then(|| {
+        let meaning =
+            "NOSPACE: the disk was full, and the store takes only deletes until there is room again";
+        Finding::missing("store", meaning, "free some space, or delete objects with kubectl")
+    })
+}
+
+/// Files that no object owns any more, and that krafla does not delete.
+fn set_aside(data_dir: &Path) -> Option<Finding> {
+    let found = data_dir::set_aside(data_dir);
+    let named: Vec<_> = found.iter().take(NAMED_MAX).map(|path| path.display().to_string()).collect();
+    if named.is_empty() {
+        return None;
+    }
+    let more = found.len().saturating_sub(named.len());
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let meaning = format!("no PersistentVolumeClaim owns {}{more}", named.join(", "));
+    let remedy = "copy what you need, then delete the directories".to_owned();
+    Some(Finding { remedy, ..Finding::ok("files set aside", meaning) })
 }
 
 /// What a gang waits for if it asks for more.
@@ -57,6 +89,9 @@ fn room(place: &Path) -> Finding {
 fn data_directory(data_dir: &Path, place: &Path) -> Finding {
     let what = "data directory";
     let shown = data_dir.display();
+    if let Some(why) = data_dir::distrust(data_dir) {
+        return Finding::missing(what, why, "name another one with --data-dir, or use chown and chmod");
+    }
     if let Err(error) = trial_directory(place) {
         let meaning = format!("{shown} can not be written to: {error}");
         return Finding::missing(

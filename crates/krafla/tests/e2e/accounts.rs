@@ -10,7 +10,7 @@ fn a_token_lets_its_account_in_for_as_long_as_the_account_is_there() {
     let as_robot = |args: &[&str]| up.kubectl_command(args).args(["--token", token.trim()]).output().unwrap();
     let name = as_robot(&["auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"]);
     assert_eq!(text(&name.stdout), "system:serviceaccount:default:robot", "{}", text(&name.stderr));
-    assert_eq!(text(&as_robot(&["auth", "can-i", "list", "pods"]).stdout), "yes\n");
+    assert_eq!(text(&as_robot(&["auth", "can-i", "list", "pods"]).stdout), "no\n");
 
     let review = format!(
         r#"{{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {{"token": "{}"}}}}"#,

@@ -167,6 +167,17 @@ impl Up {
         self.child = spawn(self.dir.path(), &[]);
     }
 
+    /// Ends krafla in order.
+    pub(crate) fn stop(&mut self) {
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        self.child.wait().unwrap();
+    }
+
+    /// Starts krafla again on the same data directory, after it has ended.
+    pub(crate) fn start_again(&mut self, args: &[&str]) {
+        self.child = spawn(self.dir.path(), args);
+    }
+
     /// Where the cluster's data is.
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.dir.path().join("data")
@@ -195,7 +206,10 @@ impl Deref for Up {
 impl Drop for Up {
     /// Ends the cluster in order, so that nothing of it survives the test.
     fn drop(&mut self) {
-        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        // One that was waited for is nobody's, or another's.
+        if let Ok(None) = self.child.try_wait() {
+            let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        }
         let _ = self.child.wait();
     }
 }

@@ -166,7 +166,7 @@ fn a_damaged_data_directory_is_named_with_the_remedy_and_left_alone() {
     assert_eq!(output.status.code(), Some(2));
     let message = text(&output.stderr);
     assert!(message.contains(&format!("{} is damaged", store.display())), "{message}");
-    assert!(message.contains("move it away to start empty"), "{message}");
+    assert!(message.contains("move the whole directory away to start empty"), "{message}");
     assert_eq!(std::fs::read_to_string(&store).unwrap(), "dear diary");
 }
 

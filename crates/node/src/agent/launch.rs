@@ -141,6 +141,11 @@ impl Context {
             named => self.shared.config.workdir.join(named),
         };
         let sandbox = self.sandbox(container, &working_dir).await?;
+        let own = rustix::process::geteuid().as_raw();
+        let holds = sandbox.as_ref().is_some_and(|sandbox| sandbox.identity.is_some());
+        if let Some(message) = self.pod.refuses_root(container, own, holds) {
+            return Err(Problem { reason: "CreateContainerConfigError", message });
+        }
         // Its real place may be covered where the container sees something else.
         let message_at = sandbox.as_ref().and_then(|sandbox| sandbox.message_at.clone());
         let message = message_at.unwrap_or_else(|| id.message_path(&self.shared.config.root));

@@ -148,7 +148,7 @@ pub(crate) struct Shared {
     pub(crate) link: Link,
     hosts: Hosts,
     links: Links,
-    claims: Claims,
+    claims: Arc<Claims>,
     isolation: Isolation,
     pub(crate) beside: Arc<Beside>,
     capacity: BTreeMap<String, Quantity>,
@@ -173,7 +173,7 @@ impl Node {
         let pods = Pods::new(Addresses::beginning_at(config.root.as_os_str().as_encoded_bytes()));
         let (link, requests) = Link::new();
         let hosts = Hosts::new(config.root.join("hosts"));
-        let claims = Claims::new(config.root.join("claims"));
+        let claims = Arc::new(Claims::new(&config.root));
         let links = Links::default();
         let isolation = Isolation::default();
         let clock = Arc::new(SystemClock);
@@ -218,7 +218,7 @@ impl Node {
             () = shared.beside.run() => {}
             () = feed::follow(client, Kind::ConfigMap, &of_maps) => {}
             () = feed::follow(client, Kind::Secret, &of_secrets) => {}
-            () = claims::look_after(client, Some(&shared.claims)) => {}
+            () = claims::look_after(client, Some(&shared.claims), shared.access.as_deref()) => {}
             () = feed::follow(client, Kind::Service, &shared.hosts) => {}
             () = feed::follow(client, Kind::Service, &shared.links) => {}
             () = self.keep_lease() => {}

@@ -12,6 +12,7 @@ use crate::materials::volumes::Places;
 use crate::pod::{Container, Pod, Volume, VolumeMount};
 use crate::supervisor::stage::{Identity, Mount, Sandbox};
 use crate::tree::memory_of;
+use crate::within;
 
 /// How the names of volumes begin that the server gives to pods by itself.
 const ACCESS_VOLUME: &str = "kube-api-access-";
@@ -46,7 +47,8 @@ impl Context {
             let hosts = self.shared.hosts.file_of(&self.pod, &self.shared.pods);
             let source =
                 hosts.map_err(|error| problem(format!("no hosts file for its peers' names: {error}")))?;
-            mounts.push(Mount { source, target: HOSTS.into(), read_only: false, is_optional: false });
+            let (part, target) = (PathBuf::new(), HOSTS.into());
+            mounts.push(Mount { source, part, target, read_only: false, is_optional: false });
         }
         let scratch = self.directory().join("stage");
         make_directory(&scratch).await?;
@@ -103,24 +105,34 @@ impl Context {
 
     async fn mount(&self, mount: &VolumeMount) -> Result<Mount, Problem> {
         let volume = self.pod.spec.volumes.iter().find(|volume| volume.name == mount.name);
-        let (Some(volume), Some(source)) = (volume, self.source_of(mount)) else {
+        let (Some(volume), Some(source)) = (volume, self.volume_of(mount)) else {
             return Err(problem(format!(
                 "volumeMounts name volume {:?}, which the pod does not have",
                 mount.name
             )));
         };
-        // A part of a volume that is not there is made, as a kubelet does.
-        if !mount.sub_path.is_empty() && !source.exists() {
-            make_directory(&source).await?;
+        let part = PathBuf::from(&mount.sub_path);
+        if !mount.sub_path.is_empty() {
+            // A part of a volume that is missing is made, as a kubelet does.
+            let (volume, part) = (source.clone(), part.clone());
+            let made = tokio::task::spawn_blocking(move || within::make(&volume, &part)).await;
+            let made = made.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+            made.map_err(|error| problem(format!("volume {:?}: {error}", mount.name)))?;
         }
         let read_only = mount.read_only || is_read_only(volume);
         // A path that is not absolute is meant from the root directory, as with a kubelet.
         let target = Path::new("/").join(&mount.mount_path);
-        Ok(Mount { source, target, read_only, is_optional: false })
+        Ok(Mount { source, part, target, read_only, is_optional: false })
     }
 
     /// What is to be seen at a mountPath.
     pub(super) fn source_of(&self, mount: &VolumeMount) -> Option<PathBuf> {
+        let volume = self.volume_of(mount)?;
+        Some(if mount.sub_path.is_empty() { volume } else { volume.join(&mount.sub_path) })
+    }
+
+    /// Where a volume is of which a part may be mounted.
+    fn volume_of(&self, mount: &VolumeMount) -> Option<PathBuf> {
         let volume = self.pod.spec.volumes.iter().find(|volume| volume.name == mount.name)?;
         let path = if let Some(host) = &volume.host_path {
             PathBuf::from(&host.path)
@@ -134,7 +146,7 @@ impl Context {
         } else {
             return None;
         };
-        if mount.sub_path.is_empty() { Some(path) } else { Some(path.join(&mount.sub_path)) }
+        Some(path)
     }
 }
 

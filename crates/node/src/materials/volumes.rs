@@ -206,7 +206,9 @@ impl Files<'_> {
     fn add(&mut self, path: &str, bytes: Vec<u8>, mode: Option<u32>) -> Result<(), Missing> {
         let path = PathBuf::from(path);
         let stays_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-        if !stays_inside || path.as_os_str().is_empty() {
+        // Upstream keeps names that begin so for itself.
+        let is_kept = path.as_os_str().as_encoded_bytes().starts_with(b"..");
+        if !stays_inside || is_kept || path.as_os_str().is_empty() {
             return Err(Missing::Field(format!("path {path:?} leads out of its volume")));
         }
         self.found.insert(path, File { bytes, mode: mode.unwrap_or(FILE_MODE) & 0o777 });
@@ -478,6 +480,13 @@ mod tests {
             expect![[r#"
             path "../../etc/passwd" leads out of its volume
         "#]],
+        );
+        let items = serde_json::json!([{"key": "a.txt", "path": "..data"}]);
+        check(
+            serde_json::json!({"name": "v", "configMap": {"name": "cm", "items": items}}),
+            expect![[r#"
+                path "..data" leads out of its volume
+            "#]],
         );
     }
 

@@ -75,7 +75,7 @@ impl SimulatedNodes {
     pub async fn run(&self, shutdown: impl Future<Output = ()>) {
         tokio::select! {
             () = self.look_after_pods() => {}
-            () = look_after_claims(self.shared.client.as_ref(), None) => {}
+            () = look_after_claims(self.shared.client.as_ref(), None, None) => {}
             () = shutdown => {}
         }
     }

@@ -1,7 +1,7 @@
 //! All containers that the supervisor looks after: their records, their processes and their output.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use krafla_api::Uid;
+use rustix::io::Errno;
 #[cfg(not(test))]
 use rustix::process::wait;
 #[cfg(test)]
@@ -29,7 +30,7 @@ use super::output::{Chunk, Output, Sink};
 use super::protocol::{Launch, Report, Request, Stop, Surroundings};
 use super::records::Records;
 use super::signals::stop_signal;
-use super::spawn::{Spawned, Streams, spawn};
+use super::spawn::{SpawnError, Spawned, Streams, spawn};
 use super::stage::{Mount, Sandbox};
 use super::strays::{Alive, Traces};
 use super::{PODS, SWEEP_AFTER, log_file};
@@ -57,10 +58,41 @@ pub(super) struct Containers {
     cgroups: OnceCell<Option<Cgroups>>,
     /// Control groups of containers that have ended, until they are gone.
     old_cgroups: RefCell<Vec<PathBuf>>,
+    /// Containers that will be started as soon as the machine has room for them.
+    waiting: RefCell<BTreeSet<ContainerId>>,
     /// Tells that processes have ended.
     reaped: Notify,
     /// Whether any have since somebody last asked.
     has_reaped: Cell<bool>,
+}
+
+/// How long the machine has to make room for a container before it is tried again.
+const START_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Why a container was not launched.
+enum NotLaunched {
+    /// The machine has no room for it: that says nothing about the container.
+    ForNow(String),
+    /// It will not be otherwise the next time.
+    Ever(String),
+}
+
+impl NotLaunched {
+    fn because(what: &str) -> impl Fn(io::Error) -> NotLaunched {
+        move |error| {
+            let why = format!("{what}: {error}");
+            if is_passing(&error) { NotLaunched::ForNow(why) } else { NotLaunched::Ever(why) }
+        }
+    }
+}
+
+/// Whether a failure is for want of open files, processes, memory or disk space.
+fn is_passing(error: &io::Error) -> bool {
+    let Some(errno) = rustix::io::Errno::from_io_error(error) else {
+        return matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock);
+    };
+    [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM, Errno::NOSPC, Errno::DQUOT, Errno::NOBUFS]
+        .contains(&errno)
 }
 
 struct Process {
@@ -110,6 +142,7 @@ impl Containers {
             stage,
             cgroups: OnceCell::new(),
             old_cgroups: RefCell::default(),
+            waiting: RefCell::default(),
             reaped: Notify::new(),
             has_reaped: Cell::default(),
         };
@@ -168,9 +201,10 @@ impl Containers {
         }
     }
 
-    fn start(&self, launch: Launch) {
+    fn start(self: &Rc<Self>, launch: Launch) {
         let id = &launch.id;
-        if !id.is_safe() || self.records.borrow().get(id).is_some() {
+        let is_known = self.records.borrow().get(id).is_some() || self.waiting.borrow().contains(id);
+        if !id.is_safe() || is_known {
             return;
         }
         // Whatever has ended by now gives its files back first: a new process is made with a copy of all that are open,
@@ -198,7 +232,8 @@ impl Containers {
                     process.seen = Some(launch.into());
                 }
             }
-            Err(message) => {
+            Err(NotLaunched::ForNow(why)) => return self.start_later(launch, &why),
+            Err(NotLaunched::Ever(message)) => {
                 record.started_at = None;
                 record.end =
                     Some(End { at: Timestamp::now(), exit_code: 128, cause: Cause::NotStarted, message });
@@ -207,8 +242,22 @@ impl Containers {
         self.put(record);
     }
 
+    /// Tries again what the machine has no room for now. It has not failed: nothing is said of the container until it has started.
+    fn start_later(self: &Rc<Self>, launch: Launch, why: &str) {
+        note!("container {} is started later: {why}", launch.id);
+        self.waiting.borrow_mut().insert(launch.id.clone());
+        let containers = self.clone();
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(START_AGAIN_AFTER).await;
+            // Its pod may be forgotten by now.
+            if containers.waiting.borrow_mut().remove(&launch.id) {
+                containers.start(launch);
+            }
+        });
+    }
+
     /// Returns the pid of the new process; none for a pause.
-    fn launch(&self, launch: &Launch, cgroup: Option<PathBuf>) -> Result<Option<i32>, String> {
+    fn launch(&self, launch: &Launch, cgroup: Option<PathBuf>) -> Result<Option<i32>, NotLaunched> {
         if launch.argv.is_empty() {
             return Ok(None);
         }
@@ -220,11 +269,11 @@ impl Containers {
         launched.map(Some)
     }
 
-    fn launch_in(&self, launch: &Launch, cgroup: Option<PathBuf>) -> Result<i32, String> {
+    fn launch_in(&self, launch: &Launch, cgroup: Option<PathBuf>) -> Result<i32, NotLaunched> {
         let (place, mut sandbox) = (launch.id.place(&self.pods), sandbox_of(launch, cgroup.clone()));
         if launch.stdin || sandbox.is_some() {
             let directory = self.pods.join(&*launch.id.pod.0);
-            fs::create_dir_all(directory).map_err(|error| format!("no directory for this pod: {error}"))?;
+            fs::create_dir_all(directory).map_err(NotLaunched::because("no directory for this pod"))?;
         }
         if let Some(sandbox) = &mut sandbox {
             self.offer_message(&launch.id, sandbox)?;
@@ -236,13 +285,16 @@ impl Containers {
         let spawned = mark.put_on(|| spawn(launch, sandbox.as_ref(), &place, &self.stage, stdin));
         let Spawned { pid, streams } = spawned.map_err(|error| {
             self.numbers.borrow_mut().give_back(number);
-            error.to_string()
+            match &error {
+                SpawnError::Failed(_, cause) if is_passing(cause) => NotLaunched::ForNow(error.to_string()),
+                _ => NotLaunched::Ever(error.to_string()),
+            }
         })?;
         let attended = self.attend(launch, streams, typed).map_err(|error| {
             // Without its output nobody could tell what it does.
             kill_container(pid);
             self.numbers.borrow_mut().give_back(number);
-            format!("its output can not be read: {error}")
+            NotLaunched::because("its output can not be read")(error)
         });
         let (output, terminal) = attended?;
         let (id, explains_by_log) = (launch.id.clone(), launch.explains_by_log);
@@ -255,26 +307,28 @@ impl Containers {
     }
 
     /// Puts the file in which a container may write why it ended where its manifest says.
-    fn offer_message(&self, id: &ContainerId, sandbox: &mut Sandbox) -> Result<(), String> {
+    fn offer_message(&self, id: &ContainerId, sandbox: &mut Sandbox) -> Result<(), NotLaunched> {
         let Some(target) = sandbox.message_at.take() else { return Ok(()) };
         let source = id.message_path(&self.root);
-        let no_file = |error| format!("terminationMessagePath {target:?}: no file for it: {error}");
-        let file = fs::File::create(&source).map_err(no_file)?;
+        let what = format!("terminationMessagePath {target:?}: no file for it");
+        let no_file = NotLaunched::because(&what);
+        let file = fs::File::create(&source).map_err(&no_file)?;
         // Whoever the container is may say why it ends.
-        file.set_permissions(fs::Permissions::from_mode(0o666)).map_err(no_file)?;
+        file.set_permissions(fs::Permissions::from_mode(0o666)).map_err(&no_file)?;
         // Where it can not be, the container has nothing to say in it, and that is all.
-        sandbox.mounts.push(Mount { source, target, read_only: false, is_optional: true });
+        let part = PathBuf::new();
+        sandbox.mounts.push(Mount { source, part, target, read_only: false, is_optional: true });
         Ok(())
     }
 
     /// What a container can be written to by, if it asks for that, and the end that it reads from.
-    fn make_input(&self, launch: &Launch) -> Result<(Option<Input>, Option<OwnedFd>), String> {
+    fn make_input(&self, launch: &Launch) -> Result<(Option<Input>, Option<OwnedFd>), NotLaunched> {
         if !launch.stdin {
             return Ok((None, None));
         }
         let made = Input::make(&self.pods, &launch.id);
         let (input, reader) =
-            made.map_err(|error| format!("stdin is true, but there can be no pipe for it: {error}"))?;
+            made.map_err(NotLaunched::because("stdin is true, but there can be no pipe for it"))?;
         Ok((Some(input), Some(reader)))
     }
 
@@ -381,6 +435,7 @@ impl Containers {
     }
 
     fn forget(self: &Rc<Self>, pod: &Uid) {
+        self.waiting.borrow_mut().retain(|id| id.pod != *pod);
         let of_pod: Vec<Record> = self.records.borrow().of_pod(pod).cloned().collect();
         for pid in of_pod.iter().filter(|record| record.is_running()).filter_map(|record| record.pid) {
             kill_container(pid);
@@ -508,6 +563,7 @@ impl Containers {
     /// Asks all containers to end, and kills those whose time is over. Returns when to call this again; none
     /// once nothing runs any more.
     pub(super) fn stop_all(&self) -> Option<Duration> {
+        self.waiting.borrow_mut().clear();
         let running: Vec<_> = self.records.borrow().running().cloned().collect();
         let mut again_after = None;
         for record in running {
@@ -629,7 +685,7 @@ mod tests {
     #[tokio::test]
     async fn no_group_is_left_of_a_container_that_could_not_be_started() {
         let (root, tree) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let containers = Containers::load(root.path(), Vec::new()).unwrap();
+        let containers = Rc::new(Containers::load(root.path(), Vec::new()).unwrap());
         let set = containers.cgroups.set(Some(Cgroups { base: tree.path().to_owned(), _leaf: None }));
         assert!(set.is_ok());
         // There can be no directory for the pod.
@@ -646,10 +702,44 @@ mod tests {
         assert_eq!(*containers.old_cgroups.borrow(), [tree.path().join("p-main-0")]);
     }
 
+    #[test]
+    fn want_of_room_is_no_verdict() {
+        let passes = |errno: Errno| is_passing(&io::Error::from(errno));
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM, Errno::NOSPC] {
+            assert!(passes(errno), "{errno:?}");
+        }
+        for errno in [Errno::NOENT, Errno::ACCESS, Errno::NOEXEC, Errno::TOOBIG, Errno::PERM] {
+            assert!(!passes(errno), "{errno:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_container_that_waits_for_room_has_not_failed_and_is_started_or_forgotten() {
+        let root = tempfile::tempdir().unwrap();
+        let containers = Rc::new(Containers::load(root.path(), Vec::new()).unwrap());
+        let [kept, forgotten] =
+            ["p", "q"].map(|pod| ContainerId { pod: pod.into(), name: "main".into(), attempt: 0 });
+        let local = LocalSet::new();
+        let begin = async {
+            for id in [&kept, &forgotten] {
+                let Request::Start(launch) = pause(id) else { panic!("not a start") };
+                containers.start_later(*launch, "no more open files");
+                // The node asks again when it connects again.
+                containers.handle(pause(id));
+                assert!(containers.records.borrow().get(id).is_none(), "it has neither started nor failed");
+            }
+            containers.handle(Request::Forget { pod: forgotten.pod.clone() });
+        };
+        local.run_until(begin).await;
+        local.await;
+        assert!(containers.records.borrow().get(&kept).is_some_and(Record::is_running));
+        assert!(containers.records.borrow().get(&forgotten).is_none());
+    }
+
     #[tokio::test]
     async fn a_container_whose_limits_can_not_be_kept_is_known_as_that() {
         let root = tempfile::tempdir().unwrap();
-        let containers = Containers::load(root.path(), Vec::new()).unwrap();
+        let containers = Rc::new(Containers::load(root.path(), Vec::new()).unwrap());
         assert!(containers.cgroups.set(None).is_ok());
         let is_unlimited = |name: &str, memory_bytes, argv: &[&str]| {
             let id = ContainerId { pod: Uid::from("p"), name: name.into(), attempt: 0 };

@@ -117,7 +117,12 @@ fn with_pipes(mut command: Command, stdin: Option<OwnedFd>) -> io::Result<Spawne
 
 /// The process is a stage, which makes the terminal its own.
 fn on_terminal(mut command: Command) -> io::Result<Spawned> {
-    let no_terminal = |error: pty_process::Error| io::Error::other(format!("no terminal: {error}"));
+    // Whether it is worth another try is told by the system's own error.
+    let no_terminal = |error: pty_process::Error| match error {
+        pty_process::Error::Io(error) => error,
+        pty_process::Error::Rustix(error) => error.into(),
+        other => io::Error::other(format!("no terminal: {other}")),
+    };
     let (terminal, other_side) = pty_process::open().map_err(no_terminal)?;
     let end = || other_side.as_fd().try_clone_to_owned().map(Stdio::from);
     if !command.get_envs().any(|(name, _)| name == "TERM") {

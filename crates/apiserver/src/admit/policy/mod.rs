@@ -297,9 +297,7 @@ impl<'a> Asked<'a> {
                 "subResource": target.subresource, "requestSubResource": target.subresource,
                 "dryRun": self.request.is_dry_run,
                 "options": {},
-                "userInfo": {
-                    "username": crate::ADMINISTRATOR, "uid": "", "groups": crate::ADMINISTRATOR_GROUPS, "extra": {},
-                },
+                "userInfo": crate::users::to_full_json(self.request.user),
             },
         })
     }

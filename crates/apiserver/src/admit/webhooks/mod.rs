@@ -25,9 +25,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use krafla_admission::rbac::User;
 use krafla_admission::webhook::{Answer, Hook, Place, Question, Target, Unreadable, Verb, hooks, read};
 use krafla_api::Key;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use destination::Destination;
 pub(super) use https::Https;
@@ -81,6 +82,19 @@ pub(crate) struct Call<'a> {
     pub warnings: &'a Warnings,
     /// The webhooks as they are stored.
     pub configured: &'a Configured,
+    /// Who writes.
+    pub user: Option<&'a User>,
+    /// What a client connects to, if this is no write: the object is what it asks of the connection.
+    pub connection: Option<Connection<'a>>,
+}
+
+/// What a client connects to.
+#[derive(Clone, Copy)]
+pub struct Connection<'a> {
+    /// The pod, service or node.
+    pub key: &'a Key,
+    /// The kind of what is asked of the connection, such as `PodExecOptions`.
+    pub kind: &'a str,
 }
 
 /// The webhooks of each stored configuration. Their conditions are compiled once.
@@ -156,6 +170,10 @@ impl Call<'_> {
         object: &mut Value,
     ) -> Result<bool, Status> {
         let asked = self.ask(caller, hook, object).await?;
+        // What a client asks of a connection is not stored, and stays as it is.
+        if self.connection.is_some() {
+            return Ok(false);
+        }
         let Some(Asked { answer: Answer { patch: Some(patch), .. }, seen }) = asked else {
             return Ok(false);
         };
@@ -254,6 +272,7 @@ impl Call<'_> {
     fn versions<'t>(&'t self, table: &'t Table) -> Vec<Place<'t>> {
         let names = &self.resource.names;
         let verb = match self.operation {
+            _ if self.connection.is_some() => Verb::Connect,
             Operation::Create => Verb::Create,
             Operation::Update => Verb::Update,
             Operation::Delete => Verb::Delete,
@@ -267,7 +286,7 @@ impl Call<'_> {
                 is_namespaced: self.resource.is_namespaced(),
                 verb,
             },
-            kind: &names.kind,
+            kind: self.connection.map_or(&*names.kind, |connection| connection.kind),
         };
         let served = table
             .versions(&names.group)
@@ -282,9 +301,17 @@ impl Call<'_> {
         if self.resource.storage.as_str() == "namespaces" {
             return Some(object.clone());
         }
-        let name = object::namespace(object);
+        let name = self.place(Some(object)).0;
         let entry = self.api.store().get(&"namespaces".into(), &Key::new("", name))?;
         serde_json::from_slice(&entry.bytes).ok()
+    }
+
+    /// Namespace and name of what is written or connected to.
+    fn place<'o>(&'o self, object: Option<&'o Value>) -> (&'o str, &'o str) {
+        match self.connection {
+            Some(Connection { key, .. }) => (&key.namespace, &key.name),
+            None => (object.map_or("", object::namespace), object.map_or("", object::name)),
+        }
     }
 
     fn question(
@@ -294,13 +321,14 @@ impl Call<'_> {
         requested: Place<'_>,
         [object, old]: [Option<&Value>; 2],
     ) -> Value {
+        let (namespace, name) = self.place(object);
         let question = Question {
             uid,
             asked,
             requested,
-            namespace: object.map_or("", object::namespace),
-            name: object.map_or("", object::name),
-            user: &json!({"username": crate::ADMINISTRATOR, "groups": crate::ADMINISTRATOR_GROUPS}),
+            namespace,
+            name,
+            user: &crate::users::to_json(self.user),
             object: object.filter(|_| self.operation != Operation::Delete),
             old,
             is_dry_run: self.is_dry_run,

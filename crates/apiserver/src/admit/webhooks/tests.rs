@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{Caller, Destination};
 use crate::SystemEnv;
-use crate::admit::Admission;
+use crate::admit::{Admission, Connection};
 use crate::ops::{Api, DeleteOptions, Part, WriteOptions};
 use crate::patch::Patch;
 use crate::status::Status;
@@ -280,4 +280,34 @@ fn a_service_is_reached_through_a_ready_pod() {
     assert_eq!(destination.url, "https://hooks.default.svc:443/x?timeout=5s");
     assert_eq!((destination.host.as_str(), destination.port), ("127.1.2.3", 8443));
     assert_eq!(destination.server_name, "hooks.default.svc");
+}
+
+#[test]
+fn a_webhook_can_refuse_connections() {
+    let world = World::new(|_, request| {
+        let is_whole = request["object"]
+            == json!({"apiVersion": "v1", "kind": "PodAttachOptions", "stdin": true})
+            && request["kind"]["kind"] == "PodAttachOptions"
+            && [&request["resource"]["resource"], &request["subResource"]] == ["pods", "attach"]
+            && request["options"].is_null();
+        if is_whole { Ok(json!({"allowed": false, "status": {"message": "not this pod"}})) } else { allow() }
+    });
+    let rule = json!({
+        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CONNECT"], "resources": ["pods/attach"],
+    });
+    world.hook(VALIDATING, "check", json!({"rules": [rule]}));
+    let connect = |subresource: &str, kind: &str| {
+        let pods = world.api.registry().of_kind(Kind::Pod).unwrap();
+        let options = json!({"apiVersion": "v1", "kind": kind, "stdin": true});
+        let key = Key::new("default", "p");
+        let connection = Connection { key: &key, kind };
+        let asked = world.api.ask_about_connection(&pods, subresource, connection, &options, None);
+        asked.now_or_never().unwrap().map(|()| Value::Null)
+    };
+    says(
+        connect("attach", "PodAttachOptions"),
+        expect![[r#"400 : admission webhook "check.example.com" denied the request: not this pod"#]],
+    );
+    assert!(connect("exec", "PodExecOptions").is_ok());
+    world.asked(expect![[r#""CONNECT" "p" /check?timeout=10s in 10s"#]]);
 }

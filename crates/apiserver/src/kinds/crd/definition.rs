@@ -7,16 +7,24 @@ use krafla_admission::webhook;
 use serde_json::{Map, Value};
 
 use super::schema;
-use crate::field::{self, FieldError};
+use crate::field::{self, FieldError, Problem};
 use crate::{names, object};
 
 /// Where a group of Kubernetes' own says that it was agreed on.
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
+/// How many fields objects of a version can be selected by.
+const SELECTABLE_MAX: usize = 8;
+
 /// All findings about a new definition.
 pub(super) fn check(definition: &Value) -> Vec<FieldError> {
     let mut errors = check_name(definition);
-    errors.extend(check_spec(definition));
+    errors.extend(check_but_name(definition));
+    errors
+}
+
+fn check_but_name(definition: &Value) -> Vec<FieldError> {
+    let mut errors = check_spec(definition);
     errors.extend(check_stored_versions(definition));
     errors.extend(check_approval(definition));
     if object::at(definition, "/spec/preserveUnknownFields") == true {
@@ -29,7 +37,7 @@ pub(super) fn check(definition: &Value) -> Vec<FieldError> {
 
 /// All findings about a changed definition. What it is called, and where its objects live, is for good.
 pub(super) fn check_update(definition: &Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = check(definition);
+    let mut errors = check_but_name(definition);
     for (pointer, field) in [
         ("/spec/group", "spec.group"),
         ("/spec/scope", "spec.scope"),
@@ -114,7 +122,7 @@ fn check_versions(definition: &Value) -> Vec<FieldError> {
     if let Some(first) = versions.first() {
         let name = first["name"].as_str().unwrap_or_default();
         let wrong = names::dns_1035_label(name);
-        if !wrong.is_empty() {
+        if !name.is_empty() && !wrong.is_empty() {
             errors.push(FieldError::invalid("spec.version", name, wrong.join(",")));
         }
     }
@@ -157,6 +165,9 @@ fn shown(definition: &Value) -> String {
         Some(own) if !is_shared(definition, part) => own.to_string(),
         _ => "null".to_owned(),
     };
+    if object::at(definition, "/spec/versions").is_null() {
+        return "null".to_owned();
+    }
     let versions = versions(definition).iter().map(|version| {
         let flag = |name: &str| version[name] == true;
         format!(
@@ -250,6 +261,11 @@ fn check_part(part: &str, version: &Value, field: &str) -> Vec<FieldError> {
         },
         "additionalPrinterColumns" => {
             list().flat_map(|(at, column)| check_column(column, &format!("{field}[{at}]"))).collect()
+        }
+        _ if list().count() > SELECTABLE_MAX => {
+            let problem = Problem::TooMany(list().count());
+            let detail = format!("must have at most {SELECTABLE_MAX} items");
+            vec![FieldError { field: field.to_owned(), problem, detail }]
         }
         _ => list()
             .filter_map(|(at, selectable)| {

@@ -10,7 +10,7 @@ mod tests;
 use krafla_api::Time;
 use serde_json::{Value, json};
 
-use super::{Rules, default_to};
+use super::{Rules, default_to, keep_all_but, keep_metadata};
 use crate::field::FieldError;
 use crate::object;
 
@@ -56,6 +56,11 @@ impl Rules for CustomResourceDefinition {
         if let Value::Array(stored) = stored {
             stored.extend(new.into_iter().filter(|version| !stored.contains(version)).collect::<Vec<_>>());
         }
+    }
+
+    fn on_status_update(&self, definition: &mut Value, old: &Value) {
+        keep_all_but(definition, old, &["metadata", "status"]);
+        keep_metadata(definition, old);
     }
 
     fn validate(&self, definition: &Value) -> Vec<FieldError> {

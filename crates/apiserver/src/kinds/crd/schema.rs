@@ -142,10 +142,9 @@ impl<'a> Checker<'a> {
             self.check_keys(schema, &keys, field);
             let known = schema.get("items").and_then(|items| items.get("properties"));
             let is_known = |key: &str| known.is_some_and(|known| known.get(key).is_some());
-            if let Some(unknown) = keys.iter().position(|key| !is_known(key)) {
+            if !keys.iter().all(|key| is_known(key)) {
                 let why = "entries must all be names of item properties";
-                let key = keys.get(unknown).copied().unwrap_or_default();
-                self.errors.push(FieldError::invalid(format!("{at_keys}[{unknown}]"), key, why));
+                self.errors.push(FieldError::invalid(at_keys, keys, why));
             }
         }
         self.check_set_items(schema, field, list_type);
@@ -338,7 +337,12 @@ impl<'a> Checker<'a> {
     fn check_metadata(&mut self, schema: &Map<String, Value>, field: &str) {
         let metadata = schema.get("properties").and_then(|properties| properties.get("metadata"));
         let is_allowed = |(name, _): (&str, _)| matches!(name, "name" | "generateName");
-        if !objects(metadata.and_then(|metadata| metadata.get("properties"))).all(is_allowed) {
+        let has_other_words = metadata.and_then(Value::as_object).is_some_and(|metadata| {
+            let is_harmless = |word: &str| matches!(word, "type" | "properties" | "default");
+            metadata.iter().any(|(word, value)| !is_harmless(word) && !is_empty(value) && *value != false)
+        });
+        let properties = metadata.and_then(|metadata| metadata.get("properties"));
+        if has_other_words || !objects(properties).all(is_allowed) {
             let why = "must not specify anything other than name and generateName, but metadata is implicitly specified";
             self.forbid(format!("{field}.properties[metadata]"), why);
         }

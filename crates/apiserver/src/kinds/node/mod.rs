@@ -28,22 +28,35 @@ impl Rules for Node {
         }
     }
 
-    /// A new node takes no pods until it reports ready.
+    /// A new node takes no pods until its agent, or another controller, takes the taint away.
     fn on_create(&self, node: &mut Value, _now: Time) {
-        let is_ready =
-            node.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|conditions| {
-                conditions
-                    .iter()
-                    .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
-            });
+        object::part(node, "spec").remove("configSource");
+        object::part(node, "status").remove("config");
         let taints = object::part(node, "spec").entry("taints").or_insert_with(|| json!([]));
         let Some(taints) = taints.as_array_mut() else { return };
-        if !is_ready && !taints.iter().any(|taint| taint["key"] == NOT_READY) {
+        let is_it = |taint: &Value| taint["key"] == NOT_READY && taint["effect"] == "NoSchedule";
+        if !taints.iter().any(is_it) {
             taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
         }
-        if taints.is_empty() {
-            object::part(node, "spec").remove("taints");
-        }
+    }
+
+    fn on_update(&self, node: &mut Value, _old: &Value) {
+        object::part(node, "spec").remove("configSource");
+    }
+
+    fn on_status_update(&self, node: &mut Value, old: &Value) {
+        super::keep_all_but(node, old, &["metadata", "status"]);
+        object::part(node, "status").remove("config");
+    }
+
+    fn warnings(&self, node: &Value) -> Vec<String> {
+        let has_id = node.pointer("/spec/externalID").is_some();
+        let text = "spec.externalID: this field is deprecated, and is unused by Kubernetes";
+        has_id.then(|| text.to_owned()).into_iter().collect()
+    }
+
+    fn warnings_of_change(&self, node: &Value, _old: &Value) -> Vec<String> {
+        self.warnings(node)
     }
 
     fn validate(&self, node: &Value) -> Vec<FieldError> {
@@ -52,8 +65,12 @@ impl Rules for Node {
 
     fn validate_update(&self, node: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = check::check(node);
-        errors.extend(check::check_kept(node, old));
+        errors.extend(check::check_change(node, old));
         errors
+    }
+
+    fn validate_status(&self, node: &Value, old: &Value) -> Vec<FieldError> {
+        check::check_change(node, old)
     }
 
     fn selectable(&self, node: &Value, field: &str) -> String {

@@ -41,6 +41,14 @@ impl Rules for Service {
         }
     }
 
+    fn warnings(&self, service: &Value) -> Vec<String> {
+        service::warnings(service)
+    }
+
+    fn warnings_of_change(&self, service: &Value, _old: &Value) -> Vec<String> {
+        service::warnings(service)
+    }
+
     fn validate(&self, service: &Value) -> Vec<FieldError> {
         field::found(service::validate(service))
     }

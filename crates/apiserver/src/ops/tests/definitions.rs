@@ -23,11 +23,11 @@ fn definition(plural: &str, kind: &str) -> Value {
 }
 
 impl Cluster {
-    fn define(&self, plural: &str, kind: &str) -> Value {
+    pub(super) fn define(&self, plural: &str, kind: &str) -> Value {
         self.create(Kind::CustomResourceDefinition, definition(plural, kind)).unwrap()
     }
 
-    fn undefine(&self, plural: &str) -> Deleted {
+    pub(super) fn undefine(&self, plural: &str) -> Deleted {
         let name = format!("{plural}.example.com");
         self.delete(Kind::CustomResourceDefinition, &name, &DeleteOptions::default()).unwrap()
     }

@@ -328,12 +328,13 @@ fn refuse_conflicts<'a>(
     changed: impl Fn(&Owned) -> &'a FieldSet,
 ) -> Result<(), Refused> {
     let others = managed.iter().filter(|(manager, _)| *manager != writer);
-    let conflicts: Vec<Conflict> = others
+    let mut conflicts: Vec<Conflict> = others
         .flat_map(|(manager, owned)| {
             let fields = owned.fields.intersection(changed(owned)).shown_paths();
             fields.into_iter().map(|field| Conflict { manager: manager.to_string(), field })
         })
         .collect();
+    conflicts.sort_by(|a, b| a.manager.cmp(&b.manager));
     if conflicts.is_empty() { Ok(()) } else { Err(Refused::Conflicts(conflicts)) }
 }
 

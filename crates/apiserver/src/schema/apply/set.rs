@@ -129,6 +129,9 @@ pub(super) fn shown(step: &str) -> String {
     }
 }
 
+/// To put so many steps into a set one by one takes longer than to sort all of them.
+const MANY: usize = 32;
+
 impl FieldSet {
     /// The set of these paths of plain fields.
     pub(super) fn of_fields(paths: &[&[&str]]) -> FieldSet {
@@ -186,6 +189,19 @@ impl FieldSet {
         }
     }
 
+    /// Adds the elements of a list, whose steps come in any order.
+    pub(super) fn attach_elements(&mut self, elements: impl Iterator<Item = (String, Node)>) {
+        if elements.size_hint().1.is_some_and(|n_most| n_most < MANY) {
+            return elements.for_each(|(step, node)| self.attach_element(step, node));
+        }
+        let mut elements: Vec<(String, Node)> = elements.collect();
+        // In order, each goes to the end: into the middle of many, each would move half of them.
+        elements.sort_by(|(left, _), (right, _)| left.cmp(right));
+        for (step, node) in elements {
+            self.attach_element(step, node);
+        }
+    }
+
     pub(super) fn has(&self, step: &str) -> bool {
         self.node(step).is_some_and(|node| node.is_member)
     }
@@ -201,7 +217,16 @@ impl FieldSet {
             self.nodes = other.nodes;
             return;
         }
-        for (step, node) in other.nodes {
+        if other.nodes.len() < MANY {
+            for (step, node) in other.nodes {
+                self.attach(step, node);
+            }
+            return;
+        }
+        let mut all = std::mem::take(&mut self.nodes);
+        all.extend(other.nodes);
+        all.sort_by(|(left, _), (right, _)| left.cmp(right));
+        for (step, node) in all {
             self.attach(step, node);
         }
     }
@@ -430,5 +455,18 @@ mod tests {
         assert_eq!(both.clone().into_value(), json!({"f:a": {".": {}, "f:x": {}, "f:y": {}}, "f:b": {}}));
         both.subtract_all_below(&FieldSet::of_fields(&[&["a"]]));
         assert_eq!(both.into_value(), json!({"f:b": {}}));
+    }
+
+    #[test]
+    fn many_elements_in_any_order_are_added_in_no_time() {
+        let steps = |from: usize| {
+            (0..100_000).rev().map(move |at| (format!("v:{:07}", at * 2 + from), Node::member(0)))
+        };
+        let (mut even, mut odd) = (FieldSet::default(), FieldSet::default());
+        even.attach_elements(steps(0));
+        odd.attach_elements(steps(1));
+        even.add(odd);
+        assert_eq!(even.nodes.len(), 200_000);
+        assert!(even.nodes.is_sorted_by_key(|(step, _)| step.clone()));
     }
 }

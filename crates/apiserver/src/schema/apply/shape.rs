@@ -100,7 +100,7 @@ impl<'s> At<'s> {
 
     fn of_field(field: &'s Field) -> At<'s> {
         match &field.value.shape {
-            Shape::Struct(id) if !field.is_atomic => At::Struct(id.get()),
+            Shape::Struct(id) if !field.is_atomic && !field.is_granular => At::Struct(id.get()),
             _ => At::Value(&field.value, Some(field)),
         }
     }
@@ -187,6 +187,7 @@ fn value_atom(of: &TypeRef, field: Option<&Field>) -> Atom {
         Shape::String | Shape::Bytes => Atom::Scalar(Scalar::Text),
         Shape::Int32 | Shape::Int64 | Shape::Float64 => Atom::Scalar(Scalar::Number),
         Shape::Bool => Atom::Scalar(Scalar::Boolean),
+        Shape::Struct(_) if field.is_some_and(|field| field.is_granular) => Atom::Map,
         Shape::Struct(id) if !is_atomic && !id.is_atomic => Atom::Map,
         Shape::Map(_) if !is_atomic => Atom::Map,
         Shape::Struct(_) | Shape::Map(_) => Atom::Whole(Container::Map),

@@ -154,11 +154,13 @@ fn node_of(value: &Value, at: At<'_>) -> Node {
             }
         }
         (Atom::List, Value::Array(items)) => {
-            for item in items {
-                let Ok(step) = at.step_to(item) else { continue };
+            let step_to = |item: &Value| {
                 let inner = Node { is_member: true, ..node_of(item, at.element()) };
-                node.below.attach(step, inner);
-            }
+                Some((at.step_to(item).ok()?, inner))
+            };
+            let mut steps: Vec<(String, Node)> = items.iter().filter_map(step_to).collect();
+            steps.sort_by(|(left, _), (right, _)| left.cmp(right));
+            steps.into_iter().for_each(|(step, inner)| node.below.attach(step, inner));
         }
         (Atom::Map | Atom::List, _) => {}
         (Atom::Scalar(_) | Atom::Whole(_), _) => node.is_member = true,
@@ -249,11 +251,8 @@ fn added(value: &Value, at: At<'_>) -> Node {
         }
         (Atom::List, Value::Array(items)) => {
             let mut node = Node::member(items.len());
-            for item in items {
-                if let Ok(step) = at.step_to(item) {
-                    node.below.attach_element(step, added(item, at.element()));
-                }
-            }
+            let step_to = |item: &Value| Some((at.step_to(item).ok()?, added(item, at.element())));
+            node.below.attach_elements(items.iter().filter_map(step_to));
             node
         }
         (Atom::Map | Atom::List | Atom::Scalar(_) | Atom::Whole(_), _) => Node::member(0),

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Map, Value, json};
 
+use super::descriptions;
 use super::{Served, component_name, gvk_value, meta_reference, reference};
+use crate::object;
 use crate::schema::decode::schema_type;
 use crate::schema::table::{Field, META_V1, Shape, Type, TypeId, TypeRef, builtin};
 
@@ -43,24 +45,19 @@ impl Components {
     fn add_custom(&mut self, kind: &Served<'_>, schema: &Value) {
         let [group, version, name] = kind.gvk;
         let component = component_name(kind);
-        let text = json!({"type": "string"});
-        let mut object = schema.as_object().cloned().unwrap_or_default();
-        let properties = object.entry("properties").or_insert_with(|| json!({}));
-        if let Value::Object(properties) = properties {
-            properties.insert("apiVersion".to_owned(), text.clone());
-            properties.insert("kind".to_owned(), text.clone());
-            let metadata = json!({"allOf": [meta_reference("ObjectMeta")], "default": {}});
-            properties.insert("metadata".to_owned(), metadata);
-        }
+        let mut object = schema.clone();
+        add_embedded_fields(&mut object);
+        let mut object = object.as_object().cloned().unwrap_or_default();
+        add_object_fields(&mut object);
         object.insert("x-kubernetes-group-version-kind".to_owned(), json!([gvk_value(kind.gvk)]));
         let list_kind = format!("{name}List");
         let list = json!({
             "type": "object",
             "required": ["items"],
             "properties": {
-                "apiVersion": text,
-                "kind": text,
-                "metadata": {"allOf": [meta_reference("ListMeta")], "default": {}},
+                "apiVersion": {"type": "string", "description": descriptions::API_VERSION},
+                "kind": {"type": "string", "description": descriptions::KIND},
+                "metadata": {"allOf": [meta_reference("ListMeta")], "description": descriptions::METADATA},
                 "items": {"type": "array", "items": reference(&component)},
             },
             "x-kubernetes-group-version-kind": [gvk_value([group, version, &list_kind])],
@@ -87,8 +84,10 @@ impl Components {
 
     fn structure(&mut self, of: &Type) -> Value {
         let mut properties = Map::new();
+        let is_metadata = of.package.openapi == META_V1 && of.name == "ObjectMeta";
         for field in &of.fields {
-            properties.insert(field.name.to_owned(), self.field(field));
+            let description = is_metadata.then(|| descriptions::of_metadata(field.name)).flatten();
+            properties.insert(field.name.to_owned(), self.field(field, description));
         }
         let required: Vec<&str> =
             of.fields.iter().filter(|field| !field.is_optional).map(|field| field.name).collect();
@@ -119,11 +118,14 @@ impl Components {
         }
     }
 
-    fn field(&mut self, field: &Field) -> Value {
+    fn field(&mut self, field: &Field, description: Option<&str>) -> Value {
         let mut extras = Map::new();
         let mut say = |key: &str, value: Value| {
             extras.insert(key.to_owned(), value);
         };
+        if let Some(description) = description {
+            say("description", description.into());
+        }
         if let Some(list_type) = field.list_type {
             say("x-kubernetes-list-type", list_type.as_str().into());
         }
@@ -138,6 +140,9 @@ impl Components {
             (true, false) => say("x-kubernetes-patch-strategy", "merge".into()),
             (false, true) => say("x-kubernetes-patch-strategy", "retainKeys".into()),
             (false, false) => {}
+        }
+        if field.is_granular {
+            say("x-kubernetes-map-type", "granular".into());
         }
         if field.is_atomic {
             say("x-kubernetes-map-type", "atomic".into());
@@ -201,6 +206,38 @@ impl Components {
         }
         Value::Object(extras)
     }
+}
+
+/// Adds the fields that every object has to the schema of an object.
+fn add_object_fields(object: &mut Map<String, Value>) {
+    let properties = object.entry("properties").or_insert_with(|| json!({}));
+    let Value::Object(properties) = properties else { return };
+    let texts = [("apiVersion", descriptions::API_VERSION), ("kind", descriptions::KIND)];
+    for (name, description) in texts {
+        properties.insert(name.to_owned(), json!({"type": "string", "description": description}));
+    }
+    let metadata = json!({"allOf": [meta_reference("ObjectMeta")], "description": descriptions::METADATA});
+    properties.insert("metadata".to_owned(), metadata);
+}
+
+/// Adds the fields that every object has wherever a CRD's schema says that there is a whole object inside.
+fn add_embedded_fields(schema: &mut Value) {
+    let Value::Object(fields) = schema else { return };
+    for inner in ["items", "additionalProperties"] {
+        fields.get_mut(inner).into_iter().for_each(add_embedded_fields);
+    }
+    let properties = fields.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flat_map(|properties| properties.values_mut()).for_each(add_embedded_fields);
+    if fields.get("x-kubernetes-embedded-resource") != Some(&Value::Bool(true)) {
+        return;
+    }
+    add_object_fields(fields);
+    let mut required = object::strings(fields.get("required"));
+    required.extend(["apiVersion", "kind"]);
+    required.sort_unstable();
+    required.dedup();
+    let required = json!(required);
+    fields.insert("required".to_owned(), required);
 }
 
 /// The default that follows from Go's zero values: what is never null has one.

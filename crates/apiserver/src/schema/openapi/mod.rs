@@ -9,6 +9,7 @@
 //! Schemas follow the rules of Kubernetes' own generator, without its descriptions. Kinds of CRDs bring their schemas.
 
 mod components;
+mod descriptions;
 pub mod gnostic;
 mod paths;
 pub mod v2;

@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::{Served, document as document_v3};
 
+const UNKNOWN_FIELDS: &str = "x-kubernetes-preserve-unknown-fields";
+
 /// The document of all that is served.
 pub fn document(served: &[Served<'_>]) -> Value {
     let mut whole = document_v3(served);
@@ -19,7 +21,7 @@ pub fn document(served: &[Served<'_>]) -> Value {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": version},
         "paths": each(paths, path_item),
-        "definitions": each(schemas, schema),
+        "definitions": each(schemas, definition),
     })
 }
 
@@ -29,6 +31,18 @@ fn each(value: Value, convert: fn(Value) -> Value) -> Value {
             Value::Object(fields.into_iter().map(|(name, value)| (name, convert(value))).collect())
         }
         other => other,
+    }
+}
+
+/// The definition of a type. Of a custom kind that keeps unknown fields, version 2 lists no fields at all: clients would take the
+/// list for complete.
+fn definition(of: Value) -> Value {
+    let kinds = "x-kubernetes-group-version-kind";
+    match of.get(kinds) {
+        Some(kinds_of) if of.get(UNKNOWN_FIELDS) == Some(&Value::Bool(true)) => {
+            json!({"type": "object", kinds: kinds_of})
+        }
+        _ => schema(of),
     }
 }
 
@@ -51,7 +65,7 @@ fn schema(of: Value) -> Value {
         *reference = reference.replace("#/components/schemas/", "#/definitions/");
     }
     let is_nullable = fields.remove("nullable") == Some(Value::Bool(true));
-    let keeps_unknown = fields.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
+    let keeps_unknown = fields.get(UNKNOWN_FIELDS) == Some(&Value::Bool(true));
     if is_nullable || keeps_unknown {
         fields.remove("items");
         fields.remove("properties");
@@ -186,6 +200,17 @@ mod tests {
         for (of, expected) in cases {
             assert_eq!(schema(of.clone()), expected, "{of}");
         }
+    }
+
+    #[test]
+    fn a_kind_that_keeps_unknown_fields_lists_none() {
+        let kinds = json!([{"group": "a.example", "version": "v1", "kind": "A"}]);
+        let of = json!({
+            "type": "object", "properties": {"spec": {"type": "object"}}, "description": "An A.",
+            UNKNOWN_FIELDS: true, "x-kubernetes-group-version-kind": kinds,
+        });
+        let expected = json!({"type": "object", "x-kubernetes-group-version-kind": kinds});
+        assert_eq!(definition(of), expected);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::names;
 use crate::schema::scalar;
 
 /// Whether a text has a format.
@@ -14,7 +15,17 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
         "uuid" | "uuid3" | "uuid4" | "uuid5" => is_uuid(text),
-        "byte" => scalar::canonical_base64(text).is_ok(),
+        "byte" => !text.is_empty() && scalar::canonical_base64(text).is_ok(),
+        "creditcard" => is_credit_card(text),
+        "isbn" => is_isbn10(text) || is_isbn13(text),
+        "isbn10" => is_isbn10(text),
+        "isbn13" => is_isbn13(text),
+        "ssn" => is_ssn(text),
+        "hexcolor" => is_hex_color(text),
+        "rgbcolor" => is_rgb_color(text),
+        "bsonobjectid" => text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "k8s-short-name" => names::dns_label(text).is_empty(),
+        "k8s-long-name" => names::dns_subdomain(text).is_empty(),
         "hostname" => is_hostname(text),
         "email" => text.split_once('@').is_some_and(|(user, host)| !user.is_empty() && is_hostname(host)),
         "uri" => text.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme)),
@@ -54,7 +65,61 @@ fn is_hostname(text: &str) -> bool {
         let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         !label.is_empty() && label.len() <= 63 && label.bytes().all(is_inner) && !label.starts_with('-')
     };
+    // The last part of several is a domain of at least two letters.
+    let is_domain = |last: &str| last.len() > 1 && !last.bytes().all(|byte| byte.is_ascii_digit());
+    if text.trim_end_matches('.').rsplit_once('.').is_some_and(|(_, last)| !is_domain(last)) {
+        return false;
+    }
     !text.is_empty() && text.len() <= 255 && text.trim_end_matches('.').split('.').all(is_label)
+}
+
+/// The digits of a number that may be written with spaces and dashes.
+fn digits_of(text: &str) -> Option<Vec<u32>> {
+    let kept = text.chars().filter(|character| !matches!(character, ' ' | '-'));
+    kept.map(|character| character.to_digit(10)).collect()
+}
+
+/// A number whose digits add up as those of credit cards do.
+fn is_credit_card(text: &str) -> bool {
+    let Some(digits) = digits_of(text) else { return false };
+    let doubled = |digit: u32| if digit > 4 { digit * 2 - 9 } else { digit * 2 };
+    let counted = digits.iter().rev().enumerate();
+    let sum: u32 = counted.map(|(at, digit)| if at % 2 == 1 { doubled(*digit) } else { *digit }).sum();
+    (13..=19).contains(&digits.len()) && sum.is_multiple_of(10)
+}
+
+fn is_isbn10(text: &str) -> bool {
+    let kept: Vec<char> = text.chars().filter(|character| !matches!(character, ' ' | '-')).collect();
+    let digit = |(at, character): (usize, &char)| match character {
+        'X' if at == 9 => Some(10),
+        other => other.to_digit(10),
+    };
+    let digits: Option<Vec<u32>> = kept.iter().enumerate().map(digit).collect();
+    let sum = |digits: Vec<u32>| digits.iter().zip(1..).map(|(digit, weight)| digit * weight).sum::<u32>();
+    kept.len() == 10 && digits.is_some_and(|digits| sum(digits).is_multiple_of(11))
+}
+
+fn is_isbn13(text: &str) -> bool {
+    let Some(digits) = digits_of(text) else { return false };
+    let weighed = digits.iter().enumerate().map(|(at, digit)| if at % 2 == 1 { digit * 3 } else { *digit });
+    digits.len() == 13 && weighed.sum::<u32>().is_multiple_of(10)
+}
+
+fn is_ssn(text: &str) -> bool {
+    let parts: Vec<&str> = text.split(['-', ' ']).collect();
+    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+    lengths == [3, 2, 4] && parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn is_hex_color(text: &str) -> bool {
+    let digits = text.strip_prefix('#').unwrap_or(text);
+    matches!(digits.len(), 3 | 6) && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn is_rgb_color(text: &str) -> bool {
+    let inner = text.strip_prefix("rgb(").and_then(|rest| rest.strip_suffix(')'));
+    let parts: Vec<&str> = inner.unwrap_or_default().split(',').map(str::trim).collect();
+    parts.len() == 3 && parts.iter().all(|part| part.parse::<u8>().is_ok())
 }
 
 fn is_scheme(text: &str) -> bool {

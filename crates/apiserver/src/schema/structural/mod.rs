@@ -12,6 +12,7 @@ mod formats;
 mod prune;
 mod validate;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -79,20 +80,51 @@ struct Limits {
 struct Pattern {
     text: String,
     /// None: it cannot be compiled, and nothing matches it.
-    regex: OnceLock<Option<Regex>>,
+    regex: OnceLock<Option<Compiled>>,
+}
+
+#[derive(Clone, Debug)]
+struct Compiled {
+    regex: Regex,
+    /// Whether it takes long to look through a text.
+    is_large: bool,
+}
+
+impl Compiled {
+    fn new(text: &str) -> Option<Compiled> {
+        let build = |bytes_max| RegexBuilder::new(text).size_limit(bytes_max).build().ok();
+        let small = build(SMALL_PATTERN_BYTES_MAX).map(|regex| Compiled { regex, is_large: false });
+        small.or_else(|| Some(Compiled { regex: build(PATTERN_BYTES_MAX)?, is_large: true }))
+    }
 }
 
 impl Pattern {
     fn matches(&self, text: &str) -> bool {
-        let regex = self
-            .regex
-            .get_or_init(|| RegexBuilder::new(&self.text).size_limit(PATTERN_BYTES_MAX).build().ok());
-        regex.as_ref().is_some_and(|regex| regex.is_match(text))
+        let Some(Compiled { regex, is_large }) = self.regex.get_or_init(|| Compiled::new(&self.text)) else {
+            return false;
+        };
+        let has_time = !is_large
+            || TEXT_LEFT.with(|left| {
+                let is_enough = left.get() >= text.len();
+                left.set(left.get().saturating_sub(text.len()));
+                is_enough
+            });
+        has_time && regex.is_match(text)
     }
 }
 
 /// A pattern that compiles to more than this is refused; it would be a way to fill memory.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// A pattern that compiles to more than this can take long: what it takes grows with its size and that of the text.
+const SMALL_PATTERN_BYTES_MAX: usize = 64 << 10;
+/// How much text of one object is compared with large patterns; nothing beyond it matches.
+const LARGE_PATTERN_TEXT_BYTES_MAX: usize = 64 << 10;
+
+thread_local! {
+    /// How much text of the object that is being validated may still be compared with large patterns. Validation is one call
+    /// that begins with [`Structural::validate`].
+    static TEXT_LEFT: Cell<usize> = const { Cell::new(LARGE_PATTERN_TEXT_BYTES_MAX) };
+}
 
 /// Schemas that a value must fulfil together.
 #[derive(Clone, Debug, Default)]

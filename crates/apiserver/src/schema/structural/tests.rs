@@ -165,3 +165,22 @@ fn volcanos_objects_are_judged_as_recorded() {
     }
     assert!(n_compared > 150, "{n_compared} compared");
 }
+
+#[test]
+fn a_large_pattern_does_not_look_through_much_text() {
+    let pattern = "^[a-z]{0,1000}[a-c]*[d-f]{0,1000}$";
+    let schema =
+        Structural::compile(&json!({"type": "array", "items": {"type": "string", "pattern": pattern}}));
+    assert_eq!(schema.validate(&json!(["a".repeat(30_000)]), ""), []);
+    assert_eq!(schema.validate(&json!(["a".repeat(30_000)]), ""), [], "each object has a budget of its own");
+    assert_eq!(schema.validate(&json!(["a".repeat(1 << 20)]), "").len(), 1);
+    assert_eq!(schema.validate(&json!(vec!["a".repeat(1000); 1000]), "").len(), 935);
+    let small = Structural::compile(&json!({"type": "string", "pattern": "^[a-z]*$"}));
+    assert_eq!(small.validate(&json!("a".repeat(1 << 20)), ""), []);
+}
+
+#[test]
+fn as_many_findings_as_elements_are_found_in_no_time() {
+    let schema = Structural::compile(&json!({"type": "array", "items": {"type": "string"}}));
+    assert_eq!(schema.validate(&json!(vec![1; 50_000]), "").len(), 50_000);
+}

@@ -4,6 +4,7 @@
 //! validated, such as its status, the fields of the findings still begin at the object.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value};
 
@@ -17,6 +18,7 @@ const NOWHERE: &str = "<nil>";
 impl Structural {
     /// All findings about a value that stands at `field` of its object; at the top if that is empty.
     pub fn validate(&self, value: &Value, field: &str) -> Vec<FieldError> {
+        super::TEXT_LEFT.set(super::LARGE_PATTERN_TEXT_BYTES_MAX);
         let mut outcome = self.check(value, "");
         if outcome.findings.is_empty() {
             self.check_lists(value, "", &mut outcome.findings);
@@ -117,6 +119,11 @@ impl Structural {
                 findings.push(nowhere(format!("Checked value must be of type integer {format} in {name}")));
             }
         }
+        let is_float = self.format.as_deref() == Some("float") && self.types.contains(&JsonType::Number);
+        if is_float && value.as_f64().is_some_and(|number| number.abs() > f64::from(f32::MAX)) {
+            let what = "Checked value must be of type number with format float in";
+            findings.push(nowhere(format!("{what} {name}")));
+        }
         findings.extend(self.limits.check_number(value, name));
         findings
     }
@@ -201,18 +208,32 @@ impl Structural {
 #[derive(Default)]
 struct Outcome {
     findings: Vec<FieldError>,
+    /// Hashes of the places and details of findings: a list of many elements can have as many findings.
+    known: HashSet<u64>,
     n_checks: usize,
 }
 
 impl Outcome {
     fn count(&mut self, findings: Vec<FieldError>) {
-        self.merge(Outcome { findings, n_checks: 1 });
+        self.n_checks += 1;
+        self.add(findings);
     }
 
     fn merge(&mut self, other: Outcome) {
         self.n_checks += other.n_checks;
-        for finding in other.findings {
-            if !self.findings.contains(&finding) {
+        if self.findings.is_empty() {
+            (self.findings, self.known) = (other.findings, other.known);
+        } else {
+            self.add(other.findings);
+        }
+    }
+
+    fn add(&mut self, findings: Vec<FieldError>) {
+        for finding in findings {
+            let mut hasher = DefaultHasher::new();
+            (&finding.field, &finding.detail).hash(&mut hasher);
+            let is_new = self.known.insert(hasher.finish());
+            if is_new || !self.findings.contains(&finding) {
                 self.findings.push(finding);
             }
         }
@@ -227,7 +248,7 @@ impl Combined {
     fn check(&self, value: &Value, name: &str) -> Outcome {
         let mut outcome = Outcome::default();
         let fail = |outcome: &mut Outcome, what: String| {
-            outcome.merge(Outcome { findings: vec![nowhere(format!("{name:?} must {what}"))], n_checks: 0 });
+            outcome.add(vec![nowhere(format!("{name:?} must {what}"))]);
         };
         if !self.any_of.is_empty() {
             let (n_valid, best) = best_of(&self.any_of, value, name);

@@ -58,7 +58,7 @@ fn a_file_of_something_else_is_not_touched() {
     check(
         dir.path(),
         expect![
-            "DIR/store.redb is damaged: Not a redb database: magic number mismatch; put a copy of it in its place, or move it away to start empty"
+            "DIR/store.redb is damaged: Not a redb database: magic number mismatch; put a copy of it in its place, or move the whole directory away to start empty"
         ],
     );
     assert_eq!(fs::read(&path).unwrap(), b"dear diary");
@@ -72,7 +72,7 @@ fn a_truncated_file_is_damaged() {
     check(
         dir.path(),
         expect![
-            "DIR/store.redb is damaged: File truncated below stored layout: file_len=65536, layout_len=131072; put a copy of it in its place, or move it away to start empty"
+            "DIR/store.redb is damaged: File truncated below stored layout: file_len=268288, layout_len=536576; put a copy of it in its place, or move the whole directory away to start empty"
         ],
     );
 }
@@ -88,7 +88,7 @@ fn a_changed_byte_is_damage() {
     check(
         dir.path(),
         expect![
-            "DIR/store.redb is damaged: Primary is corrupted despite 2-phase commit; put a copy of it in its place, or move it away to start empty"
+            "DIR/store.redb is damaged: Primary is corrupted despite 2-phase commit; put a copy of it in its place, or move the whole directory away to start empty"
         ],
     );
 }
@@ -108,6 +108,124 @@ fn a_file_of_a_later_version_is_left_alone() {
     );
 }
 
+/// What the files of a store are, as a killed process would leave them.
+fn files_of(dir: &Path) -> [Vec<u8>; 2] {
+    FILES.map(|name| fs::read(dir.join(name)).unwrap())
+}
+
+const FILES: [&str; 2] = ["store.redb", "store.head"];
+
+#[test]
+fn after_a_kill_no_damaged_bit_of_the_header_takes_back_what_was_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let runtime = runtime();
+    for value in 0..3 {
+        runtime.block_on(store.commit(create(&format!("pod-{value}"), value))).unwrap();
+    }
+    let [file, head] = files_of(dir.path());
+    // Hundreds of stores are made; no power is lost meanwhile.
+    let memory = Path::new("/dev/shm");
+    let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let (mut n_bits, mut n_restored) = (0, 0);
+    for byte in (0..head::HEADER_BYTES).filter(|n| file[*n] != 0) {
+        for bit in 0..8 {
+            let mut damaged = file.clone();
+            damaged[byte] ^= 1_u8 << bit;
+            let killed = tempfile::tempdir_in(&place).unwrap();
+            fs::write(killed.path().join("store.redb"), &damaged).unwrap();
+            fs::write(killed.path().join("store.head"), &head).unwrap();
+            n_bits += 1;
+            // Refused is noticed.
+            if let Ok(opened) = Store::open(killed.path()) {
+                assert_eq!(opened.revision(), store.revision(), "bit {bit} of byte {byte}");
+                assert_eq!(opened.snapshot(&pods()).entries.len(), 3, "bit {bit} of byte {byte}");
+                n_restored += 1;
+            }
+        }
+    }
+    assert!(n_bits >= 328, "{n_bits}");
+    assert_eq!(n_restored, n_bits, "the head has a copy of the header");
+}
+
+#[test]
+fn an_older_copy_is_refused_until_it_is_wanted() {
+    let dir = directory_with_objects();
+    let [older, _] = files_of(dir.path());
+    let store = Store::open(dir.path()).unwrap();
+    let cluster = store.cluster().cloned();
+    let added = runtime().block_on(store.commit(create("new", 0))).unwrap();
+    store.close();
+    let [newer, _] = files_of(dir.path());
+    fs::write(dir.path().join("store.redb"), &older).unwrap();
+    check(
+        dir.path(),
+        expect![
+            "DIR/store.redb ends at revision 21, but revision 22 was acknowledged: it is an older copy, or it was damaged; put the newest copy in its place, or delete DIR/store.head to go on without what is missing"
+        ],
+    );
+    assert_eq!(fs::read(dir.path().join("store.redb")).unwrap(), older, "it is not touched");
+
+    fs::write(dir.path().join("store.redb"), &newer).unwrap();
+    assert_eq!(Store::open(dir.path()).unwrap().revision(), added.revision);
+
+    fs::write(dir.path().join("store.redb"), &older).unwrap();
+    fs::remove_file(dir.path().join("store.head")).unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    assert_eq!((store.revision(), store.cluster()), (21, cluster.as_ref()));
+    // Another history reaches the same revision.
+    runtime().block_on(store.commit(create("other", 0))).unwrap();
+    store.close();
+    fs::write(dir.path().join("store.redb"), &newer).unwrap();
+    check(
+        dir.path(),
+        expect![
+            "DIR/store.redb ends at revision 22, but revision 22 was acknowledged: its history is another one; put the newest copy in its place, or delete DIR/store.head to go on without what is missing"
+        ],
+    );
+}
+
+#[test]
+fn a_store_that_was_moved_away_is_missed() {
+    let dir = directory_with_objects();
+    fs::remove_file(dir.path().join("store.redb")).unwrap();
+    check(
+        dir.path(),
+        expect![
+            "DIR/store.redb is missing, and was at revision 21; put it back, or move the whole directory away to start empty"
+        ],
+    );
+    assert!(!dir.path().join("store.redb").exists());
+}
+
+#[test]
+fn an_empty_file_is_no_new_store() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("store.redb"), "").unwrap();
+    check(
+        dir.path(),
+        expect![
+            "DIR/store.redb is damaged: it is empty; put a copy of it in its place, or move the whole directory away to start empty"
+        ],
+    );
+}
+
+/// A file that version 0.1 left when it was killed, before stores had a cluster and a head.
+#[test]
+fn a_file_of_an_earlier_version_is_opened_and_gets_a_name_that_stays() {
+    let file = miniz_oxide::inflate::decompress_to_vec(include_bytes!("format-1.redb.deflate")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("store.redb"), file).unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let (cluster, revision) = (store.cluster().cloned().unwrap(), store.revision());
+    let namespaces = store.snapshot(&"namespaces".into()).entries.len();
+    assert_eq!((cluster.0.len(), namespaces, revision), (36, 5, 43));
+    let entry = runtime().block_on(store.commit(create("a", 0))).unwrap();
+    drop(store);
+    let store = Store::open(dir.path()).unwrap();
+    assert_eq!((store.cluster(), store.revision()), (Some(&cluster), entry.revision));
+}
+
 #[test]
 fn half_of_a_new_file_is_no_obstacle() {
     let dir = tempfile::tempdir().unwrap();
@@ -125,7 +243,8 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
 
     faulty_disk.is_full.store(true, Ordering::Relaxed);
     let refused = commit(update("a", first.revision, 1)).unwrap_err();
-    expect!["the store could not write: no storage space"].assert_eq(&refused.to_string());
+    expect!["no space left on the disk of the store: it takes only deletes until there is room again"]
+        .assert_eq(&refused.to_string());
     assert_eq!(store.revision(), first.revision);
     assert_eq!(store.get(&pods(), &first.key).unwrap(), first);
 
@@ -138,6 +257,41 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
     store.close();
     let (_disk, contents) = Disk::open(faulty_disk).unwrap();
     assert_eq!(contents.revision, second.revision);
+}
+
+#[test]
+fn a_full_disk_takes_deletes_and_recovers_by_itself() {
+    let (store, faulty_disk) = FaultyDisk::store_with_reserve();
+    let runtime = runtime();
+    let commit = |write| runtime.block_on(store.commit(write));
+    let entries: Vec<_> = (0..4).map(|n| commit(create(&format!("pod-{n}"), n)).unwrap()).collect();
+    assert!(!store.is_full());
+
+    faulty_disk.is_full.store(true, Ordering::Relaxed);
+    // The write that finds the disk full is the last one that is taken.
+    let last = commit(create("last", 0)).unwrap();
+    assert!(store.is_full());
+    assert_eq!(commit(create("more", 0)).unwrap_err(), CommitError::NoSpace);
+    assert_eq!(commit(create("last", 0)).unwrap_err(), CommitError::Exists);
+    assert_eq!(commit(update("last", last.revision, 1)).unwrap_err(), CommitError::NoSpace);
+    commit(delete("pod-0", entries[0].revision)).unwrap();
+    // One that waits for finalizers is written before it is gone.
+    let mut marked = draft("pod-1", 1);
+    marked.meta.is_deleting = true;
+    let marked = Write { change: Change::Put(marked), ..update("pod-1", entries[1].revision, 0) };
+    commit(marked).unwrap();
+    assert!(store.is_full());
+
+    faulty_disk.is_full.store(false, Ordering::Relaxed);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while store.is_full() {
+        assert!(std::time::Instant::now() < deadline, "it does not notice that there is room");
+        std::thread::yield_now();
+    }
+    commit(create("more", 0)).unwrap();
+    let names: Vec<_> = store.snapshot(&pods()).entries.keys().map(|key| key.name.to_string()).collect();
+    assert_eq!(names, ["last", "more", "pod-1", "pod-2", "pod-3"]);
+    assert!(!faulty_disk.is_released.load(Ordering::Relaxed), "the reserve is there again");
 }
 
 proptest! {

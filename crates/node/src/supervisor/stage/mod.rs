@@ -111,6 +111,9 @@ impl Identity {
 pub struct Mount {
     /// Where it is on the machine.
     pub source: PathBuf,
+    /// Which part of it is seen; links do not lead out of it. All of it if this is empty.
+    #[serde(default)]
+    pub part: PathBuf,
     /// Where the container sees it.
     pub target: PathBuf,
     /// Whether the container may not change it.
@@ -275,6 +278,7 @@ pub(super) fn check(args: &[OsString]) -> ExitCode {
     let [scratch] = args else { return ExitCode::FAILURE };
     let mount = Mount {
         source: scratch.into(),
+        part: PathBuf::new(),
         target: "/krafla-check/mount".into(),
         read_only: true,
         is_optional: false,

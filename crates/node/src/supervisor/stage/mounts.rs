@@ -40,6 +40,7 @@ use rustix::process::{chdir, getegid, geteuid, pivot_root, umask};
 
 use super::{Mount, Sandbox};
 use crate::materials::volumes::MOUNT_POINT_MODE;
+use crate::within;
 
 /// A directory with more entries is not replaced: that would take longer than anybody expects a start to
 /// take.
@@ -55,7 +56,7 @@ pub(super) fn set_up(sandbox: &Sandbox) -> anyhow::Result<()> {
     let offered = |mount: &Mount| format!("mountPath {:?} can not be offered", mount.target);
     let sources: Vec<_> = mounts
         .iter()
-        .map(|mount| Source::open(&mount.source).with_context(|| offered(mount)))
+        .map(|mount| Source::open(mount).with_context(|| offered(mount)))
         .collect::<anyhow::Result<_>>()?;
     // By its own name, as mount points are found. Of the root, or of nothing, everything would be a part.
     let workdir = fs::canonicalize(&sandbox.workdir).ok();
@@ -91,6 +92,7 @@ fn working_dir_that_stays(sandbox: &Sandbox) -> Option<Mount> {
     let is_used = sandbox.working_dir.starts_with(&sandbox.workdir);
     (is_covered && is_used).then(|| Mount {
         source: workdir.clone(),
+        part: PathBuf::new(),
         target: sandbox.workdir.clone(),
         read_only: false,
         is_optional: false,
@@ -104,25 +106,39 @@ fn is_missing_in_root(path: &Path) -> bool {
 }
 
 /// What is mounted somewhere, held so that it stays within reach.
-struct Source<'a> {
-    path: &'a Path,
+struct Source {
+    path: PathBuf,
     is_dir: bool,
+    /// A part of a volume, which its path might not lead to any more.
+    _held: Option<OwnedFd>,
     /// None on a Linux before 5.2: there it is found by its path, if that is not covered.
     tree: Option<OwnedFd>,
 }
 
-impl Source<'_> {
-    fn open(path: &Path) -> anyhow::Result<Source<'_>> {
-        let is_dir = fs::metadata(path).with_context(|| format!("{path:?} is missing"))?.is_dir();
+impl Source {
+    fn open(mount: &Mount) -> anyhow::Result<Source> {
+        let held = match mount.part.as_os_str().is_empty() {
+            true => None,
+            false => Some(within::open(&mount.source, &mount.part)?),
+        };
+        let path = held.as_ref().map_or_else(
+            || mount.source.clone(),
+            |held| PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd())),
+        );
+        let is_dir = fs::metadata(&path).with_context(|| format!("{:?} is missing", mount.source))?.is_dir();
         let flags =
             OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
-        Ok(Source { path, is_dir, tree: open_tree(CWD, path, flags).ok() })
+        let tree = match &held {
+            Some(held) => open_tree(held, "", flags | OpenTreeFlags::AT_EMPTY_PATH).ok(),
+            None => open_tree(CWD, &path, flags).ok(),
+        };
+        Ok(Source { path, is_dir, _held: held, tree })
     }
 
     fn mount(&self, target: &Path) -> rustix::io::Result<()> {
         match &self.tree {
             Some(tree) => move_mount(tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH),
-            None => mount_bind_recursive(self.path, target),
+            None => mount_bind_recursive(&self.path, target),
         }
     }
 }
@@ -139,7 +155,7 @@ struct View<'a> {
 
 impl View<'_> {
     /// Returns where the mount really is.
-    fn add(&mut self, mount: &Mount, source: &Source<'_>) -> anyhow::Result<PathBuf> {
+    fn add(&mut self, mount: &Mount, source: &Source) -> anyhow::Result<PathBuf> {
         let target = self.make_mount_point(&mount.target, source.is_dir)?;
         source.mount(&target)?;
         self.own.push(target.clone());
