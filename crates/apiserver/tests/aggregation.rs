@@ -1,5 +1,10 @@
 //! Another API server behind an APIService: requests reach it, and discovery shows what it serves.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on stops")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on stops"
+)]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -50,6 +50,7 @@ mod show;
 mod spdy;
 mod streams;
 mod turns;
+mod unread;
 mod usage;
 mod watches;
 mod websocket;
@@ -184,7 +185,7 @@ impl Context {
             match self.credentials.authenticate(&self.api, request.headers(), peer.certificate.as_ref()) {
                 Asker::Known(user) => {
                     if let Some(connection) = request.extensions().get::<Arc<connections::Connection>>() {
-                        connection.is_known();
+                        connection.is_known(&user.name);
                     }
                     user
                 }

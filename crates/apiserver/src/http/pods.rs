@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::body::{self, Reply};
 use super::exec::{ExecOptions, Session};
 use super::query::Query;
+use super::unread::Reading;
 use super::usage::Usage;
 use crate::field::FieldError;
 use crate::object;
@@ -115,7 +116,9 @@ pub(super) async fn log(
     let Some(access) = access else {
         return Err(Status::unavailable("this server has no node: logs are not available"));
     };
-    Ok(body::stream("text/plain", access.logs(key, &container, options).await?))
+    let mut reply = body::stream("text/plain", access.logs(key, &container, options).await?);
+    reply.extensions_mut().insert(Reading::AtWill);
+    Ok(reply)
 }
 
 fn no_content() -> Reply {

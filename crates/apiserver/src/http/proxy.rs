@@ -25,6 +25,7 @@ use tokio_rustls::TlsConnector;
 use super::Context;
 use super::body::{self, Reply};
 use super::path::ResourcePath;
+use super::unread::Reading;
 use crate::object;
 use crate::registry::Resource;
 use crate::status::Status;
@@ -318,6 +319,7 @@ fn reply(response: Response<Incoming>, target: Target, prefix: &str) -> Reply {
         let frame: Frame<Bytes> = body.frame().await?.ok()?;
         Some((Ok::<_, std::convert::Infallible>(frame), body))
     });
+    head.extensions.insert(Reading::AtWill);
     Response::from_parts(head, http_body_util::StreamBody::new(frames).boxed_unsync())
 }
 

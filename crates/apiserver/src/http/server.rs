@@ -12,15 +12,17 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::Request;
+use http::{Request, StatusCode};
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use krafla_admission::rbac::User;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::aggregation::Aggregation;
 use super::audit::{Audit, AuditConfig};
@@ -29,6 +31,7 @@ use super::body::Body;
 use super::certificates::{FrontProxy, Identity, Shown, keep_good};
 use super::connections::{Busy, Connection, Connections, IDLE_MAX, room_for_connections};
 use super::metrics::Metrics;
+use super::unread::{Outbox, PIECE_BYTES, READ_WITHIN, Reading};
 use super::{BODY_WITHIN, Context, IN_FLIGHT_MAX, Peer, PodAccess, stopped, x509};
 use crate::authorizer::AuthorizationMode;
 use crate::ops::Api;
@@ -66,6 +69,8 @@ pub struct ServerConfig {
     pub users: Vec<(String, Arc<User>)>,
     /// Where every request is noted.
     pub audit: Option<AuditConfig>,
+    /// How long a client may leave an answer unread, a watch included, before its connection is closed.
+    pub read_within: Duration,
 }
 
 impl ServerConfig {
@@ -81,6 +86,7 @@ impl ServerConfig {
             allows_anonymous: true,
             users: Vec::new(),
             audit: None,
+            read_within: READ_WITHIN,
         }
     }
 }
@@ -175,7 +181,8 @@ pub async fn serve(
         controllers: config.controllers,
         stopping,
     });
-    let open = Connections::new(room_for_connections());
+    let open = Connections::new(room_for_connections(), config.read_within);
+    let closing = open.clone();
     let second = at_name.map(|listener| listen(listener, acceptor.clone(), context.clone(), open.clone()));
     let first = listen(listener, acceptor, context.clone(), open);
     let listening = tokio::spawn(async move {
@@ -188,6 +195,7 @@ pub async fn serve(
         tokio::select! {
             _ = served => {}
             () = renewal => {}
+            () = closing.close_stalled() => {}
         }
     });
     Ok(RunningServer { address, by_name, identity, stop, listening })
@@ -322,7 +330,7 @@ async fn listen(listener: TcpListener, acceptor: TlsAcceptor, context: Arc<Conte
             () = stopped(&mut stopping) => break,
         };
         match accepted {
-            Ok((stream, _)) => match open.admit() {
+            Ok((stream, peer)) => match open.admit(peer.ip()) {
                 Some(place) => {
                     connections.spawn(connection(stream, acceptor.clone(), context.clone(), place));
                 }
@@ -345,7 +353,25 @@ async fn listen(listener: TcpListener, acceptor: TlsAcceptor, context: Arc<Conte
 /// The body of an answer, on a connection that is busy until it is sent.
 struct Answering {
     body: Body,
+    /// What is left of the last frame.
+    rest: Bytes,
+    number: u64,
+    reading: Reading,
+    outbox: Arc<Outbox>,
     _busy: Busy,
+}
+
+impl Answering {
+    fn new(body: Body, reading: Reading, outbox: &Arc<Outbox>, busy: Busy) -> Answering {
+        let (number, outbox) = (outbox.answer(), outbox.clone());
+        Answering { body, rest: Bytes::new(), number, reading, outbox, _busy: busy }
+    }
+
+    /// The next piece of a frame.
+    fn next_piece(&mut self) -> Frame<Bytes> {
+        let piece = self.rest.split_to(self.rest.len().min(PIECE_BYTES));
+        Frame::data(self.outbox.give(self.number, self.reading, piece))
+    }
 }
 
 impl hyper::body::Body for Answering {
@@ -356,15 +382,77 @@ impl hyper::body::Body for Answering {
         self: Pin<&mut Self>,
         context: &mut std::task::Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(context)
+        let answering = self.get_mut();
+        if !answering.rest.is_empty() {
+            return Poll::Ready(Some(Ok(answering.next_piece())));
+        }
+        let frame = std::task::ready!(Pin::new(&mut answering.body).poll_frame(context));
+        Poll::Ready(frame.map(|Ok(frame)| match frame.into_data() {
+            Ok(data) => {
+                answering.rest = data;
+                Ok(answering.next_piece())
+            }
+            Err(other) => Ok(other),
+        }))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
+    }
+}
+
+/// A connection that keeps its place for as long as it is open, whatever becomes of it.
+struct Placed {
+    stream: TlsStream<TcpStream>,
+    _place: Arc<Connection>,
+}
+
+impl AsyncRead for Placed {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Placed {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 
@@ -388,12 +476,17 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, context: Arc<Conte
     let mut stopping = context.stopping.clone();
     let served = place.clone();
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
-        let (context, peer, busy) = (context.clone(), peer.clone(), served.request());
+        let (context, peer, place, busy) = (context.clone(), peer.clone(), served.clone(), served.request());
         request.extensions_mut().insert(served.clone());
         async move {
             let reply = context.answer(request, &peer).await;
+            if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
+                place.is_upgraded();
+            }
+            let reading = reply.extensions().get().copied().unwrap_or(Reading::Steady);
             // The connection is not idle before all of the answer is sent; that of a watch takes long.
-            Ok::<_, std::convert::Infallible>(reply.map(|body| Answering { body, _busy: busy }))
+            let answering = |body| Answering::new(body, reading, place.outbox(), busy);
+            Ok::<_, std::convert::Infallible>(reply.map(answering))
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
@@ -404,7 +497,8 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, context: Arc<Conte
         .max_concurrent_streams(1000)
         .max_send_buf_size(BUFFER_BYTES)
         .keep_alive_interval(Duration::from_secs(30));
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let connection = builder
+        .serve_connection_with_upgrades(TokioIo::new(Placed { stream, _place: place.clone() }), service);
     tokio::pin!(connection);
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,

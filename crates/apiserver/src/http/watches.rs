@@ -96,6 +96,8 @@ struct Session {
     next_bookmark: Option<Instant>,
     has_bookmarks: bool,
     stopping: tokio::sync::watch::Receiver<bool>,
+    /// A line that did not fit into the last chunk.
+    next_line: Option<Bytes>,
     is_over: bool,
 }
 
@@ -122,6 +124,7 @@ fn lines(
             .then(|| now + BOOKMARKS_EVERY.min(duration.saturating_sub(LAST_BOOKMARK))),
         has_bookmarks,
         stopping: context.stopping.clone(),
+        next_line: None,
         is_over: false,
     };
     futures_util::stream::unfold(session, |mut session| async move {
@@ -133,27 +136,44 @@ fn lines(
 impl Session {
     /// Waits for something to say, and says all that there is to say at that moment. `None` ends the stream.
     async fn next_chunk(&mut self) -> Option<Bytes> {
-        let mut chunk = BytesMut::new();
-        while chunk.is_empty() {
+        let first = self.first_line().await?;
+        // A large line is shared by all watches that send it, so it must not be copied.
+        if first.len() >= CHUNK_BYTES {
+            return Some(first);
+        }
+        let mut chunk = BytesMut::from(&*first);
+        while chunk.len() < CHUNK_BYTES && !self.is_over {
+            let Some(event) = self.watch.try_next() else { break };
+            let Some(line) = self.line(event) else { continue };
+            if line.len() >= CHUNK_BYTES {
+                self.next_line = Some(line);
+                break;
+            }
+            chunk.extend_from_slice(&line);
+        }
+        Some(chunk.freeze())
+    }
+
+    async fn first_line(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(line) = self.next_line.take() {
+                return Some(line);
+            }
             if self.is_over {
                 return None;
             }
-            match self.wait().await {
-                Woken::Event(event) => self.print(&mut chunk, event),
+            self.next_line = match self.wait().await {
+                Woken::Event(event) => self.line(event),
                 Woken::Bookmark => {
                     self.plan_next_bookmark();
-                    chunk.extend_from_slice(&self.printer.bookmark(self.watch.revision(), false));
+                    Some(self.printer.bookmark(self.watch.revision(), false))
                 }
-                Woken::End => self.is_over = true,
-            }
+                Woken::End => {
+                    self.is_over = true;
+                    None
+                }
+            };
         }
-        while chunk.len() < CHUNK_BYTES && !self.is_over {
-            match self.watch.try_next() {
-                Some(event) => self.print(&mut chunk, event),
-                None => break,
-            }
-        }
-        Some(chunk.freeze())
     }
 
     async fn wait(&mut self) -> Woken {
@@ -180,16 +200,15 @@ impl Session {
         self.next_bookmark = if now >= last { None } else { Some((now + BOOKMARKS_EVERY).min(last)) };
     }
 
-    fn print(&mut self, chunk: &mut BytesMut, event: Result<WatchEvent, Status>) {
+    fn line(&mut self, event: Result<WatchEvent, Status>) -> Option<Bytes> {
         match event {
-            Ok(WatchEvent::InitialEnd(revision)) if self.has_bookmarks => {
-                chunk.extend_from_slice(&self.printer.bookmark(revision, true));
+            Ok(WatchEvent::InitialEnd(revision)) => {
+                self.has_bookmarks.then(|| self.printer.bookmark(revision, true))
             }
-            Ok(WatchEvent::InitialEnd(_)) => {}
-            Ok(event) => chunk.extend_from_slice(&self.printer.line(&event)),
+            Ok(event) => Some(self.printer.line(&event)),
             Err(status) => {
-                chunk.extend_from_slice(&self.printer.error(&status));
                 self.is_over = true;
+                Some(self.printer.error(&status))
             }
         }
     }

@@ -19,6 +19,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 
 use super::body::{self, Reply};
 use super::exec::accept_key;
+use super::unread::READ_WITHIN;
 use crate::status::Status;
 
 /// The longest message that is taken. Clients have nothing to say here.
@@ -155,10 +156,22 @@ async fn send_all<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
             sink.send(one(messages, Bytes::new())).await?;
         }
         while let Some(piece) = pieces.next().await {
-            for message in cut(messages, &piece) {
-                sink.feed(message).await?;
+            let writing = async {
+                for message in cut(messages, &piece) {
+                    sink.feed(message).await?;
+                }
+                sink.flush().await
+            };
+            // A watch is read as it arrives; the log of a pod may be paused.
+            if messages == Messages::Lines {
+                let Ok(written) = tokio::time::timeout(READ_WITHIN, writing).await else {
+                    tracing::debug!("a client does not read its watch");
+                    return Ok(());
+                };
+                written?;
+            } else {
+                writing.await?;
             }
-            sink.flush().await?;
         }
         let normal = CloseFrame { code: CloseCode::Normal, reason: Default::default() };
         sink.send(Message::Close(Some(normal))).await

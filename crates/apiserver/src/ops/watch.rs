@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use krafla_api::Key;
+
 use super::Api;
 use crate::registry::Resource;
 use crate::selector::{FieldSelector, Filter};
 use crate::status::Status;
-use crate::store::{Entry, EventType, Expired, StoredEvent, Watcher};
+use crate::store::{Entry, EventType, Expired, Snapshot, StoredEvent, Watcher};
 
 /// From when on what is watched.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,17 +41,39 @@ pub enum WatchEvent {
 pub struct Watch {
     watcher: Watcher,
     filter: Filter,
-    initial: VecDeque<Arc<Entry>>,
-    initial_end: Option<u64>,
+    initial: Option<Initial>,
     converting: Option<Converting>,
 }
+
+/// What there was when a watch began, and has yet to be told. It is read as it is told: a list of it for each of many watches
+/// would be large.
+struct Initial {
+    snapshot: Snapshot,
+    /// The last object that was read.
+    after: Option<Key>,
+    /// Objects that were read and converted.
+    converted: VecDeque<Arc<Entry>>,
+}
+
+impl Initial {
+    /// The next object as it is stored.
+    fn next(&mut self, filter: &Filter) -> Option<Arc<Entry>> {
+        let mut rest = self.snapshot.range(filter.namespace.as_deref(), self.after.as_ref());
+        let next = rest.find(|entry| filter.matches(entry)).cloned();
+        self.after = next.as_ref().map(|entry| entry.key.clone()).or(self.after.take());
+        next
+    }
+}
+
+/// How many objects are converted at once.
+const CONVERTED_AT_ONCE: usize = 500;
 
 /// How a watch brings objects into the version of its request.
 struct Converting {
     api: Api,
     resource: Arc<Resource>,
-    /// Whether the objects that were there at the beginning are converted.
-    has_begun: bool,
+    /// Which objects are meant as they are stored.
+    filter: Filter,
     /// The event that is being converted. It stays here until it is, so that nothing is lost if the wait ends early.
     pending: Option<Arc<StoredEvent>>,
 }
@@ -62,14 +86,13 @@ impl Api {
         let begins_with_all = options.send_initial || from.is_none() && !options.is_from_now;
         let (initial, start) = if begins_with_all {
             let snapshot = self.store().snapshot(&resource.storage);
-            let all = snapshot.range(options.filter.namespace.as_deref(), None);
-            (all.filter(|entry| options.filter.matches(entry)).cloned().collect(), snapshot.revision)
+            let start = snapshot.revision;
+            (Some(Initial { snapshot, after: None, converted: VecDeque::new() }), start)
         } else {
-            (VecDeque::new(), from.unwrap_or_else(|| self.store().revision()))
+            (None, from.unwrap_or_else(|| self.store().revision()))
         };
         let watcher = self.store().watch(&resource.storage, start).map_err(too_old)?;
-        let initial_end = begins_with_all.then_some(start);
-        Ok(Watch { watcher, filter: options.filter, initial, initial_end, converting: None })
+        Ok(Watch { watcher, filter: options.filter, initial, converting: None })
     }
 
     /// Watches a resource in the version of the request.
@@ -80,9 +103,9 @@ impl Api {
         // Versions differ in their fields, so fields are compared after the conversion.
         let filter = options.filter.clone();
         let but_for_fields = Filter { fields: FieldSelector::default(), ..options.filter };
-        let watch = self.watch(resource, WatchOptions { filter: but_for_fields, ..options })?;
-        let converting =
-            Converting { api: self.clone(), resource: resource.clone(), has_begun: false, pending: None };
+        let watch = self.watch(resource, WatchOptions { filter: but_for_fields.clone(), ..options })?;
+        let (api, resource) = (self.clone(), resource.clone());
+        let converting = Converting { api, resource, filter: but_for_fields, pending: None };
         Ok(Watch { filter, converting: Some(converting), ..watch })
     }
 }
@@ -118,15 +141,13 @@ impl Watch {
 
     /// The next event, if it has happened and can be told without waiting for a conversion.
     pub fn try_next(&mut self) -> Option<Result<WatchEvent, Status>> {
-        if self.converting.as_ref().is_some_and(|converting| !converting.has_begun) {
-            return None;
-        }
         loop {
+            if self.converting.is_some() {
+                let initial = self.initial.as_mut()?;
+                return initial.converted.pop_front().map(|entry| Ok(WatchEvent::Added(entry)));
+            }
             if let Some(event) = self.next_initial() {
                 return Some(Ok(event));
-            }
-            if self.converting.is_some() {
-                return None;
             }
             match self.watcher.try_next()? {
                 Ok(event) => {
@@ -153,15 +174,22 @@ impl Watch {
         Ok(shown)
     }
 
-    /// Brings the objects that were there at the beginning into the version of the request, all at once.
+    /// Brings the next objects that were there at the beginning into the version of the request.
     async fn convert_initial(&mut self) -> Result<(), Status> {
-        let Some(converting) = self.converting.as_mut().filter(|converting| !converting.has_begun) else {
-            return Ok(());
-        };
-        let stored = self.initial.iter().cloned().collect();
-        let shown = converting.api.shown_all(&converting.resource, stored).await?;
-        self.initial = shown.into_iter().filter(|entry| self.filter.matches(entry)).collect();
-        converting.has_begun = true;
+        let (Some(converting), Some(initial)) = (&self.converting, &mut self.initial) else { return Ok(()) };
+        while initial.converted.is_empty() {
+            let before = initial.after.clone();
+            let next = std::iter::from_fn(|| initial.next(&converting.filter));
+            let stored: Vec<_> = next.take(CONVERTED_AT_ONCE).collect();
+            if stored.is_empty() {
+                return Ok(());
+            }
+            // If the wait ends early, these are converted again.
+            let after = std::mem::replace(&mut initial.after, before);
+            let shown = converting.api.shown_all(&converting.resource, stored).await?;
+            initial.after = after;
+            initial.converted = shown.into_iter().filter(|entry| self.filter.matches(entry)).collect();
+        }
         Ok(())
     }
 
@@ -171,9 +199,14 @@ impl Watch {
     }
 
     fn next_initial(&mut self) -> Option<WatchEvent> {
-        match self.initial.pop_front() {
+        let initial = self.initial.as_mut()?;
+        let next = match &self.converting {
+            Some(_) => initial.converted.pop_front(),
+            None => initial.next(&self.filter),
+        };
+        match next {
             Some(entry) => Some(WatchEvent::Added(entry)),
-            None => self.initial_end.take().map(WatchEvent::InitialEnd),
+            None => self.initial.take().map(|initial| WatchEvent::InitialEnd(initial.snapshot.revision)),
         }
     }
 
