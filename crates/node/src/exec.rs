@@ -18,7 +18,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use krafla_api::Key;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::process::Command;
 
@@ -29,7 +29,7 @@ use crate::agent::{Context, Node, ended};
 use crate::container::{CONTAINER_VARIABLE, ContainerId, Record};
 use crate::supervisor::protocol::Surroundings;
 use crate::supervisor::spawn::find_program;
-use crate::supervisor::stage::{LIMITED, UNLIMITED};
+use crate::supervisor::stage::{LIMITED, Sandbox, UNLIMITED};
 
 /// How much output is passed on at once.
 const CHUNK_BYTES: usize = 32 << 10;
@@ -134,12 +134,14 @@ pub(crate) async fn prepare(
 ) -> Result<Prepared, String> {
     let seen = context.surroundings(id).await.map_err(|problem| problem.message)?;
     let (name, arguments) = command.split_first().ok_or("it names no command")?;
+    let path = seen.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+    // A container that sees what this process sees finds the same program.
+    let program = match &seen.sandbox {
+        Some(_) => PathBuf::from(name),
+        None => find_program(name, path, &seen.working_dir).map_err(|error| error.to_string())?,
+    };
     let (program, arguments, start_dir) = match way_to(context, id, &seen)? {
-        None => {
-            let path = seen.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
-            let program = find_program(name, path, &seen.working_dir).map_err(|error| error.to_string())?;
-            (program, arguments.iter().map(OsString::from).collect(), seen.working_dir.clone())
-        }
+        None => (program, arguments.iter().map(OsString::from).collect(), seen.working_dir.clone()),
         Some((program, mut way)) => {
             way.extend(command.iter().map(OsString::from));
             // The way leads to the working directory: it may be in a volume, and the machine itself need not have it.
@@ -156,7 +158,7 @@ pub(crate) async fn prepare(
 }
 
 /// The program and arguments that run a command where a container is held to limits, or sees what the rest of the machine does not; none if
-/// it does neither.
+/// it does neither. This process may have more files open than a container may, so its children are held to that limit, too.
 fn way_to(
     context: &Context,
     id: &ContainerId,
@@ -164,23 +166,32 @@ fn way_to(
 ) -> Result<Option<(PathBuf, Vec<OsString>)>, String> {
     let view = context.shared.pods.view(&id.pod);
     let record = view.as_ref().and_then(|view| view.attempts.get(&id.name, id.attempt));
-    let Some(way) = way(record, seen)? else { return Ok(None) };
+    let is_raised =
+        |of_containers: &u64| getrlimit(Resource::Nofile).current.is_none_or(|own| own > *of_containers);
+    let open_files = context.shared.config.open_files.filter(is_raised);
+    let Some(way) = way(record, seen, open_files)? else { return Ok(None) };
     let (program, own) = context.shared.config.supervisor.split_first().ok_or("there is no supervisor")?;
     Ok(Some((program.into(), [own.to_vec(), way].concat())))
 }
 
 /// A container without a process has no place that could be entered: its command gets the same view made anew.
-fn way(record: Option<&Record>, seen: &Surroundings) -> Result<Option<Vec<OsString>>, String> {
+fn way(
+    record: Option<&Record>,
+    seen: &Surroundings,
+    open_files: Option<u64>,
+) -> Result<Option<Vec<OsString>>, String> {
     // Only where its limits can be kept is there something that keeps them.
     let is_limited = seen.is_limited && record.is_some_and(|record| !record.is_unlimited);
     let limits = if is_limited { LIMITED } else { UNLIMITED };
     Ok(match (record.and_then(|record| record.pid), &seen.sandbox) {
-        (Some(pid), sandbox) if sandbox.is_some() || is_limited => {
+        (Some(pid), sandbox) if sandbox.is_some() || is_limited || open_files.is_some() => {
             let working_dir = seen.working_dir.clone().into();
             Some(vec!["enter".into(), pid.to_string().into(), limits.into(), working_dir])
         }
-        (None, Some(sandbox)) => {
-            let sandbox = serde_json::to_string(sandbox).map_err(|error| error.to_string())?;
+        (None, sandbox) if sandbox.is_some() || open_files.is_some() => {
+            let plain = || Sandbox { working_dir: seen.working_dir.clone(), ..Sandbox::default() };
+            let sandbox = Sandbox { open_files, ..sandbox.clone().unwrap_or_else(plain) };
+            let sandbox = serde_json::to_string(&sandbox).map_err(|error| error.to_string())?;
             Some(vec!["view".into(), sandbox.into()])
         }
         (Some(_) | None, _) => None,
@@ -268,24 +279,31 @@ mod tests {
     fn only_a_container_whose_limits_are_kept_or_that_has_a_view_of_its_own_is_entered() {
         let sandbox =
             json!({"mounts": [], "hostname": "", "working_dir": "/w", "workdir": "/", "scratch": "/s"});
-        let way_to = |record: serde_json::Value, is_limited: bool, has_view: bool| {
-            let record: Record = serde_json::from_value(record).unwrap();
-            let sandbox = has_view.then(|| serde_json::from_value(sandbox.clone()).unwrap());
-            let seen = Surroundings { env: Vec::new(), working_dir: "/w".into(), sandbox, is_limited };
-            let way = way(Some(&record), &seen).unwrap().unwrap_or_default();
-            way.iter().take(4).map(|part| part.to_string_lossy()).collect::<Vec<_>>().join(" ")
-        };
+        let way_to =
+            |record: serde_json::Value, is_limited: bool, has_view: bool, open_files: Option<u64>| {
+                let record: Record = serde_json::from_value(record).unwrap();
+                let sandbox = has_view.then(|| serde_json::from_value(sandbox.clone()).unwrap());
+                let seen = Surroundings { env: Vec::new(), working_dir: "/w".into(), sandbox, is_limited };
+                let way = way(Some(&record), &seen, open_files).unwrap().unwrap_or_default();
+                way.iter().take(4).map(|part| part.to_string_lossy()).collect::<Vec<_>>().join(" ")
+            };
         let runs = json!({"pod": "p", "name": "main", "attempt": 0, "pid": 7});
         let runs_unlimited =
             json!({"pod": "p", "name": "main", "attempt": 0, "pid": 7, "is_unlimited": true});
         let pause = json!({"pod": "p", "name": "main", "attempt": 0});
-        assert_eq!(way_to(runs.clone(), false, false), "");
-        assert_eq!(way_to(runs.clone(), true, false), "enter 7 limited /w");
-        assert_eq!(way_to(runs.clone(), true, true), "enter 7 limited /w");
-        assert_eq!(way_to(runs, false, true), "enter 7 unlimited /w");
-        assert_eq!(way_to(runs_unlimited.clone(), true, true), "enter 7 unlimited /w");
-        assert_eq!(way_to(runs_unlimited, true, false), "");
-        assert_eq!(way_to(pause.clone(), false, false), "");
-        assert!(way_to(pause, false, true).starts_with("view {"));
+        assert_eq!(way_to(runs.clone(), false, false, None), "");
+        assert_eq!(way_to(runs.clone(), true, false, None), "enter 7 limited /w");
+        assert_eq!(way_to(runs.clone(), true, true, None), "enter 7 limited /w");
+        assert_eq!(way_to(runs.clone(), false, true, None), "enter 7 unlimited /w");
+        assert_eq!(
+            way_to(runs, false, false, Some(9)),
+            "enter 7 unlimited /w",
+            "this process may open more files"
+        );
+        assert_eq!(way_to(runs_unlimited.clone(), true, true, None), "enter 7 unlimited /w");
+        assert_eq!(way_to(runs_unlimited, true, false, None), "");
+        assert_eq!(way_to(pause.clone(), false, false, None), "");
+        assert!(way_to(pause.clone(), false, true, None).starts_with("view {"));
+        assert!(way_to(pause, false, false, Some(9)).contains(r#""open_files":9"#));
     }
 }

@@ -83,8 +83,17 @@ pub(crate) fn raw_of_process(pid: Pid) -> Option<u64> {
     raw(&limits_of(pid)?)
 }
 
+/// How many files a process may have open; none if that is not limited.
+pub(crate) fn open_files_of(pid: Pid) -> Option<u64> {
+    soft(&limits_of(pid)?, "Max open files")
+}
+
 fn raw(limits: &str) -> Option<u64> {
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
+    soft(limits, "Max file locks")
+}
+
+fn soft(limits: &str, name: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 

@@ -7,7 +7,7 @@ mod common;
 use common::{Machine, RunningNode, once, until_ended};
 use futures_util::StreamExt;
 use krafla_api::Kind;
-use krafla_node::{ExecError, ExecOptions, Mode, Output, Session};
+use krafla_node::{ExecError, ExecOptions, LogOptions, Mode, Output, Session};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
@@ -185,4 +185,30 @@ async fn a_command_ends_with_its_container() {
     let expected = "container \"main\" of pod \"p\" does not run: it has not started yet, or has ended";
     assert_eq!(refused.as_deref(), Some(expected));
     node.stop().await;
+}
+
+/// The supervisor and krafla raise their own limit.
+#[tokio::test]
+async fn containers_and_what_runs_beside_them_have_the_limit_of_open_files_that_krafla_had() {
+    for isolation in [false, true] {
+        let mut machine = Machine::new(Mode::EndWithNode);
+        (machine.isolation, machine.open_files) = (isolation, Some(123));
+        let node = machine.start_node();
+        let mut spec = once("ulimit -Sn; exec sleep 1000");
+        let probe =
+            json!({"exec": {"command": ["sh", "-c", "test $(ulimit -Sn) = 123"]}, "periodSeconds": 1});
+        spec["containers"][0]["readinessProbe"] = probe;
+        let hook = json!({"exec": {"command": ["sh", "-c", "ulimit -Sn > hook"]}});
+        spec["containers"][0]["lifecycle"] = json!({"postStart": hook});
+        machine.server.create_pod("p", spec);
+        let is_ready = |pod: &Value| pod["status"]["containerStatuses"][0]["ready"] == true;
+        machine.server.until("p", is_ready).await;
+        assert_eq!(machine.read("hook"), "123\n");
+        assert_eq!(node.logs("p", LogOptions::default()).await, "123\n");
+        for tty in [false, true] {
+            let mut session = exec(&node, ExecOptions { tty, ..shell("ulimit -Sn") }).await.unwrap();
+            assert_eq!(written(&mut session).await.trim_end(), "123");
+        }
+        node.stop().await;
+    }
 }

@@ -162,6 +162,7 @@ impl Context {
             stop_signal: container.lifecycle.stop_signal.clone(),
             tty: container.tty,
             explains_by_log: container.termination_message_policy == "FallbackToLogsOnError",
+            open_files: self.shared.config.open_files,
             address: Some(self.address),
             backoff_seconds,
             grace_seconds: self.pod.grace_seconds(),

@@ -40,7 +40,7 @@ use futures_util::{FutureExt, StreamExt};
 use krafla_api::{Key, Kind, Quantity, Uid};
 use krafla_runtime::{Client, ClientError, Clock, Event, EventType, SystemClock};
 use parking_lot::Mutex;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process};
 use tokio::process::Child;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -91,6 +91,8 @@ pub struct NodeConfig {
     /// What containers inherit: by default all that this process has, because they are ordinary processes of
     /// its user.
     pub env: Vec<(String, String)>,
+    /// How many files containers may have open: by default as many as this process may now. A server raises that for itself later.
+    pub open_files: Option<u64>,
     /// How many pods the node takes.
     pub pods_max: u32,
     /// Whether containers may have a view of the file system of their own, if this machine allows it. Without
@@ -121,6 +123,7 @@ impl NodeConfig {
             supervisor,
             mode,
             env: env.collect(),
+            open_files: getrlimit(Resource::Nofile).current,
             pods_max: PODS_MAX,
             isolation: true,
             capacity: BTreeMap::new(),

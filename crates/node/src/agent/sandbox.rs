@@ -67,6 +67,7 @@ impl Context {
             cgroup: None,
             tty: false,
             identity: identity(&self.pod, container),
+            open_files: None,
         }))
     }
 

@@ -99,6 +99,9 @@ pub struct Launch {
     /// The name of the signal that asks it to end, if that is not SIGTERM.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stop_signal: String,
+    /// How many files it may have open, if that is fewer than the supervisor may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_files: Option<u64>,
     /// Kept in the record: its pod's address, which the server is told only after the start.
     #[serde(default)]
     pub address: Option<Ipv4Addr>,

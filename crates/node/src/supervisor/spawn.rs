@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use pty_process::Pty;
 use rustix::fs::{Access, access};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::protocol::Launch;
 use super::stage::Sandbox;
@@ -76,7 +77,9 @@ pub(super) fn spawn(
         .env(CONTAINER_VARIABLE, place);
     // The program that is started may be another one, which nobody has asked for.
     let program = launch.argv.first().map(PathBuf::from).unwrap_or_default();
-    let spawned = if launch.tty { on_terminal(command) } else { with_pipes(command, stdin) };
+    let open_files = launch.open_files;
+    let spawned =
+        if launch.tty { on_terminal(command, open_files) } else { with_pipes(command, stdin, open_files) };
     spawned.map_err(|error| match (error.kind(), too_long(launch)) {
         (io::ErrorKind::ArgumentListTooLong, Some(what)) => {
             SpawnError::TooLong(program.display().to_string(), what)
@@ -102,21 +105,39 @@ fn pid_of(child: &Child) -> io::Result<i32> {
     i32::try_from(child.id()).map_err(io::Error::other)
 }
 
-fn with_pipes(mut command: Command, stdin: Option<OwnedFd>) -> io::Result<Spawned> {
-    let mut child = command
-        .process_group(0)
-        .stdin(stdin.map_or_else(Stdio::null, Stdio::from))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    let no_pipe = || io::Error::other("it has no output");
-    let stdout = child.stdout.take().ok_or_else(no_pipe)?.into();
-    let stderr = child.stderr.take().ok_or_else(no_pipe)?.into();
+fn with_pipes(mut command: Command, stdin: Option<OwnedFd>, open_files: Option<u64>) -> io::Result<Spawned> {
+    // All files are opened here: with the limit of the container, this process may not be able to.
+    let stdin =
+        stdin.map_or_else(|| fs::File::open("/dev/null").map(Stdio::from), |stdin| Ok(stdin.into()))?;
+    let ((stdout, to_stdout), (stderr, to_stderr)) = (io::pipe()?, io::pipe()?);
+    command.process_group(0).stdin(stdin).stdout(to_stdout).stderr(to_stderr);
+    let child = with_open_files(open_files, || command.spawn())?;
+    let (stdout, stderr) = (stdout.into(), stderr.into());
     Ok(Spawned { pid: pid_of(&child)?, streams: Streams::Pipes { stdout, stderr } })
 }
 
+/// Has a process started with a limit of open files. This process raises its own, for the output of all containers. It has one
+/// thread, so nothing else notices.
+fn with_open_files<T>(open_files: Option<u64>, start: impl FnOnce() -> T) -> T {
+    let own = getrlimit(Resource::Nofile);
+    let is_set =
+        open_files.is_some_and(|open_files| setrlimit(Resource::Nofile, lowered(own, open_files)).is_ok());
+    let started = start();
+    if is_set {
+        // It was this process' own a moment ago.
+        let _ = setrlimit(Resource::Nofile, own);
+    }
+    started
+}
+
+/// A limit whose soft part is at most so much.
+pub(super) fn lowered(limit: Rlimit, soft: u64) -> Rlimit {
+    let current = [limit.current, limit.maximum, Some(soft)].into_iter().flatten().min();
+    Rlimit { current, ..limit }
+}
+
 /// The process is a stage, which makes the terminal its own.
-fn on_terminal(mut command: Command) -> io::Result<Spawned> {
+fn on_terminal(mut command: Command, open_files: Option<u64>) -> io::Result<Spawned> {
     // Whether it is worth another try is told by the system's own error.
     let no_terminal = |error: pty_process::Error| match error {
         pty_process::Error::Io(error) => error,
@@ -129,7 +150,8 @@ fn on_terminal(mut command: Command) -> io::Result<Spawned> {
         // What kubectl's side is, nobody says; every terminal of today understands this.
         command.env("TERM", "xterm");
     }
-    let child = command.stdin(end()?).stdout(end()?).stderr(end()?).spawn()?;
+    command.stdin(end()?).stdout(end()?).stderr(end()?);
+    let child = with_open_files(open_files, || command.spawn())?;
     Ok(Spawned { pid: pid_of(&child)?, streams: Streams::Terminal(terminal) })
 }
 

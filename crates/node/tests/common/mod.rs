@@ -27,6 +27,7 @@ pub(crate) struct Machine {
     pub(crate) directory: TempDir,
     pub(crate) isolation: bool,
     pub(crate) tells: bool,
+    pub(crate) open_files: Option<u64>,
     pub(crate) access: Option<Arc<dyn ServerAccess>>,
     mode: Mode,
 }
@@ -39,6 +40,7 @@ impl Machine {
             directory,
             isolation: true,
             tells: false,
+            open_files: None,
             access: None,
             mode,
         };
@@ -60,6 +62,7 @@ impl Machine {
         let mut config = NodeConfig::new("here", self.root(), self.workdir(), supervisor, self.mode);
         config.isolation = self.isolation;
         config.tells = self.tells;
+        config.open_files = self.open_files.or(config.open_files);
         let node = Arc::new(Node::new(Arc::new(self.server.clone()), config, self.access.clone()));
         let (stop, stopped) = oneshot::channel::<()>();
         let runner = node.clone();

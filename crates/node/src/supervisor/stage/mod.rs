@@ -28,7 +28,8 @@ use anyhow::{Context, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::process::{
-    Pid, PidfdFlags, chroot, fchdir, getegid, geteuid, ioctl_tiocsctty, pidfd_open, setsid,
+    Pid, PidfdFlags, Resource, chroot, fchdir, getegid, geteuid, getrlimit, ioctl_tiocsctty, pidfd_open,
+    setrlimit, setsid,
 };
 use rustix::thread::{
     Gid, ThreadNameSpaceType, Uid, UnshareFlags, move_into_thread_name_spaces, set_thread_gid,
@@ -37,7 +38,7 @@ use rustix::thread::{
 use serde::{Deserialize, Serialize};
 
 use super::cgroup;
-use super::spawn::{SpawnError, find_program};
+use super::spawn::{SpawnError, find_program, lowered};
 use crate::container::CONTAINER_VARIABLE;
 use crate::mark;
 
@@ -72,6 +73,9 @@ pub struct Sandbox {
     /// Who it is, if not whoever started krafla. Only root can be somebody else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
+    /// How many files it may have open, if that is fewer than its parent may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_files: Option<u64>,
 }
 
 /// The user and the groups of a process.
@@ -175,7 +179,15 @@ fn become_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallibl
         mounts::set_up(&sandbox)?;
         rustix::system::sethostname(sandbox.hostname.as_bytes()).context("the host name can not be set")?;
     }
+    if let Some(open_files) = sandbox.open_files {
+        limit_open_files(open_files)?;
+    }
     Err(exec(argv, &sandbox.working_dir, sandbox.identity.as_ref())?.into())
+}
+
+fn limit_open_files(open_files: u64) -> anyhow::Result<()> {
+    let lowered = lowered(getrlimit(Resource::Nofile), open_files);
+    setrlimit(Resource::Nofile, lowered).context("cannot limit open files")
 }
 
 /// Runs a command in the place of a container that runs: `<pid> <limited or not> <working directory> <command>...`.
@@ -208,6 +220,10 @@ fn enter_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible
         // What it uses counts as what the container uses. Elsewhere the container's group is that of whoever started krafla then, and
         // may be none that this user can join.
         cgroup::join_that_of(pid).context("the container's limits can not be set")?;
+    }
+    // What runs beside a container may open as many files as the container.
+    if let Some(open_files) = mark::open_files_of(pid) {
+        limit_open_files(open_files)?;
     }
     // What runs beside a container is who the container is.
     let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()))?;
