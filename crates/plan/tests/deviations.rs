@@ -3,6 +3,8 @@
 //! A name resolves if it is part of the path of a test (`plan::vcjob::tests::volcano::volcano_b1_…`), of a file (`job/pod-quota`), or the name
 //! of a scenario or fault of the simulator. A `*` in a name stands for any text.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
