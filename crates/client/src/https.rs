@@ -147,6 +147,13 @@ impl HttpsClient {
             .ok_or_else(|| ClientError::Unknown("not a Kubernetes API server".to_owned()))
     }
 
+    /// A copy of all objects of an embedded server, which only administrators get.
+    pub async fn backup(&self) -> Result<BoxStream<'static, Result<Bytes, ClientError>>, ClientError> {
+        let response = self.shared.open(&Request::get("/krafla/v1/backup".to_owned())).await?;
+        let pieces = response.into_body().into_data_stream();
+        Ok(pieces.map_err(|error| ClientError::Unknown(error.to_string())).boxed())
+    }
+
     /// What a container has written and, if asked for, writes from now on.
     pub async fn log(
         &self,

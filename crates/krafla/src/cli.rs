@@ -63,11 +63,50 @@ pub(crate) enum Command {
     /// Exit code 0: pods can run here, perhaps with limitations; 1: they can not; 2: the cluster that was named can not
     /// be used.
     Doctor(Doctor),
+    /// Copy the data directory of `krafla up` into one file
+    ///
+    /// The file holds all objects at one revision, keys and certificates, and the files of PersistentVolumeClaims. It does
+    /// not hold logs, emptyDir volumes and running processes. Krafla may run meanwhile. Files of claims that a pod writes
+    /// to meanwhile are copied as they are found.
+    ///
+    /// Whoever can read the file can read all Secrets and administer the cluster.
+    ///
+    /// Example: krafla backup cluster.backup --data-dir .krafla
+    Backup(Backup),
+    /// Make a data directory for `krafla up` from a backup
+    ///
+    /// Checks the hash of the file first. Refuses a data directory that is not empty.
+    ///
+    /// Example: krafla restore cluster.backup --data-dir .krafla && krafla up
+    Restore(Restore),
     /// Print Volcano's CustomResourceDefinitions as YAML
     Crds,
     /// The parent process of all containers; started by krafla itself.
     #[command(hide = true)]
     Supervise(Supervise),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Backup {
+    /// The file to write; it must not exist
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The data directory to copy
+    #[arg(long, value_name = "DIR", default_value = DATA_DIR)]
+    pub(crate) data_dir: PathBuf,
+    /// The kubeconfig of the running krafla [default: DATA_DIR/kubeconfig]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// The file that `krafla backup` wrote
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The data directory to make
+    #[arg(long, value_name = "DIR", default_value = DATA_DIR)]
+    pub(crate) data_dir: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! The krafla program: command line and wiring.
 
+mod backup;
 mod bars;
 mod catalogue;
 mod changes;
@@ -50,6 +51,8 @@ fn main() -> ExitCode {
         // The supervisor is the parent of all containers: it stays small and single-threaded.
         Command::Supervise(args) => return krafla_node::supervisor::main(args.args),
         Command::Crds => crds(),
+        Command::Backup(args) => block_on("warn", backup::backup(args)),
+        Command::Restore(args) => backup::restore(&args),
         Command::Doctor(args) => block_on("error", doctor::doctor(args)),
         // It says itself what people have to know; more would tear its picture apart.
         Command::Run(args) => block_on("error", run::run(args)),

@@ -105,6 +105,9 @@ const IN_FLIGHT_OF_USER_MAX: usize = IN_FLIGHT_MAX / 2;
 /// How long the body of a request may take to arrive.
 const BODY_WITHIN: Duration = Duration::from_secs(60);
 
+/// Where administrators get a copy of all objects.
+const BACKUP: [&str; 3] = ["krafla", "v1", "backup"];
+
 /// What every request needs.
 pub(crate) struct Context {
     api: Api,
@@ -216,6 +219,7 @@ impl Context {
                 let request = proxy::Proxied { method, uri, headers, upgrade, body: incoming };
                 self.aggregated(&route, &user, request).await
             }
+            Route::Other(parts) if parts == BACKUP => self.backup(&head, &query, &user),
             Route::Other(parts) => Ok(plain::answer(self, &head.method, &parts, &head.headers, &query)),
             Route::Unknown => Err(Status::unknown_resource()),
             Route::Resource(path) => {
@@ -460,6 +464,21 @@ impl Context {
         let (key, pod) = self.pod(&request.resource, &request.path)?;
         let reply = pods::log(self.pod_access.as_ref(), &key, &pod, &request.query).await?;
         if upgrade.is_asked() && reply.status() == StatusCode::OK { upgrade.body(reply) } else { Ok(reply) }
+    }
+
+    /// A copy of all objects, Secrets among them: for administrators alone, whatever roles say about paths.
+    fn backup(&self, head: &http::request::Parts, query: &Query, user: &User) -> Result<Reply, Status> {
+        if head.method != Method::GET {
+            return Err(Status::method_not_allowed());
+        }
+        if !user.is_master() {
+            let info = RequestInfo::read(&head.method, head.uri.path(), query);
+            return Err(forbidden(&info.attributes(user), "a backup is for the group system:masters alone"));
+        }
+        let Some(lines) = self.api.store().copy() else {
+            return Err(Status::bad_request("this cluster is in memory only: there is nothing to back up"));
+        };
+        Ok(body::stream("application/octet-stream", body::chunks(lines)))
     }
 
     /// Groups that the registry does not know, in the old form of discovery.

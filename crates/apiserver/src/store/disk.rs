@@ -66,7 +66,7 @@ pub(super) struct Contents {
     /// Which cluster it is the store of.
     pub(super) cluster: Uid,
     pub(super) objects: BTreeMap<ResourceId, Entries>,
-    object_bytes: u64,
+    pub(super) object_bytes: u64,
 }
 
 /// Why a file cannot be used.
@@ -190,6 +190,13 @@ impl Disk {
         if store.revision == batch.state.revision() { Ok(()) } else { Err(failure) }
     }
 
+    /// Writes all contents into a new file, and closes it.
+    pub(super) fn fill(self, contents: &Contents) -> Result<(), DiskError> {
+        let filled = fill(&self.database, contents).map_err(DiskError::from);
+        self.close(contents.revision);
+        filled
+    }
+
     /// Closes the file, which is at this revision.
     pub(super) fn close(self, revision: u64) {
         let Disk { backend, database, chain, head, .. } = self;
@@ -226,6 +233,30 @@ fn open_database(backend: &Arc<dyn StorageBackend>) -> Result<Database, redb::Er
     // Everything is read at start and never again, so this is the moment to notice what the disk has lost.
     database.check_integrity()?;
     Ok(database)
+}
+
+fn fill(database: &Database, contents: &Contents) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    {
+        let mut objects = transaction.open_table(OBJECTS)?;
+        let mut chain = hash(0, contents.cluster.0.as_bytes());
+        for (resource, entries) in &contents.objects {
+            for entry in entries.values() {
+                let Entry { key, uid, revision, bytes, meta } = entry.as_ref();
+                let meta = serde_json::to_vec(meta).map_err(io::Error::from)?;
+                let key = (resource.as_str(), key.namespace.as_ref(), key.name.as_ref());
+                objects.insert(key, (*revision, uid.0.as_ref(), meta.as_slice(), bytes.as_ref()))?;
+                chain = hash(hash(chain, uid.0.as_bytes()), &revision.to_le_bytes());
+            }
+        }
+        let mut store = transaction.open_table(STORE)?;
+        store.insert("format", FORMAT)?;
+        store.insert("revision", contents.revision)?;
+        store.insert("chain", chain)?;
+        transaction.open_table(CLUSTER)?.insert("id", contents.cluster.0.as_ref())?;
+    }
+    transaction.commit()?;
+    Ok(())
 }
 
 fn write(database: &Database, batch: &Batch, chain: u64) -> Result<(), redb::Error> {

@@ -16,6 +16,7 @@
 //! the objects and no history, so after a restart every older revision is expired.
 
 mod backend;
+mod copy;
 mod disk;
 mod entry;
 mod event;
@@ -40,6 +41,7 @@ use std::thread::JoinHandle;
 use krafla_api::{Key, Uid};
 use parking_lot::Mutex;
 
+pub use copy::{CopyError, CopyHead};
 pub use entry::{Entry, EntryMeta, OwnerMark, ResourceId};
 pub use event::{EventType, StoredEvent, watch_line};
 pub use open::{DirectoryLock, OpenError};

@@ -213,6 +213,17 @@ fn make_file(dir: &Path, path: &Path) -> Result<(Disk, Contents), OpenError> {
     Ok(opened)
 }
 
+/// Makes a store with these contents in a directory that has none.
+pub(super) fn make_filled(dir: &Path, contents: &Contents) -> Result<(), OpenError> {
+    let _lock = lock(dir)?;
+    let path = dir.join("store.redb");
+    if path.exists() {
+        return Err(at(&path)(io::ErrorKind::AlreadyExists.into()));
+    }
+    let (disk, _) = make_file(dir, &path)?;
+    disk.fill(contents).map_err(|error| at(&path)(io::Error::other(error)))
+}
+
 fn open_file(file: Arc<PlainFile>, path: &Path) -> Result<(Disk, Contents), OpenError> {
     let path = path.to_owned();
     quietly(|| Disk::open(file)).map_err(|error| match error {

@@ -50,6 +50,16 @@ impl State {
         self.resources.get(resource)?.entries.get(key)
     }
 
+    /// Every object, and the revision at which that is so.
+    pub(super) fn all(&self) -> (u64, Vec<(ResourceId, Arc<Entry>)>) {
+        let of_resource = |(id, resource): (&ResourceId, &Arc<Resource>)| {
+            let entries: Vec<_> =
+                resource.entries.values().map(|entry| (id.clone(), entry.clone())).collect();
+            entries
+        };
+        (self.revision, self.resources.iter().flat_map(of_resource).collect())
+    }
+
     pub(super) fn snapshot(&self, resource: &ResourceId) -> Snapshot {
         let entries = self.resources.get(resource).map(|resource| resource.entries.clone());
         Snapshot { revision: self.revision, entries: entries.unwrap_or_default() }

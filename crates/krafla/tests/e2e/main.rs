@@ -8,6 +8,7 @@
 )]
 
 mod accounts;
+mod backup;
 mod batch;
 mod batch_conformance;
 mod batch_lifecycle;

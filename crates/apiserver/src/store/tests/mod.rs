@@ -1,5 +1,6 @@
 //! The store as a whole: against a model, under a crowd, and after a crash.
 
+mod copy;
 mod crash;
 mod crowd;
 mod damage;
