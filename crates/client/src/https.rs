@@ -429,7 +429,7 @@ impl Bearer {
         let text = match &self.token {
             Token::Fixed(token) => token.clone(),
             Token::File(file) => std::fs::read_to_string(file).map_err(|error| {
-                ClientError::Unknown(format!("the token {} can not be read: {error}", file.display()))
+                ClientError::Unknown(format!("cannot read the token {}: {error}", file.display()))
             })?,
         };
         let mut header = HeaderValue::try_from(format!("Bearer {}", text.trim()))

@@ -82,7 +82,7 @@ fn event(kind: Kind, line: &[u8]) -> Result<Event, ClientError> {
         object: &'a RawValue,
     }
     let frame: Frame<'_> = serde_json::from_slice(line)
-        .map_err(|error| ClientError::Unknown(format!("an event of the watch can not be read: {error}")))?;
+        .map_err(|error| ClientError::Unknown(format!("cannot read an event of the watch: {error}")))?;
     let object = frame.object.get();
     let event_type = match frame.event_type {
         "ADDED" => EventType::Added,

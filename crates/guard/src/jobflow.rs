@@ -40,7 +40,7 @@ fn asks_only_its_own(snapshot: &Snapshot<'_>, plan: &Plan) -> Result<(), Violati
     let pods: BTreeSet<&Uid> = pods.map(|pod| &pod.meta.uid).collect();
     match plan.probes.iter().find(|probe| !pods.contains(&probe.pod)) {
         Some(probe) => {
-            Err(Violation::new(Property::P6, format!("pod {} of somebody else would be asked", probe.pod)))
+            Err(Violation::new(Property::P6, format!("a foreign pod {} would be probed", probe.pod)))
         }
         None => Ok(()),
     }

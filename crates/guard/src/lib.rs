@@ -98,7 +98,7 @@ fn names_what_is_there(snapshot: &Snapshot<'_>, step: &Step) -> Result<(), Viola
     if is_there {
         Ok(())
     } else {
-        Err(Violation::new(Property::P6, format!("{step}: nobody has seen that object")))
+        Err(Violation::new(Property::P6, format!("{step}: that object has not been observed")))
     }
 }
 

@@ -80,10 +80,10 @@ mod tests {
         ];
         expect![[r#"
             may be done
-            P6: bind pod p to node-1: nobody has seen that object
+            P6: bind pod p to node-1: that object has not been observed
             P1: bind pod p to node-1: the pod does not wait for a node
             may be done
-            P6: delete podgroup p: nobody has seen that object
+            P6: delete podgroup p: that object has not been observed
             P6: create pod ?: no business of a queue's"#]]
         .assert_eq(&verdicts.join("\n"));
     }

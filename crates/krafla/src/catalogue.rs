@@ -69,7 +69,7 @@ pub(crate) async fn identify(home: &Home, documents: Vec<Document>) -> Result<Ve
     let versions: BTreeSet<&str> = documents.iter().map(|document| &*document.api_version).collect();
     for version in versions {
         let served = home.manifests.served(version).await;
-        let unheard = |error| anyhow!("the cluster does not say what it serves: {}", plainly(&error));
+        let unheard = |error| anyhow!("cannot read the discovery of the cluster: {}", plainly(&error));
         catalogue.served.extend(served.map_err(unheard)?);
     }
     Ok(catalogue.identify_all(documents, &home.namespace).map_err(BadInput)?)
@@ -99,8 +99,8 @@ impl Catalogue {
         refuse_doubles(&manifests)?;
         if !manifests.iter().any(|manifest| manifest.followed().is_some()) {
             bail!(
-                "there is no Job, JobFlow or CronJob in the files, nor a Pod with restartPolicy Never or OnFailure, so \
-                 there is nothing to wait for: add one, or use `krafla up` and kubectl"
+                "the files contain nothing to wait for: no Job, JobFlow or CronJob, and no Pod with restartPolicy Never or \
+                 OnFailure; fix: add one, or use `krafla up` and kubectl"
             );
         }
         manifests.sort_by_key(Manifest::rank);
@@ -189,9 +189,7 @@ fn refuse_doubles(manifests: &[Manifest]) -> Result<()> {
         let earlier = if name.is_empty() { None } else { places.insert(whose, &manifest.place) };
         if let Some(earlier) = earlier {
             let (place, kind) = (&manifest.place, &manifest.of.kind);
-            bail!(
-                "{place}: metadata.name: {kind} {name} is in {earlier} already: give one of them another name"
-            );
+            bail!("{place}: metadata.name: {kind} {name} is already in {earlier}: rename one of them");
         }
     }
     Ok(())
@@ -389,15 +387,13 @@ mod tests {
         let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: j}}";
         check(
             &[JOB, map, map],
-            expect![
-                "document 3: metadata.name: ConfigMap j is in document 2 already: give one of them another name"
-            ],
+            expect!["document 3: metadata.name: ConfigMap j is already in document 2: rename one of them"],
         );
         check(&[JOB, "{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, metadata: {name: j}}"], expect![""]);
         check(
             &[map],
             expect![
-                "there is no Job, JobFlow or CronJob in the files, nor a Pod with restartPolicy Never or OnFailure, so there is nothing to wait for: add one, or use `krafla up` and kubectl"
+                "the files contain nothing to wait for: no Job, JobFlow or CronJob, and no Pod with restartPolicy Never or OnFailure; fix: add one, or use `krafla up` and kubectl"
             ],
         );
     }

@@ -14,10 +14,37 @@ use krafla_api::quantity::NotAQuantity;
 use krafla_api::{GoDuration, Quantity};
 use krafla_node::simulated::ClusterSize;
 
-/// Where `krafla up` keeps its state unless it is told otherwise.
+/// Default directory of the state of `krafla up`.
 pub(crate) const DATA_DIR: &str = ".krafla";
 
-/// Volcano batch jobs on any cluster, or on this machine with no cluster at all.
+const RUN_EXAMPLES: &str = "\
+Examples:
+  krafla run job.yaml                        run a job on this machine
+  krafla run --logs --timeout 10m jobs/      run all files of a directory and print the logs
+  krafla run -o json job.yaml > result.json  print the result as JSON";
+
+const UP_EXAMPLES: &str = "\
+Examples:
+  krafla up                                  start a cluster in .krafla
+  KUBECONFIG=.krafla/kubeconfig kubectl apply -f job.yaml
+  krafla up --in-memory --simulate nodes=100,cpu=32,memory=128Gi";
+
+const CONTROLLER_MANAGER_EXAMPLES: &str = "\
+Examples:
+  krafla crds | kubectl apply --server-side -f -
+  krafla controller-manager --kubeconfig ~/.kube/config
+  krafla controller-manager --jobs-managed-by krafla.dev/job-controller";
+
+const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  krafla doctor                              check this machine, and `krafla up` in .krafla
+  krafla doctor --kubeconfig ~/.kube/config  explain waiting jobs of a cluster";
+
+const CRDS_EXAMPLES: &str = "\
+Examples:
+  krafla crds | kubectl apply --server-side -f -";
+
+/// Run batch jobs of Volcano and Kubernetes.
 #[derive(Debug, Parser)]
 #[command(name = "krafla", version, max_term_width = 110)]
 pub(crate) struct Cli {
@@ -27,41 +54,44 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run jobs as ordinary processes of this machine and exit with their result
+    /// Run jobs and exit with their result
     ///
-    /// Applies the objects in the files and waits until every Job and JobFlow among them has ended, the first run of every
-    /// CronJob, and every Pod whose restartPolicy is Never or OnFailure. This takes place in
-    /// the cluster that --kubeconfig names; or else in the `krafla up` that the variable KUBECONFIG names, or that of
-    /// .krafla in this directory, if it is running; or else in a cluster inside this process, of which nothing stays.
-    /// Which one it is, is said on standard error, unless it is that one. Another cluster than a `krafla up` is only used if --kubeconfig names it.
+    /// Creates the objects in the files and waits until all Jobs, JobFlows, first runs of CronJobs, and Pods with restartPolicy
+    /// Never or OnFailure have finished. By default jobs run as processes of this machine, in a cluster inside krafla that is
+    /// removed at the end.
     ///
-    /// Exit code 0: all jobs completed; 1: a job failed, took longer than --timeout, or waits in a cluster of its own for
-    /// something that will not come; 2: the input is wrong; 130: interrupted. Ctrl-C deletes the jobs that have not ended and
-    /// waits until their pods have ended in order; a second one does not wait. In a cluster that stays, jobs that have ended
-    /// stay too.
+    /// Uses another cluster if --kubeconfig names one, if KUBECONFIG names a running `krafla up`, or if a `krafla up` runs in this
+    /// directory. Prints the chosen cluster to stderr, unless it is the embedded one. Finished jobs stay there.
+    ///
+    /// Exit codes: 0 all jobs succeeded; 1 a job failed, exceeded --timeout or cannot make progress; 2 the input is wrong;
+    /// 130 interrupted. Ctrl-C deletes unfinished jobs and waits for their pods; a second Ctrl-C does not wait.
+    #[command(after_long_help = RUN_EXAMPLES)]
     Run(Run),
-    /// Keep a cluster on this machine: API server, controllers, scheduler and node
+    /// Start a cluster on this machine
     ///
-    /// Prints where its kubeconfig is; use it with kubectl. Stops on Ctrl-C; running jobs go on after the next start
-    /// with the same data directory.
+    /// Starts API server, controllers, scheduler and node, and prints the path of the kubeconfig for kubectl. Stops on Ctrl-C;
+    /// running jobs continue, and the next start with the same --data-dir takes them over.
+    #[command(after_long_help = UP_EXAMPLES)]
     Up(Box<Up>),
-    /// Run the controllers for a cluster: Volcano's, in place of its vc-controller-manager
+    /// Run Volcano's controllers for a Kubernetes cluster
     ///
-    /// Which cluster: --kubeconfig, or else the variable KUBECONFIG, or else the one in whose pod this runs. Of several
-    /// that run for one cluster, one acts and the others wait for its lease. Exit code 0: stopped by SIGTERM or Ctrl-C,
-    /// the lease given back; 1: the lease was lost; 2: the cluster can not be used.
+    /// Replaces vc-controller-manager. Command lines of Volcano's manifests work unchanged, even under the name
+    /// vc-controller-manager. Flags without effect are reported on stderr.
     ///
-    /// Command lines of Volcano's manifests work unchanged, also under the name vc-controller-manager; flags that have no
-    /// effect here are named on standard error.
-    #[command(name = "controller-manager", version)]
+    /// Uses the cluster of --kubeconfig, or else of KUBECONFIG, or else the one in whose pod it runs. Only the process that holds
+    /// the lease acts; the others wait.
+    ///
+    /// Exit codes: 0 stopped by SIGTERM or Ctrl-C, and the lease is released; 1 the lease was lost; 2 the cluster cannot be used.
+    #[command(name = "controller-manager", version, after_long_help = CONTROLLER_MANAGER_EXAMPLES)]
     ControllerManager(Box<ControllerManager>),
-    /// Say what this machine offers to pods, why jobs wait, and what to do about it
+    /// Check this machine and explain waiting jobs
     ///
-    /// Jobs are looked at in the cluster that --kubeconfig names; or else in the `krafla up` that the variable KUBECONFIG
-    /// names; or else in that of --data-dir, if it is running. Nothing is changed there.
+    /// Checks what this machine offers to pods. Then reports every waiting job, flow, gang and pod with the reason and a fix. Reads
+    /// the cluster of --kubeconfig, or else the `krafla up` of KUBECONFIG, or else that of --data-dir, if it is running. Changes
+    /// nothing.
     ///
-    /// Exit code 0: pods can run here, perhaps with limitations; 1: they can not; 2: the cluster that was named can not
-    /// be used.
+    /// Exit codes: 0 pods can run here, perhaps with limitations; 1 they cannot; 2 the given cluster cannot be used.
+    #[command(after_long_help = DOCTOR_EXAMPLES)]
     Doctor(Doctor),
     /// Copy the data directory of `krafla up` into one file
     ///
@@ -80,8 +110,9 @@ pub(crate) enum Command {
     /// Example: krafla restore cluster.backup --data-dir .krafla && krafla up
     Restore(Restore),
     /// Print Volcano's CustomResourceDefinitions as YAML
+    #[command(after_long_help = CRDS_EXAMPLES)]
     Crds,
-    /// The parent process of all containers; started by krafla itself.
+    /// Start the parent process of all containers; krafla calls this itself
     #[command(hide = true)]
     Supervise(Supervise),
 }
@@ -111,42 +142,41 @@ pub(crate) struct Restore {
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// YAML or JSON files with one or more objects each, or directories of them; `-` reads from standard input
+    /// YAML or JSON files, or directories of them; `-` reads stdin
     #[arg(required_unless_present = "filename", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The same, in the way of `kubectl apply`
+    /// The same as FILE, as in `kubectl apply -f`
     #[arg(short = 'f', long, value_name = "FILE")]
     filename: Vec<PathBuf>,
-    /// Of directories, read also what is in the directories below them, except those whose names begin with a dot
+    /// Read directories recursively, except those that begin with a dot
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
-    /// Print what all pods write, each line with its pod's name
+    /// Print the logs of all pods, each line with the pod's name
     #[arg(long)]
     pub(crate) logs: bool,
-    /// Print the final status of all jobs to standard output, and progress to standard error
+    /// Print the final status to stdout, and progress to stderr
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Output>,
-    /// End what has not ended after this time, with exit code 1: 90s, 10m, 1h30m
+    /// End unfinished jobs after this time and exit with 1: 90s, 10m, 1h30m
     #[arg(long, value_name = "DURATION", value_parser = limit)]
     pub(crate) timeout: Option<Limit>,
-    /// Where containers without a workingDir start, on this machine
+    /// Working directory of containers without a workingDir
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) workdir: PathBuf,
-    /// What the node has, beside or in place of what this machine has: nvidia.com/gpu=1; may be given several times
+    /// Add or replace a resource of the node: nvidia.com/gpu=1; repeatable
     ///
-    /// The run then takes place in a cluster of its own.
+    /// Implies --own-cluster.
     #[arg(long, value_name = "NAME=N", value_parser = amount, conflicts_with = "kubeconfig")]
     pub(crate) capacity: Vec<(String, Quantity)>,
-    /// The cluster to run in, by the current context of this file
+    /// Run in the cluster of this kubeconfig's current context
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// Run in a cluster inside this process, whatever else is running
+    /// Run in a cluster inside krafla, even if a `krafla up` runs
     #[arg(long, conflicts_with = "kubeconfig")]
     pub(crate) own_cluster: bool,
-    /// Delete jobs, flows, CronJobs and pods that have the name of one in the files, whether they have ended or not, and run these
-    /// in their place
+    /// Delete objects of an earlier run with the same names first
     ///
-    /// Each is deleted when its pods have ended in order, and then the one of the files is made.
+    /// Deletes jobs, flows, CronJobs and pods, finished or not, waits until their pods have terminated, and creates the new ones.
     #[arg(long)]
     pub(crate) replace: bool,
 }
@@ -160,47 +190,47 @@ impl Run {
 
 #[derive(Debug, Args)]
 pub(crate) struct Up {
-    /// Where the cluster's state is kept
+    /// Directory of the cluster's state
     #[arg(long, value_name = "DIR", default_value = DATA_DIR)]
     pub(crate) data_dir: PathBuf,
-    /// Where to write the kubeconfig [default: DATA_DIR/kubeconfig]
+    /// Write the kubeconfig to this file [default: DATA_DIR/kubeconfig]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// Where the API server listens; port 0 takes a free one
+    /// Address of the API server; port 0 chooses a free port
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
-    /// Keep all objects in memory only: faster, and gone when krafla stops
+    /// Keep all objects in memory; they are lost when krafla stops
     #[arg(long)]
     pub(crate) in_memory: bool,
-    /// Pretend to have other nodes than this machine, on which pods only seem to run: nodes=1000,cpu=32,memory=128Gi
+    /// Simulate nodes and pods: nodes=1000,cpu=32,memory=128Gi
     ///
-    /// Any resource can be named. A pod runs for duration=1s and ends with exit-code=0, unless its annotations
-    /// krafla.dev/simulated-duration and krafla.dev/simulated-exit-code say otherwise.
+    /// Any resource can be given. A simulated pod runs for duration=1s and ends with exit-code=0. Its annotations
+    /// krafla.dev/simulated-duration and krafla.dev/simulated-exit-code override this.
     #[arg(long, value_name = "SIZE")]
     pub(crate) simulate: Option<ClusterSize>,
-    /// Let queues take back their share: pods of reclaimable queues that have more than theirs are deleted
+    /// Let queues reclaim their share from queues that exceed theirs
     ///
-    /// Without it, a job of a queue that has less than its share waits until others have ended. No gang loses pods that it
-    /// needs, and no queue with `reclaimable: false` loses any. It is what the action reclaim is in the configuration of
-    /// Volcano's scheduler, which is off there too unless it is named.
+    /// Deletes pods of reclaimable queues that use more than their share. Without it, a job in a queue below its share waits until
+    /// other jobs have finished. No gang loses pods that it needs, and no queue with `reclaimable: false` loses pods. This is the
+    /// action reclaim of Volcano's scheduler.
     #[arg(long)]
     pub(crate) reclaim: bool,
-    /// Let jobs preempt jobs of a lower priority in the same queue
+    /// Let jobs preempt jobs of lower priority in the same queue
     ///
-    /// Deletes pods of jobs with a lower priorityClassName when a job finds no room to start. No gang loses pods that it
-    /// needs, and no pod outside a PodGroup is deleted. This is the action preempt of Volcano's scheduler.
+    /// Deletes pods of jobs with a lower priorityClassName when a job does not fit. No gang loses pods that it needs, and no pod
+    /// outside a PodGroup is deleted. This is the action preempt of Volcano's scheduler.
     #[arg(long)]
     pub(crate) preempt: bool,
-    /// How long Events are kept after they were last written
+    /// Delete Events this long after their last update
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
     pub(crate) event_ttl: Duration,
-    /// Leave the controllers to `krafla controller-manager` in another process
+    /// Run no controllers; run `krafla controller-manager` yourself
     #[arg(long)]
     pub(crate) without_controllers: bool,
-    /// Where containers without a workingDir start
+    /// Working directory of containers without a workingDir
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) workdir: PathBuf,
-    /// What the node has, beside or in place of what this machine has: nvidia.com/gpu=1; may be given several times
+    /// Add or replace a resource of the node: nvidia.com/gpu=1; repeatable
     #[arg(long, value_name = "NAME=N", value_parser = amount, conflicts_with = "simulate")]
     pub(crate) capacity: Vec<(String, Quantity)>,
     #[command(flatten)]
@@ -212,31 +242,31 @@ pub(crate) struct Up {
 /// The flags are Volcano's own, as far as they say something here; [`volcano`] is about the others.
 #[derive(Debug, Args)]
 pub(crate) struct ControllerManager {
-    /// The cluster, by the current context of this file
+    /// Use the cluster of this kubeconfig's current context
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// The address of the cluster's API server, in place of the one that the kubeconfig names
+    /// Address of the API server, instead of the kubeconfig's
     #[arg(long, value_name = "URL")]
     pub(crate) master: Option<String>,
-    /// Which controllers run: names, `*` for all of Volcano's, `-name` for all but this one
+    /// Controllers to run: names, `*` for all of Volcano's, `-NAME` to exclude
     ///
-    /// Those of Kubernetes itself (kubernetes-job-controller, job-pod-release-controller, kubernetes-cronjob-controller,
-    /// ttl-after-finished-controller) only run if they are named: every Kubernetes cluster has its own.
+    /// Kubernetes' controllers (kubernetes-job-controller, job-pod-release-controller, kubernetes-cronjob-controller,
+    /// ttl-after-finished-controller) run only if they are listed: every Kubernetes cluster has its own.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "*", allow_hyphen_values = true)]
     pub(crate) controllers: Vec<String>,
-    /// Of Kubernetes' own Jobs, take care of those alone whose spec.managedBy is this
+    /// Run Kubernetes Jobs with this spec.managedBy, and no others
     ///
-    /// With it, kubernetes-job-controller and job-pod-release-controller run beside the cluster's own; krafla.dev/job-controller is a good name. Without it,
-    /// it takes care of all Jobs that name no other controller.
+    /// Runs kubernetes-job-controller and job-pod-release-controller beside the cluster's own, for example with
+    /// krafla.dev/job-controller. Without this flag, they run all Jobs that name no other controller.
     #[arg(long, value_name = "NAME")]
     pub(crate) jobs_managed_by: Option<String>,
-    /// How many decisions are carried out at once
+    /// Number of workers
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub(crate) worker_threads: u16,
-    /// Create PodGroups for pods that ask for these schedulers; may be given several times
+    /// Create PodGroups for pods with this schedulerName; repeatable
     #[arg(long, value_name = "NAME", default_value = "volcano")]
     pub(crate) scheduler_name: Vec<String>,
-    /// Whether PodGroups have those annotations of their pods' owners that are meant for them
+    /// Copy Volcano's annotations from owners of pods to PodGroups
     #[arg(
         long,
         value_name = "BOOL",
@@ -248,13 +278,13 @@ pub(crate) struct ControllerManager {
         value_parser = go_bool
     )]
     pub(crate) inherit_owner_annotations: bool,
-    /// How many requests a second are sent at most; without it, as many as the server takes
+    /// Limit requests per second [default: no limit]
     #[arg(long, value_name = "N")]
     pub(crate) kube_api_qps: Option<f64>,
-    /// How many requests are sent at once at most, if --kube-api-qps is given
+    /// Limit requests in a burst, if --kube-api-qps is given
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) kube_api_burst: u32,
-    /// How much is logged, unless KRAFLA_LOG says so: from 4 on what helps to find faults, from 8 on everything
+    /// Log level: 4 and more debugs, 8 and more traces; KRAFLA_LOG overrides it
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0, allow_negative_numbers = true)]
     pub(crate) verbosity: i32,
     /// Volcano's manifests have words here that its shell was meant to see.
@@ -271,7 +301,7 @@ pub(crate) struct ControllerManager {
 /// What a manager tells about itself.
 #[derive(Debug, Args)]
 pub(crate) struct Endpoints {
-    /// Whether to say at --healthz-address whether the manager lives (/healthz) and could act (/readyz)
+    /// Serve /healthz and /readyz at --healthz-address
     #[arg(
         long,
         value_name = "BOOL",
@@ -283,10 +313,10 @@ pub(crate) struct Endpoints {
         value_parser = go_bool
     )]
     pub(crate) enable_healthz: bool,
-    /// Where health is told; without a host, at all addresses of this machine; port 0 takes a free one
+    /// Address for health; no host means all addresses, port 0 a free port
     #[arg(long, value_name = "[HOST]:PORT", default_value = ":11251", value_parser = listen_address)]
     pub(crate) healthz_address: SocketAddr,
-    /// Whether to show at --listen-address what the controllers have counted (/metrics)
+    /// Serve /metrics at --listen-address
     #[arg(
         long,
         value_name = "BOOL",
@@ -298,7 +328,7 @@ pub(crate) struct Endpoints {
         value_parser = go_bool
     )]
     pub(crate) enable_metrics: bool,
-    /// Where /metrics is; without a host, at all addresses of this machine; port 0 takes a free one
+    /// Address for metrics; no host means all addresses, port 0 a free port
     #[arg(long, value_name = "[HOST]:PORT", default_value = ":8081", value_parser = listen_address)]
     pub(crate) listen_address: SocketAddr,
     #[command(flatten)]
@@ -308,13 +338,15 @@ pub(crate) struct Endpoints {
 /// With all three, health is told over TLS.
 #[derive(Debug, Default, Args)]
 pub(crate) struct TlsFiles {
-    /// Who vouches for clients of --healthz-address that show a certificate, as PEM
+    /// CA for client certificates at --healthz-address (PEM)
+    ///
+    /// With --ca-cert-file, --tls-cert-file and --tls-private-key-file, health is served over TLS.
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_cert_file: Option<PathBuf>,
-    /// The certificate of --healthz-address, as PEM; health is told over TLS if all three files are named
+    /// Certificate of --healthz-address (PEM)
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_cert_file: Option<PathBuf>,
-    /// Its private key, as PEM
+    /// Private key of --healthz-address (PEM)
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_private_key_file: Option<PathBuf>,
 }
@@ -322,16 +354,16 @@ pub(crate) struct TlsFiles {
 /// Volcano has workers for each of its controllers. Here all take whatever is next, so these are added to the others.
 #[derive(Debug, Args)]
 pub(crate) struct MoreWorkers {
-    /// So many workers more, as Volcano has them for CronJobs
+    /// Additional workers (in Volcano for CronJobs)
     #[arg(long, value_name = "N", default_value_t = 0)]
     worker_threads_for_cronjob: u16,
-    /// So many workers more, as Volcano has them for PodGroups
+    /// Additional workers (in Volcano for PodGroups)
     #[arg(long, value_name = "N", default_value_t = 0)]
     worker_threads_for_podgroup: u16,
-    /// So many workers more, as Volcano has them for queues
+    /// Additional workers (in Volcano for queues)
     #[arg(long, value_name = "N", default_value_t = 0)]
     worker_threads_for_queue: u16,
-    /// So many workers more, as Volcano has them for finished jobs
+    /// Additional workers (in Volcano for finished jobs)
     #[arg(long, value_name = "N", default_value_t = 0)]
     worker_threads_for_gc: u16,
 }
@@ -362,7 +394,7 @@ impl ControllerManager {
 /// Of several managers, one acts.
 #[derive(Debug, Args)]
 pub(crate) struct LeaderElection {
-    /// Whether to act only while holding the lease
+    /// Act only while holding the lease
     #[arg(
         long,
         value_name = "BOOL",
@@ -374,22 +406,22 @@ pub(crate) struct LeaderElection {
         value_parser = go_bool
     )]
     pub(crate) leader_elect: bool,
-    /// How long others wait after the last renewal
+    /// Time after the last renewal until others may take the lease
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     pub(crate) leader_elect_lease_duration: Duration,
-    /// How long to try to renew before stopping
+    /// Time to retry a renewal before giving up the lease
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(crate) leader_elect_renew_deadline: Duration,
-    /// How often to try
+    /// Time between tries to acquire or renew the lease
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     pub(crate) leader_elect_retry_period: Duration,
-    /// The lease's name
+    /// Name of the lease
     #[arg(long, value_name = "NAME", default_value = "vc-controller-manager")]
     pub(crate) leader_elect_resource_name: String,
-    /// The lease's namespace
+    /// Namespace of the lease
     #[arg(long, value_name = "NAME", default_value = "volcano-system")]
     pub(crate) leader_elect_resource_namespace: String,
-    /// The same, by its older name; it counts if both are given
+    /// Older name of --leader-elect-resource-namespace; overrides it
     #[arg(long, value_name = "NAME", hide = true)]
     lock_object_namespace: Option<String>,
 }
@@ -404,13 +436,13 @@ impl LeaderElection {
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Where `krafla up` would keep its state
+    /// Directory of the state of `krafla up`
     #[arg(long, value_name = "DIR", default_value = DATA_DIR)]
     pub(crate) data_dir: PathBuf,
-    /// The cluster whose jobs to look at, by the current context of this file
+    /// Check jobs in the cluster of this kubeconfig's current context
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// Print what was found for a program to read
+    /// Print the findings in a machine-readable format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Output>,
 }
@@ -451,7 +483,7 @@ fn amount(text: &str) -> Result<(String, Quantity), String> {
     if amount.is_negative() { Err("must not be negative".to_owned()) } else { Ok((name.to_owned(), amount)) }
 }
 
-/// A duration, in the words of whoever gave it.
+/// A duration, with the text that the user gave.
 #[derive(Clone, Debug)]
 pub(crate) struct Limit {
     pub(crate) given: String,
@@ -462,11 +494,11 @@ fn limit(text: &str) -> Result<Limit, String> {
     duration(text).map(|duration| Limit { given: text.to_owned(), duration })
 }
 
-/// A duration in Go's notation, longer than nothing.
+/// A positive duration in Go's notation.
 fn duration(text: &str) -> Result<Duration, String> {
     let duration: GoDuration = text.parse().map_err(|_| "not a duration like 15s or 1m30s".to_owned())?;
     let duration = duration.to_std();
-    if duration.is_zero() { Err("must be longer than nothing".to_owned()) } else { Ok(duration) }
+    if duration.is_zero() { Err("must be positive".to_owned()) } else { Ok(duration) }
 }
 
 #[cfg(test)]
@@ -477,6 +509,31 @@ mod tests {
     fn the_flags_are_sound() {
         use clap::CommandFactory;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_is_short_and_plain() {
+        use clap::CommandFactory;
+        let mut wrong = Vec::new();
+        let cli = Cli::command();
+        for command in std::iter::once(&cli).chain(cli.get_subcommands().filter(|it| !it.is_hide_set())) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            if about.is_empty() || about.chars().count() > 60 {
+                wrong.push(format!("{}: {about}", command.get_name()));
+            }
+            for flag in command.get_arguments().filter(|flag| !flag.is_hide_set()) {
+                let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+                if help.is_empty() || help.chars().count() > 80 {
+                    wrong.push(format!("{} {}: {help}", command.get_name(), flag.get_id()));
+                }
+            }
+            let text = command.clone().render_long_help().to_string();
+            let vague = ["can not", "nobody", "somebody", "whoever", "also if"];
+            wrong.extend(
+                vague.iter().filter(|word| text.contains(*word)).map(|word| format!("{word}: {text}")),
+            );
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
     #[test]

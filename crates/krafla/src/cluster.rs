@@ -128,7 +128,7 @@ impl Cluster {
             admission = admission.with(ServiceAccounts).with(NotEnforced);
         }
         let api = Api::new(store.clone(), Arc::new(SystemEnv), admission).authorizing(config.authorization);
-        api.bootstrap().await.context("the cluster's own objects can not be made")?;
+        api.bootstrap().await.context("cannot create the cluster's own objects")?;
         // Where nobody can ask, nobody needs a role.
         if config.is_served {
             api.bootstrap_roles().await.context("cannot create the cluster's standard roles")?;
@@ -262,10 +262,10 @@ impl Cluster {
         self.tasks.shutdown().await;
         let left = self.unfinished_pods().await;
         if !left.is_empty() && self.node.takes_pods_along() {
-            say(&format!("ending pods that are left: {}; Ctrl-C kills them at once", listed(&left)));
+            say(&format!("ending the remaining pods: {}; Ctrl-C kills them at once", listed(&left)));
         } else if !left.is_empty() {
             let remedy = "`krafla up` with the same --data-dir takes them over";
-            say(&format!("pods that go on: {}; {remedy}", listed(&left)));
+            say(&format!("pods that continue to run: {}; {remedy}", listed(&left)));
         }
         // The receiver is only gone if the node has ended by itself.
         let _ = self.stop_node.take().map(|stop| stop.send(()));
@@ -319,7 +319,7 @@ pub(crate) fn listed(pods: &[Key]) -> String {
 /// Writes what `kubectl` needs to reach a server.
 pub(crate) fn write_kubeconfig(server: &RunningServer, path: &Path) -> Result<()> {
     write_private(path, &server.kubeconfig())
-        .with_context(|| format!("the kubeconfig {} can not be written", path.display()))
+        .with_context(|| format!("cannot write the kubeconfig {}", path.display()))
 }
 
 /// The controllers, of which one groups the pods of these schedulers.
@@ -333,12 +333,11 @@ fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
 async fn forget_nodes(client: &dyn Client, simulated: Option<&ClusterSize>) -> Result<()> {
     let here = client.get(Kind::Node, &Key::new("", NODE_NAME)).await;
     if simulated.is_some() && here.is_ok() {
-        let message =
-            "--simulate: the cluster of this --data-dir runs processes, which nobody would look after";
-        return Err(anyhow!("{message}: name another --data-dir"));
+        let message = "--simulate: the cluster of this --data-dir runs pods as processes, and a simulated cluster would not manage them";
+        return Err(anyhow!("{message}: use another --data-dir"));
     }
     let is_forgotten = |name: &str| is_simulated(name) && !simulated.is_some_and(|size| size.is_node(name));
-    krafla_node::forget(client, is_forgotten).await.context("nodes of an earlier start can not be removed")
+    krafla_node::forget(client, is_forgotten).await.context("cannot remove nodes of an earlier start")
 }
 
 async fn run_engine(client: Arc<dyn Client>, engine: Engine) {
@@ -348,7 +347,7 @@ async fn run_engine(client: Arc<dyn Client>, engine: Engine) {
 /// Where containers start, if it is a directory, as an absolute path.
 pub(crate) fn workdir(dir: &Path) -> Result<PathBuf> {
     if !dir.is_dir() {
-        let message = "is not a directory of this machine: create it, or name another one";
+        let message = "is not a directory of this machine: create it, or use another one";
         return Err(BadInput(anyhow!("--workdir: {} {message}", dir.display())).into());
     }
     absolute(dir)
@@ -357,17 +356,16 @@ pub(crate) fn workdir(dir: &Path) -> Result<PathBuf> {
 /// A path from the root directory on. One that has no such place is relative to a directory that is gone.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| {
-        let remedy = "change to one that is there, with `cd`";
-        BadInput(anyhow!("the directory in which krafla was started can not be found ({error}): {remedy}"))
-            .into()
+        let remedy = "change to an existing directory with `cd`";
+        BadInput(anyhow!("the current directory does not exist ({error}); fix: {remedy}")).into()
     })
 }
 
 fn node_config(config: &Config) -> Result<NodeConfig> {
-    let program = std::env::current_exe().context("krafla's own program file can not be found")?;
+    let program = std::env::current_exe().context("cannot find krafla's own program file")?;
     let supervisor = vec![program.into_os_string(), OsString::from("supervise")];
     let root = absolute(&config.node_dir)?;
-    data_dir::make_private(&root).with_context(|| format!("{} can not be made", root.display()))?;
+    data_dir::make_private(&root).with_context(|| format!("cannot create {}", root.display()))?;
     let mut node = NodeConfig::new(NODE_NAME, root, absolute(&config.workdir)?, supervisor, config.mode);
     node.capacity = config.capacity.iter().cloned().collect();
     node.tells = config.is_served;

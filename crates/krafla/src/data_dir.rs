@@ -90,7 +90,7 @@ pub(crate) fn claim_node_dir(node_dir: &Path, store: &Store) -> Result<()> {
         Some(owner) => return Err(foreign(node_dir, &format!("cluster {owner}"), cluster)),
         // Directories of earlier versions have no name. A store that was never written to has no pods or claims.
         None if store.is_new() && !is_empty() => {
-            return Err(foreign(node_dir, "another cluster, which has no name", cluster));
+            return Err(foreign(node_dir, "another cluster without an id", cluster));
         }
         None => {}
     }
@@ -101,10 +101,10 @@ pub(crate) fn claim_node_dir(node_dir: &Path, store: &Store) -> Result<()> {
 fn foreign(node_dir: &Path, owner: &str, cluster: &krafla_api::Uid) -> anyhow::Error {
     let dir = node_dir.display();
     let remedy = format!(
-        "put the store of that cluster back, or move {dir} away to start without its pods and volumes, or use another --data-dir"
+        "restore the store of that cluster, or move {dir} away to start without its pods and volumes, or use another --data-dir"
     );
     BadInput(anyhow!(
-        "{dir} holds pods and volumes of {owner}, and the store is that of cluster {cluster}; nothing was changed; {remedy}"
+        "{dir} holds pods and volumes of {owner}, but the store belongs to cluster {cluster}; nothing was changed; {remedy}"
     ))
     .into()
 }
@@ -143,8 +143,8 @@ mod tests {
         assert_eq!(
             said,
             format!(
-                "DIR/node holds pods and volumes of cluster {}, and the store is that of cluster {}; nothing was changed; put the \
-                 store of that cluster back, or move DIR/node away to start without its pods and volumes, or use another --data-dir",
+                "DIR/node holds pods and volumes of cluster {}, but the store belongs to cluster {}; nothing was changed; restore \
+                 the store of that cluster, or move DIR/node away to start without its pods and volumes, or use another --data-dir",
                 named(&first),
                 named(&second)
             )

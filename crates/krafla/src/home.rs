@@ -83,11 +83,11 @@ impl Choice {
         let is_missed = !std::env::split_paths(files).any(|file| file.is_file());
         let instead = match self {
             Choice::There(_) => return None,
-            Choice::Here(_) => "it is passed over",
-            Choice::Own => "this run has a cluster of its own instead",
+            Choice::Here(_) => "it is ignored",
+            Choice::Own => "using an embedded cluster instead",
         };
         let files = Path::new(files).display();
-        is_missed.then(|| format!("KUBECONFIG: there is no file {files}; {instead}"))
+        is_missed.then(|| format!("KUBECONFIG: file {files} does not exist; {instead}"))
     }
 }
 
@@ -163,10 +163,10 @@ impl Home {
             .unwrap_or_else(|_| Err(ClientError::Unknown(format!("no answer within {GREETING_MAX:?}"))));
         let version = version.map_err(|error| {
             let why = match &error {
-                ClientError::NotFound(_) => "what answers there is no Kubernetes API server".to_owned(),
+                ClientError::NotFound(_) => "the server is not a Kubernetes API server".to_owned(),
                 other => plainly(other),
             };
-            BadInput(anyhow!("the cluster of {origin} ({server}) can not be used: {why}"))
+            BadInput(anyhow!("cannot use the cluster of {origin} ({server}): {why}"))
         })?;
         let is_here = matches!(server.host(), Some("127.0.0.1" | "localhost" | "[::1]"));
         let is_simulated = version.ends_with(SIMULATED_SUFFIX);
@@ -396,7 +396,7 @@ mod tests {
         };
         assert_eq!(
             remark("/nowhere"),
-            "KUBECONFIG: there is no file /nowhere; this run has a cluster of its own instead"
+            "KUBECONFIG: file /nowhere does not exist; using an embedded cluster instead"
         );
         assert_eq!(remark(""), "");
         let dir = tempfile::tempdir().unwrap();

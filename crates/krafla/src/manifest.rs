@@ -34,7 +34,7 @@ pub(crate) fn read_all(files: &[impl AsRef<Path>], recursive: bool) -> Result<Ve
     let expanded = files.iter().map(|file| expand(file.as_ref(), recursive)).collect::<Result<Vec<_>>>()?;
     for file in expanded.iter().flatten() {
         let name = name_of(file);
-        let text = read_text(file).with_context(|| format!("{name}: can not be read"))?;
+        let text = read_text(file).with_context(|| format!("{name}: cannot read it"))?;
         let documents = documents(&text);
         for (index, (n_lines_before, document)) in documents.iter().enumerate() {
             let place =
@@ -88,7 +88,7 @@ fn parse(document: &str, n_lines_before: usize) -> Result<Value, String> {
         let node = yaml::parse(text.as_bytes())?;
         // The last would count, and nobody means that.
         match duplicates(&node).first() {
-            Some(Finding::Duplicate(path)) => Err(format!("{path} is there twice: remove one of them")),
+            Some(Finding::Duplicate(path)) => Err(format!("{path} is given twice: remove one of them")),
             _ => Ok(node.into_value()),
         }
     };
@@ -120,15 +120,15 @@ fn expand(path: &Path, recursive: bool) -> Result<Vec<PathBuf>> {
     let left_out = left_out.iter().find(|dir| holds_manifests(dir, &mut n_left));
     match (files.is_empty(), left_out) {
         (true, Some(dir)) => bail!(
-            "{name}: it holds no manifests itself, but {} does: name that one, or take in all below it with -R",
+            "{name}: it contains no manifests itself, but {} does: use that one, or read all of them with -R",
             dir.display()
         ),
         (true, None) => {
-            bail!("{name}: it holds no manifests: no file right in it ends in .yaml, .yml or .json")
+            bail!("{name}: it contains no manifests: no file in it ends in .yaml, .yml or .json")
         }
         (false, Some(dir)) => {
             tell(&format!(
-                "krafla: {name}: manifests in directories below it, as {}, are left out; -R takes them in\n",
+                "krafla: {name}: subdirectories with manifests, such as {}, are skipped; -R reads them\n",
                 dir.display()
             ));
         }
@@ -139,7 +139,7 @@ fn expand(path: &Path, recursive: bool) -> Result<Vec<PathBuf>> {
 
 /// The manifests of a directory, with those of the directories in it if `recursive`, and else these directories.
 fn gather(dir: &Path, recursive: bool, files: &mut Vec<PathBuf>, left_out: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in entries(dir).with_context(|| format!("{}: can not be read", dir.display()))? {
+    for entry in entries(dir).with_context(|| format!("{}: cannot read it", dir.display()))? {
         match what(&entry) {
             Entry::Manifest => files.push(entry.path()),
             Entry::Directory if recursive => gather(&entry.path(), recursive, files, left_out)?,
@@ -277,7 +277,7 @@ fn read_text(file: &Path) -> Result<String> {
 impl Document {
     fn new(place: String, object: Value) -> Result<Document> {
         if !object.is_object() {
-            bail!("{place}: it is no manifest: a map with apiVersion, kind, metadata and spec is expected");
+            bail!("{place}: it is not a manifest: expected a map with apiVersion, kind, metadata and spec");
         }
         let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (api_version, kind) = (field("apiVersion"), field("kind"));
@@ -336,13 +336,10 @@ mod tests {
         assert_eq!(found("", true).unwrap(), ["a.yaml", "b/0.yaml", "b/deep/1.yml", "c.json"]);
         assert!(holds_manifests(&path("b"), &mut 100) && !holds_manifests(&path("notes"), &mut 100));
         assert!(!holds_manifests(&path("b"), &mut 0));
-        assert!(found("notes", true).unwrap_err().contains("it holds no manifests: no file"));
+        assert!(found("notes", true).unwrap_err().contains("it contains no manifests: no file"));
         std::fs::rename(path("b/deep"), path("empty/deep")).unwrap();
         let refusal = found("empty", false).unwrap_err();
-        assert!(
-            refusal.contains("empty/deep does: name that one, or take in all below it with -R"),
-            "{refusal}"
-        );
+        assert!(refusal.contains("empty/deep does: use that one, or read all of them with -R"), "{refusal}");
     }
 
     #[test]
@@ -421,8 +418,8 @@ mod tests {
         check(
             "apiVersion: v1\nkind: Pod\nmetadata: {name: on}\n",
             expect![[r#"
-            job.yaml: metadata.name: YAML reads it as true and not as text: put it between quotes
-        "#]],
+                job.yaml: metadata.name: YAML reads it as true and not as text: put it between quotes
+            "#]],
         );
         check(
             "a: [\n",
@@ -439,7 +436,7 @@ mod tests {
         check(
             "just some words\n",
             expect![[r#"
-            job.yaml: it is no manifest: a map with apiVersion, kind, metadata and spec is expected
+            job.yaml: it is not a manifest: expected a map with apiVersion, kind, metadata and spec
         "#]],
         );
         check(

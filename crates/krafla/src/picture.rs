@@ -292,7 +292,7 @@ mod tests {
         let told_at_length = View {
             title: "greedy: Pending".to_owned(),
             waits_for: Some(
-                "it needs 4 cpu, and not enough is left of the cluster's 2; to do: ask for less".to_owned(),
+                "it needs 4 cpu, and not enough is left of the cluster's 2; fix: ask for less".to_owned(),
             ),
             ..View::default()
         };
@@ -304,7 +304,7 @@ mod tests {
             greedy: Pending (1.0 s)
               waiting: it needs 4 cpu, and not
                        enough is left of the
-                       cluster's 2; to do: ask for
+                       cluster's 2; fix: ask for
                        less
         "#]],
         );
@@ -385,7 +385,7 @@ mod tests {
         };
         let mut tasks: Vec<TaskView> = (0..300).map(|n| task(&format!("task-{n}"), 2, state(n))).collect();
         tasks[270].pending = 2;
-        let waits_for = Some("pod sweep-task-270-0: no room; to do: wait".to_owned());
+        let waits_for = Some("pod sweep-task-270-0: no room; fix: wait".to_owned());
         let job = View { title: "sweep: Running".to_owned(), tasks, waits_for, ..View::default() };
         check_at(
             &[job],
@@ -398,7 +398,7 @@ mod tests {
                   task-250  xxxxxxxxxxxxxx░░░░░░░░░░░░░░░  0 of 2 succeeded, 1 failed
                   task-270  ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░  0 of 2 succeeded
                   … 295 tasks more: 199 succeeded, 38 running, 58 waiting
-                  waiting: pod sweep-task-270-0: no room; to do: wait
+                  waiting: pod sweep-task-270-0: no room; fix: wait
             "#]],
         );
     }

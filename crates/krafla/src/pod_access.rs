@@ -21,7 +21,7 @@ impl PodAccess for SimulatedAccess {
         _container: &'a str,
         _options: LogOptions,
     ) -> BoxFuture<'a, Result<BoxStream<'static, Bytes>, Status>> {
-        let message = format!("pod {} is simulated: nothing runs in it, so it has no logs", pod.name);
+        let message = format!("pod {} is simulated: it has no logs", pod.name);
         Box::pin(std::future::ready(Err(Status::bad_request(message))))
     }
 
@@ -31,7 +31,7 @@ impl PodAccess for SimulatedAccess {
         _container: &'a str,
         _options: ExecOptions,
     ) -> BoxFuture<'a, Result<Session, Status>> {
-        let message = format!("pod {} is simulated: it has no processes, and none can be started", pod.name);
+        let message = format!("pod {} is simulated: it has no processes", pod.name);
         Box::pin(std::future::ready(Err(Status::bad_request(message))))
     }
 
@@ -65,9 +65,7 @@ impl PodAccess for NodeAccess {
             let logs = self.0.logs(&pod.namespace, &pod.name, Some(container), options).await;
             let logs = logs.map_err(|error| match error {
                 // The server knows it. A node that has just started takes up its pods one after the other.
-                LogError::NoPod(pod) => {
-                    Status::unavailable(format!("pod {pod} has not been taken up by a node yet"))
-                }
+                LogError::NoPod(pod) => Status::unavailable(format!("no node has started pod {pod} yet")),
                 error => Status::bad_request(error.to_string()),
             })?;
             // A log that can not be read any further ends; there is no way to say why in the middle of a body.

@@ -80,7 +80,7 @@ impl Follower {
     }
 }
 
-/// Returns when a cluster has not answered for so long that nobody waits for it any more.
+/// Returns when a cluster has not answered for so long that no task waits for it any more.
 async fn lost(client: &dyn Client) {
     let mut n_missed = 0;
     while n_missed < ANSWERS_MISSED_MAX {

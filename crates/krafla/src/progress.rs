@@ -371,7 +371,7 @@ mod tests {
             let job = json!({ "metadata": { "namespace": "ns", "name": "j" }, "status": { "state": state } });
             Object::decode(Kind::VcJob, job.to_string().as_bytes())
         };
-        let below = Some("no room for 4 cpu; to do: ask for less");
+        let below = Some("no room for 4 cpu; fix: ask for less");
         for (state, told_below, expected_title, expected_line) in [
             // Below it, now or as soon as it lasts.
             (["Pending", "PodGroupPending", "no room for 4 cpu"], below, "j: Pending", "j: Pending"),

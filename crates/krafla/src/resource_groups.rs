@@ -38,7 +38,7 @@ struct Object {
 
 /// The groups of a file, in its order.
 pub(crate) fn read(path: &Path) -> Result<Vec<ResourceGroup>> {
-    let origin = || format!("the resource groups of {} can not be read", path.display());
+    let origin = || format!("cannot read the resource groups of {}", path.display());
     let text = std::fs::read_to_string(path).with_context(origin)?;
     parse(&text).with_context(origin)
 }
@@ -54,7 +54,7 @@ fn built(group: Group) -> Result<ResourceGroup> {
     let selector = selector(&group.object).context("object")?;
     let affinity = match group.affinity.trim() {
         "" => None,
-        text => Some(serde_json::from_str(text).context("affinity: it must be JSON in a text")?),
+        text => Some(serde_json::from_str(text).context("affinity: must be a string of JSON")?),
     };
     let tolerations = group.tolerations.into_iter().map(|fields| Value::Object(fields.into_iter().collect()));
     Ok(ResourceGroup {
@@ -81,7 +81,7 @@ fn annotations(texts: &[String]) -> Result<BTreeMap<String, String>> {
     let mut annotations = BTreeMap::new();
     for (index, text) in texts.iter().enumerate() {
         let read: BTreeMap<String, String> = serde_saphyr::from_str(text)
-            .map_err(|_| anyhow!("value[{index}]: {text:?} is no annotation; write `name: value`"))?;
+            .map_err(|_| anyhow!("value[{index}]: {text:?} is not an annotation; write `name: value`"))?;
         for (name, value) in read {
             annotations.entry(name).or_insert(value);
         }
@@ -158,9 +158,9 @@ resourceGroups:
             ),
             (
                 "resourceGroups: [{object: {key: annotation, value: [small]}}]",
-                "resourceGroups[0]: object: value[0]: \"small\" is no annotation; write `name: value`",
+                "resourceGroups[0]: object: value[0]: \"small\" is not an annotation; write `name: value`",
             ),
-            ("resourceGroups: [{affinity: '{'}]", "resourceGroups[0]: affinity: it must be JSON in a text"),
+            ("resourceGroups: [{affinity: '{'}]", "resourceGroups[0]: affinity: must be a string of JSON"),
         ] {
             let refusal = format!("{:#}", parse(text).unwrap_err());
             assert!(refusal.contains(why), "{text}: {refusal}");

@@ -61,13 +61,15 @@ impl Drop for RunDir {
 
 /// That no directory can be made in a place, which was or was not named by a variable.
 fn refusal(place: &Path, is_set: bool, error: &io::Error) -> String {
-    let why = if place.is_dir() { error.to_string() } else { "it is no directory".to_owned() };
+    let why = if place.is_dir() { error.to_string() } else { "it is not a directory".to_owned() };
     let place = place.display();
     if is_set {
-        let remedy = "create it, or name another one that you may write to";
-        format!("TMPDIR: nothing can be made in {place} ({why}): {remedy}")
+        let remedy = "create it, or use another one that you may write to";
+        format!("TMPDIR: cannot create files in {place} ({why}); fix: {remedy}")
     } else {
-        format!("nothing can be made in {place} ({why}): set TMPDIR to a directory that you may write to")
+        format!(
+            "cannot create files in {place} ({why}); fix: set TMPDIR to a directory that you may write to"
+        )
     }
 }
 
@@ -156,6 +158,6 @@ mod tests {
         assert_eq!(left, kept.map(path));
         assert!(alive.path().exists() && next.path().exists());
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(next.path()), 0o700, "others can not read what is in it");
+        assert_eq!(mode(next.path()), 0o700, "others cannot read what is in it");
     }
 }

@@ -191,7 +191,7 @@ pub(crate) fn line_of_pod(line: &str) -> String {
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     match write_out(&for_people(text, std::io::stdout().is_terminal())) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(anyhow::Error::from(error).context("standard output can not be written"))
+            Err(anyhow::Error::from(error).context("cannot write to stdout"))
         }
         _ => Ok(()),
     }

@@ -115,14 +115,14 @@ fn complaint(home: &Home, manifest: &Manifest, error: ClientError) -> anyhow::Er
             let Served { singular, group, .. } = of;
             let of_group = if group.is_empty() { String::new() } else { format!(".{group}") };
             let remedy = format!(
-                "use --replace to run this one in its place, or remove it with `kubectl delete {singular}{of_group} \
+                "use --replace to replace it, or remove it with `kubectl delete {singular}{of_group} \
                  {name}{elsewhere}`, or give this one another name"
             );
             format!("{message}: {remedy}")
         }
         // What is new can miss nothing but its namespace.
         ClientError::NotFound(message) if of.scope == Scope::Namespaced => {
-            let remedy = "add the Namespace to the files, or name another one";
+            let remedy = "add the Namespace to the files, or use another one";
             format!("metadata.namespace: {message}: {remedy}")
         }
         ClientError::Refused { message, .. } | ClientError::NotFound(message) => message,
@@ -145,7 +145,8 @@ pub(crate) async fn submit(
     let mut doubts = endless_tasks(place, kind, &object);
     if home.runs_processes() {
         doubts.extend(idle_containers(kind, &mut object).iter().map(|container| {
-            let why = "images are not pulled here, so it only waits until it is ended: give it a command";
+            let why =
+                "images are not pulled here, so it only waits until its pod is deleted: give it a command";
             format!("container {container} has no command, and {why}")
         }));
     }
@@ -204,7 +205,7 @@ async fn make(
 async fn remove(home: &Home, kind: Kind, manifest: &Manifest) -> Result<(), ClientError> {
     let key = manifest.key();
     let Some(uid) = uid_of(home, manifest, &key).await? else { return Ok(()) };
-    tell(&format!("{}/{} is there already: deleting it first\n", manifest.of.singular, key.name));
+    tell(&format!("{}/{} exists: deleting it first\n", manifest.of.singular, key.name));
     let step = deletion(kind, &key, &uid);
     match patiently(|| home.client.write(&step)).await {
         // Somebody else was faster.
@@ -282,9 +283,9 @@ async fn until_served(cluster: &dyn Manifests, manifest: &Manifest) -> Result<()
                 serde_json::from_slice(&cluster.read(&manifest.of, &key).await?).unwrap_or_default();
             let refusal = refusal_of_names(&there);
             if refusal.is_some() || Instant::now() > deadline {
-                let why = refusal.unwrap_or("the cluster has not begun to serve it");
+                let why = refusal.unwrap_or("the cluster does not serve it yet");
                 let (place, kind) = (&manifest.place, &of.kind);
-                return Err(BadInput(anyhow!("{place}: {kind} can not be made: {why}")).into());
+                return Err(BadInput(anyhow!("{place}: cannot create {kind}: {why}")).into());
             }
             tokio::time::sleep(SERVED_ASKED_EVERY).await;
         }
@@ -322,7 +323,7 @@ fn refusal_of_names(definition: &Value) -> Option<&str> {
 /// That nobody makes the pods of an object: beside an embedded server there is nobody but the controllers of jobs.
 fn unattended(of: &Served) -> Option<String> {
     is_workload(of).then(|| {
-        format!("it is kept, but nothing here makes the pods of a {}: use a Job or Pods for them", of.kind)
+        format!("it is stored, but no controller here creates the pods of a {}: use a Job or Pods", of.kind)
     })
 }
 
@@ -361,7 +362,7 @@ fn endless_tasks(place: &str, kind: Option<Kind>, object: &Value) -> Vec<String>
     let sentence = |index: usize| {
         format!(
             "{place}: {path}[{index}].template.spec.restartPolicy is Always, or missing, which is the same: its containers \
-             are started again whenever they end, and its pods never succeed; set it to OnFailure or Never"
+             restart whenever they end, and its pods never succeed; fix: set it to OnFailure or Never"
         )
     };
     endless.map(|(index, _)| sentence(index)).collect()

@@ -56,7 +56,7 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
     if cluster.is_full() {
         let dir = args.data_dir.display();
         say(&format!(
-            "no space left in {dir}: the server takes only deletes; fix: free some space or delete objects"
+            "no space left in {dir}: the server accepts only deletes; fix: free some space or delete objects"
         ));
     }
     let until_stopped = async {
@@ -68,7 +68,7 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
             let why = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
             let remedy = "run as root, or set the sysctl net.ipv4.ip_unprivileged_port_start to 443";
             say(&format!(
-                "pods do not find this server as kubernetes.default.svc, only at $KUBERNETES_SERVICE_HOST: {error}: \
+                "pods cannot resolve kubernetes.default.svc and must use $KUBERNETES_SERVICE_HOST: {error}: \
                  {why}; fix: {remedy}"
             ));
         }

@@ -251,7 +251,7 @@ fn end_of(mut child: Running) -> BoxFuture<'static, Result<i32, String>> {
     })
 }
 
-/// Kills a command when nobody waits for it any more, with all that it has started.
+/// Kills a command when no task waits for it any more, with all that it has started.
 pub(crate) struct GroupGuard(Option<Pid>);
 
 impl GroupGuard {

@@ -58,7 +58,7 @@ pub fn plan(job: &Object, finished_at: Option<Time>, ttl_seconds: Option<i32>, n
         return Plan::nothing();
     }
     let Some(finished_at) = finished_at else {
-        let message = "status does not say when the job finished, so spec.ttlSecondsAfterFinished can not be counted; \
+        let message = "status does not say when the job finished, so spec.ttlSecondsAfterFinished cannot be applied; \
                        delete the job by hand";
         return Plan::hold("TTLUnknownStart", message.to_owned());
     };
@@ -245,7 +245,7 @@ mod tests {
             json!({ "state": { "phase": "Failed" } }),
             21,
             expect![[r#"
-            note Warning TTLUnknownStart: status does not say when the job finished, so spec.ttlSecondsAfterFinished can not be counted; delete the job by hand
+            note Warning TTLUnknownStart: status does not say when the job finished, so spec.ttlSecondsAfterFinished cannot be applied; delete the job by hand
         "#]],
         );
     }

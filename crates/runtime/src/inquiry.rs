@@ -125,7 +125,7 @@ mod tests {
         let under_way = inquiries.next().unwrap();
         inquiries.forget(&root);
         assert!(!inquiries.is_waiting());
-        assert!(!inquiries.answered(under_way, Answer { failure: None, at: at(1) }), "nobody waits for it");
+        assert!(!inquiries.answered(under_way, Answer { failure: None, at: at(1) }), "no task waits for it");
         assert_eq!(inquiries.answers(&root), None);
         assert!(inquiries.open.is_empty());
     }

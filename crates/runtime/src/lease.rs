@@ -119,9 +119,9 @@ impl<'a> Candidate<'a> {
             let deadline = renewed_at + self.election.renew_deadline;
             match tokio::time::timeout_at(deadline, self.attempt()).await {
                 Ok(Ok(true)) => renewed_at = Instant::now(),
-                Ok(Ok(false)) => return "somebody else has it".to_owned(),
+                Ok(Ok(false)) => return "another process holds it".to_owned(),
                 Ok(Err(error)) if Instant::now() < deadline => {
-                    tracing::warn!(lease = %self.election.lease, %error, "the lease could not be renewed");
+                    tracing::warn!(lease = %self.election.lease, %error, "cannot renew the lease");
                 }
                 Ok(Err(error)) => return error.to_string(),
                 Err(_) => return format!("not renewed within {:?}", self.election.renew_deadline),
@@ -168,7 +168,7 @@ impl<'a> Candidate<'a> {
     async fn look(&mut self) -> Result<Option<Lease>, ClientError> {
         match self.client.get(Kind::Lease, &self.election.lease).await {
             Ok(json) => {
-                let unreadable = |error| ClientError::Unknown(format!("the lease can not be read: {error}"));
+                let unreadable = |error| ClientError::Unknown(format!("cannot read the lease: {error}"));
                 serde_json::from_slice(&json).map(Some).map_err(unreadable)
             }
             Err(ClientError::NotFound(_)) => Ok(None),

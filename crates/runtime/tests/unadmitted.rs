@@ -94,7 +94,7 @@ fn a_flow_that_can_not_be_read_is_said_once() {
         json!({ "flows": "all" }),
         json!({}),
         expect![[r#"
-            SyncJobFlow: the flow can not be read: spec.flows: invalid type: string "all", expected a sequence
+            SyncJobFlow: cannot read the flow: spec.flows: invalid type: string "all", expected a sequence
         "#]],
     );
 }
@@ -106,7 +106,7 @@ fn a_queue_that_can_not_be_read_is_said_once() {
         json!({ "weight": "heavy" }),
         json!({}),
         expect![[r#"
-            SyncQueue: the queue can not be read: spec.weight: invalid type: string "heavy", expected i32
+            SyncQueue: cannot read the queue: spec.weight: invalid type: string "heavy", expected i32
         "#]],
     );
 }
@@ -148,7 +148,7 @@ fn a_schedule_a_zone_or_a_policy_that_makes_no_sense_is_said_once() {
         json!({ "schedule": 5 }),
         json!({}),
         expect![[r#"
-            InvalidSchedule: the CronJob can not be read: spec.schedule: invalid type: integer `5`, expected a string
+            InvalidSchedule: cannot read the CronJob: spec.schedule: invalid type: integer `5`, expected a string
         "#]],
     );
 }

@@ -98,7 +98,7 @@ const CASES: [Case; 14] = [
         ..PLAIN
     },
     Case {
-        name: "a queue with its share gets what another can not use",
+        name: "a queue with its share gets what another cannot use",
         build: |objects| {
             ["left", "right"].iter().for_each(|name| queue(objects, name));
             fill(objects, "left", "5");

@@ -11,7 +11,7 @@ impl Rng {
     }
 
     /// The next number.
-    #[allow(clippy::should_implement_trait, reason = "it never ends, and nobody iterates over it")]
+    #[allow(clippy::should_implement_trait, reason = "it never ends and is not iterated over")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)

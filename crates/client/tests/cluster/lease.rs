@@ -56,7 +56,7 @@ async fn a_lease_that_nobody_renews_goes_to_the_next_and_its_holder_learns_of_it
     let mut next = Candidate::new(election("next", Duration::from_secs(3600)), https.as_ref(), &SystemClock);
     next.acquire().await;
     assert_eq!(lease(server.local.as_ref()).await["holderIdentity"], "next");
-    assert_eq!(silent.keep().await, "somebody else has it");
+    assert_eq!(silent.keep().await, "another process holds it");
 }
 
 /// A cluster where a renewal that was still under way arrives right after the first look at the lease.

@@ -13,13 +13,13 @@ use crate::run::BadInput;
 /// Who may use the API server, and what for.
 #[derive(Debug, Args)]
 pub(crate) struct Access {
-    /// How requests are authorised
+    /// Authorize requests by RBAC, or allow all
     ///
     /// RBAC: by Roles and their bindings, as on a Kubernetes cluster. AlwaysAllow: every service account and user with a
-    /// token may do everything. The kubeconfig that krafla writes is of the group system:masters, which may do everything in both.
+    /// token may do everything. The kubeconfig that krafla writes has the group system:masters, which may do everything in both modes.
     #[arg(long, value_name = "MODE", value_enum, default_value = "RBAC", ignore_case = true)]
     pub(crate) authorization_mode: Mode,
-    /// Whether requests without a token are looked at; by default they may see health and version
+    /// Accept requests without a token; they may read health and version
     #[arg(
         long,
         value_name = "BOOL",
@@ -31,18 +31,18 @@ pub(crate) struct Access {
         value_parser = go_bool
     )]
     anonymous_auth: bool,
-    /// Users with tokens of their own: a file with lines TOKEN,USER,UID,"GROUP,GROUP"
+    /// Read users and tokens: lines of TOKEN,USER,UID,"GROUP,GROUP"
     #[arg(long, value_name = "FILE")]
     token_auth_file: Option<PathBuf>,
-    /// Note every request in this file, one JSON object per line; - for standard output
+    /// Log every request to this file as a line of JSON; `-` is stdout
     ///
-    /// The lines are events of audit.k8s.io/v1 at the level Metadata: who asked for what, and how it ended. Bodies are not noted.
+    /// The lines are events of audit.k8s.io/v1 at the level Metadata: user, verb, object and response code. Bodies are not logged.
     #[arg(long, value_name = "FILE")]
     audit_log_path: Option<PathBuf>,
-    /// Begin a new audit log after so many megabytes; 0 means 100
+    /// Start a new audit log after this many megabytes; 0 means 100
     #[arg(long, value_name = "MB", default_value_t = 0)]
     audit_log_maxsize: u64,
-    /// Keep so many older audit logs; 0 keeps all
+    /// Keep this many old audit logs; 0 keeps all
     #[arg(long, value_name = "N", default_value_t = 0)]
     audit_log_maxbackup: usize,
 }

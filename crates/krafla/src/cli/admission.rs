@@ -1,4 +1,4 @@
-//! What an administrator can set of admission, under the names that Volcano's webhook manager has for it.
+//! Flags for admission, with the names of Volcano's webhook manager.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,18 +13,19 @@ use crate::resource_groups;
 /// The one gate that is about admission.
 const GATES_PODS: &str = "SchedulingGatesQueueAdmission";
 
-/// What `krafla up` adds to objects, and what it refuses.
+/// Defaults and rules of `krafla up`.
 #[derive(Debug, Args)]
 pub(crate) struct Admission {
-    /// Resource groups: what is added to pods by their namespace or annotation; a file of Volcano's form
+    /// Read resource groups from a file in Volcano's format
     ///
-    /// It is read once, at the start. docs/admission.md says what may stand in it.
+    /// A resource group adds fields to pods of a namespace or with an annotation. The file is read once, at start.
+    /// docs/admission.md describes it.
     #[arg(long, value_name = "FILE")]
     admission_conf: Option<PathBuf>,
-    /// How deep a tree of queues may be
+    /// Limit the depth of the queue tree
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     max_queue_depth: u16,
-    /// Whether the resources of the queue root can not be changed
+    /// Refuse changes to the resources of the queue root
     #[arg(
         long,
         value_name = "BOOL",
@@ -36,7 +37,7 @@ pub(crate) struct Admission {
         value_parser = go_bool
     )]
     enable_root_queue_protection: bool,
-    /// Whether a queue whose pods run can not be deleted
+    /// Refuse to delete a queue with running pods
     #[arg(
         long,
         value_name = "BOOL",
@@ -48,10 +49,15 @@ pub(crate) struct Admission {
         value_parser = go_bool
     )]
     enable_queue_allocated_pods_check: bool,
-    /// `SchedulingGatesQueueAdmission=true`: pods with the annotation scheduling.volcano.sh/queue-allocation-gate wait
+    /// Set feature gates: SchedulingGatesQueueAdmission=true
+    ///
+    /// SchedulingGatesQueueAdmission adds a scheduling gate to pods with the annotation
+    /// scheduling.volcano.sh/queue-allocation-gate: "true".
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', value_parser = gate)]
     feature_gates: Vec<(String, bool)>,
-    /// The schedulers of gangs, all of which are this one; jobs that name none have the first; may be given several times
+    /// Schedule pods with this schedulerName as gangs; repeatable
+    ///
+    /// Jobs without a schedulerName get the first name.
     #[arg(long, value_name = "NAME", default_value = "volcano", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     scheduler_name: Vec<String>,
 }
@@ -135,7 +141,7 @@ mod tests {
             ("--feature-gates=CSIStorage=true", "there is one gate, SchedulingGatesQueueAdmission"),
             ("--feature-gates=SchedulingGatesQueueAdmission", "want NAME=true or NAME=false"),
             ("--scheduler-name=", "a value is required"),
-            ("--admission-conf=/no/such/file", "the resource groups of /no/such/file can not be read"),
+            ("--admission-conf=/no/such/file", "cannot read the resource groups of /no/such/file"),
         ] {
             let refusal = settings(&[flag]).unwrap_err();
             assert!(refusal.contains(why), "{flag}: {refusal}");

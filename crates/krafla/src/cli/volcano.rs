@@ -1,8 +1,7 @@
-//! The command lines of Volcano's manifests: what they may write that the parser of flags does not know.
+//! Command lines of Volcano's manifests: flags that Krafla accepts and ignores.
 //!
-//! A manifest that starts Volcano's controller manager starts this one unchanged. Flags that mean something here are
-//! flags here; this is about the others, which are taken out of the command line and, where somebody could miss their
-//! effect, answered with a word about why they have none. Pure.
+//! A manifest that starts Volcano's controller manager starts Krafla's unchanged. Flags with an effect are flags of the
+//! parser. This module removes the others from the command line, and reports those whose effect a user could miss. Pure.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -16,7 +15,7 @@ const COMMAND: &str = "controller-manager";
 struct Flag {
     name: &'static str,
     takes: Takes,
-    /// Why it changes nothing; empty where nobody could tell the difference.
+    /// Why it changes nothing; empty if users cannot notice.
     because: &'static str,
 }
 
@@ -36,7 +35,7 @@ const fn value(name: &'static str, because: &'static str) -> Flag {
     Flag { name, takes: Takes::Value, because }
 }
 
-const LOGS: &str = "everything is logged to standard error; --v and KRAFLA_LOG say how much";
+const LOGS: &str = "logs go to stderr; --v and KRAFLA_LOG set the level";
 const SHARDS: &str = "there is no sharding-controller";
 
 const FLAGS: [Flag; 22] = [
@@ -54,8 +53,8 @@ const FLAGS: [Flag; 22] = [
     switch("skip-log-headers", LOGS),
     switch("one-output", LOGS),
     switch("legacy-stderr-threshold-behavior", LOGS),
-    value("max-requeue-num", "nothing is dropped: what fails is tried again for as long as it takes"),
-    value("feature-gates", "there are no gates; --controllers says what runs"),
+    value("max-requeue-num", "failed work is retried until it succeeds"),
+    value("feature-gates", "there are no feature gates; use --controllers"),
     value("leader-elect-resource-lock", ""),
     value("scheduler-configs", SHARDS),
     value("shard-sync-period", SHARDS),
@@ -148,10 +147,10 @@ mod tests {
              --alsologtostderr --worker_threads=3 --kubeconfig a_b",
             expect![[r#"
                 krafla controller-manager --worker-threads=3 --kubeconfig a_b
-                --max-requeue-num has no effect: nothing is dropped: what fails is tried again for as long as it takes
-                --feature-gates has no effect: there are no gates; --controllers says what runs
-                --log-dir has no effect: everything is logged to standard error; --v and KRAFLA_LOG say how much
-                --alsologtostderr has no effect: everything is logged to standard error; --v and KRAFLA_LOG say how much
+                --max-requeue-num has no effect: failed work is retried until it succeeds
+                --feature-gates has no effect: there are no feature gates; use --controllers
+                --log-dir has no effect: logs go to stderr; --v and KRAFLA_LOG set the level
+                --alsologtostderr has no effect: logs go to stderr; --v and KRAFLA_LOG set the level
             "#]],
         );
     }

@@ -73,7 +73,7 @@ pub(super) async fn serve(
         (flags.enable_metrics, Page::Metrics, flags.listen_address, "--listen-address", None),
     ];
     for (_, page, address, flag, tls) in wanted.into_iter().filter(|(is_enabled, ..)| *is_enabled) {
-        let listener = listen(address).await.with_context(|| format!("{flag} {address} can not be used"))?;
+        let listener = listen(address).await.with_context(|| format!("cannot use {flag} {address}"))?;
         tracing::info!(address = %listener.local_addr()?, "{page:?} is told");
         let told = Told { page, stage: stage.clone(), metrics: metrics.clone() };
         tasks.spawn(accept(listener, told, tls));
@@ -105,7 +105,7 @@ async fn accept(listener: TcpListener, told: Told, tls: Option<TlsAcceptor>) {
             }
             // Too many open files, most likely: wait for some to be closed.
             Err(error) => {
-                tracing::warn!(%error, "a connection can not be accepted");
+                tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(RETRY_AFTER).await;
             }
         }
@@ -116,8 +116,8 @@ async fn greet(stream: TcpStream, told: Told, tls: Option<TlsAcceptor>) {
     let Some(tls) = tls else { return connection(stream, told).await };
     match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
         Ok(Ok(stream)) => connection(stream, told).await,
-        Ok(Err(error)) => tracing::debug!(%error, "a client does not speak TLS as it should"),
-        Err(_) => tracing::debug!("a client takes too long to greet"),
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => tracing::debug!("TLS handshake timed out"),
     }
 }
 
@@ -141,13 +141,13 @@ impl Told {
     fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
         let (status, text) = match (self.page, method, path) {
             (_, method, _) if method != Method::GET && method != Method::HEAD => {
-                (405, "only GET is answered here\n".to_owned())
+                (405, "only GET is supported\n".to_owned())
             }
             (Page::Health, _, "/healthz" | "/healthz/ping" | "/livez") => (200, "ok".to_owned()),
             (Page::Health, _, "/readyz") => readiness(*self.stage.borrow()),
             (Page::Metrics, _, "/metrics") => (200, self.metrics.page(SystemClock.now())),
-            (Page::Health, ..) => (404, "here are /healthz, /livez and /readyz\n".to_owned()),
-            (Page::Metrics, ..) => (404, "here is /metrics\n".to_owned()),
+            (Page::Health, ..) => (404, "unknown path: use /healthz, /livez or /readyz\n".to_owned()),
+            (Page::Metrics, ..) => (404, "unknown path: use /metrics\n".to_owned()),
         };
         let mut response = Response::new(Full::from(text));
         *response.status_mut() = http::StatusCode::from_u16(status).unwrap_or_default();

@@ -69,8 +69,7 @@ pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
     let (metrics, (stage, seen)) = (Arc::<Metrics>::default(), watch::channel(Stage::Connecting));
     let _endpoints = endpoints::serve(&args.endpoints, &seen, &metrics).await?;
     let client = HttpsClient::new(access, Limits::default())?.writing_as("krafla-controllers");
-    let version =
-        client.version().await.with_context(|| format!("the cluster of {origin} can not be used"))?;
+    let version = client.version().await.with_context(|| format!("cannot use the cluster of {origin}"))?;
     let names: Vec<&str> = controllers.iter().map(|controller| controller.name()).collect();
     tracing::info!(%version, cluster = %origin, controllers = names.join(","), "ready");
 
@@ -98,7 +97,7 @@ pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
     }
 }
 
-/// Acts while it may: at once, or once the lease is ours. The lease is renewed however much else there is to ask for.
+/// Acts while it may: at once, or once acquired the lease. The lease is renewed however much else there is to ask for.
 async fn act(
     client: &HttpsClient,
     acting: impl Future<Output = ()>,
@@ -119,9 +118,9 @@ async fn act(
     let end = tokio::select! {
         lost = async {
             candidate.acquire().await;
-            // Who is told that the lease is ours finds that we act.
+            // Who is told that acquired the lease finds that we act.
             stage.send_replace(Stage::Acting);
-            tracing::info!("the lease is ours");
+            tracing::info!("acquired the lease");
             tokio::select! {
                 lost = candidate.keep() => lost,
                 () = acting => "the controllers ended".to_owned(),
@@ -130,7 +129,7 @@ async fn act(
         () = stopped => End::Stopped,
     };
     if let (End::Stopped, Err(error)) = (&end, candidate.release().await) {
-        tracing::warn!(%error, "the lease could not be given back");
+        tracing::warn!(%error, "cannot release the lease");
     }
     end
 }

@@ -32,7 +32,7 @@ pub(super) fn select(
     let selected: Vec<_> =
         controllers.into_iter().filter(|controller| is_selected(controller.name())).collect();
     if selected.is_empty() {
-        bail!("--controllers leaves nothing to run");
+        bail!("--controllers excludes all controllers");
     }
     Ok(selected)
 }
@@ -44,10 +44,10 @@ fn check(controllers: &[Box<dyn Controller>], entries: &[&str]) -> Result<()> {
         let is_left_out_anyway = NOT_HERE.contains(&name) && entry.starts_with('-');
         if !is_here && !is_left_out_anyway {
             let names: Vec<&str> = controllers.iter().map(|controller| controller.name()).collect();
-            bail!("--controllers: there is no {name:?}; there are {}", names.join(", "));
+            bail!("--controllers: unknown controller {name:?}; known are {}", names.join(", "));
         }
         if entries.iter().filter(|other| other.trim_start_matches(['+', '-']) == name).count() > 1 {
-            bail!("--controllers: {name:?} is named more than once");
+            bail!("--controllers: {name:?} is given more than once");
         }
     }
     Ok(())
@@ -123,18 +123,18 @@ mod tests {
         check(
             "*,job-controler",
             expect![[
-                r#"--controllers: there is no "job-controler"; there are job-controller, jobflow-controller, jobtemplate-controller, queue-controller, cronjob-controller, pg-controller, gc-controller, kubernetes-job-controller, job-pod-release-controller, ttl-after-finished-controller, kubernetes-cronjob-controller"#
+                r#"--controllers: unknown controller "job-controler"; known are job-controller, jobflow-controller, jobtemplate-controller, queue-controller, cronjob-controller, pg-controller, gc-controller, kubernetes-job-controller, job-pod-release-controller, ttl-after-finished-controller, kubernetes-cronjob-controller"#
             ]],
         );
         check(
             "sharding-controller",
             expect![[
-                r#"--controllers: there is no "sharding-controller"; there are job-controller, jobflow-controller, jobtemplate-controller, queue-controller, cronjob-controller, pg-controller, gc-controller, kubernetes-job-controller, job-pod-release-controller, ttl-after-finished-controller, kubernetes-cronjob-controller"#
+                r#"--controllers: unknown controller "sharding-controller"; known are job-controller, jobflow-controller, jobtemplate-controller, queue-controller, cronjob-controller, pg-controller, gc-controller, kubernetes-job-controller, job-pod-release-controller, ttl-after-finished-controller, kubernetes-cronjob-controller"#
             ]],
         );
         check(
             "job-controller,-job-controller",
-            expect![[r#"--controllers: "job-controller" is named more than once"#]],
+            expect![[r#"--controllers: "job-controller" is given more than once"#]],
         );
     }
 }

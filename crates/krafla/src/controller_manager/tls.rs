@@ -30,18 +30,20 @@ pub(super) fn acceptor(files: &TlsFiles) -> Result<Option<TlsAcceptor>> {
         .build()
         .with_context(|| format!("--ca-cert-file {}", authority.display()))?;
     let private = PrivateKeyDer::from_pem_file(key)
-        .with_context(|| format!("--tls-private-key-file {} can not be used", key.display()))?;
+        .with_context(|| format!("cannot use --tls-private-key-file {}", key.display()))?;
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_client_cert_verifier(clients)
         .with_single_cert(certificates("--tls-cert-file", certificate)?, private)
-        .with_context(|| format!("--tls-cert-file {} does not go with its key", certificate.display()))?;
+        .with_context(|| {
+            format!("--tls-cert-file {} does not match the private key", certificate.display())
+        })?;
     Ok(Some(TlsAcceptor::from(Arc::new(config))))
 }
 
 fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
-    let found: Vec<_> = read.with_context(|| format!("{flag} {} can not be used", file.display()))?;
-    anyhow::ensure!(!found.is_empty(), "{flag} {}: there is no certificate in it", file.display());
+    let found: Vec<_> = read.with_context(|| format!("cannot use {flag} {}", file.display()))?;
+    anyhow::ensure!(!found.is_empty(), "{flag} {}: the file contains no certificate", file.display());
     Ok(found)
 }

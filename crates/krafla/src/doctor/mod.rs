@@ -122,12 +122,12 @@ fn text(findings: &[Finding]) -> String {
     for Finding { what, state, meaning, remedy } in findings {
         text += &format!("{:8} {what}: {meaning}\n", state.as_str());
         if !remedy.is_empty() {
-            text += &format!("{:8} to do: {remedy}\n", "");
+            text += &format!("{:8} fix: {remedy}\n", "");
         }
     }
     let n_limited = findings.iter().filter(|finding| finding.state == State::Limited).count();
     text + &match (can_run_pods(findings), n_limited) {
-        (false, _) => "\npods can not run on this machine\n".to_owned(),
+        (false, _) => "\npods cannot run on this machine\n".to_owned(),
         (true, 0) => "\npods can run on this machine\n".to_owned(),
         (true, n) => {
             format!("\npods can run on this machine, with {n} limitation{}\n", if n == 1 { "" } else { "s" })
@@ -145,7 +145,7 @@ fn text_of_visit(visit: &Visit) -> String {
     let mut text = format!("\nin the cluster of {origin}:\n");
     for Waiting { kind, key, cause } in waiting {
         text += &format!("{:8} {} {key}: {cause}\n", "waits", word(*kind));
-        text += &format!("{:8} to do: {}\n", "", cause.remedy());
+        text += &format!("{:8} fix: {}\n", "", cause.remedy());
     }
     for what in unread {
         text += &format!("{:8} {what}\n", "unread");
@@ -190,14 +190,14 @@ mod tests {
         expect![[r#"
             ok       pod addresses: each pod has its own
             limited  open files: room for about 300 pods
-                     to do: raise the limit: ulimit -Hn 10000
+                     fix: raise the limit: ulimit -Hn 10000
 
             pods can run on this machine, with 1 limitation
         "#]]
         .assert_eq(&text(&findings));
         assert_eq!(to_json(&findings, None)["podsCanRun"], true);
         findings.push(Finding::missing("free space", "5 MiB", "remove something"));
-        assert!(text(&findings).ends_with("\npods can not run on this machine\n"));
+        assert!(text(&findings).ends_with("\npods cannot run on this machine\n"));
         assert_eq!(to_json(&findings, None)["podsCanRun"], false);
     }
 }

@@ -55,7 +55,7 @@ fn no_space(data_dir: &Path) -> Option<Finding> {
     let is_full = is_there("store.head") && !is_there("reserve");
     is_full.then(|| {
         let meaning =
-            "NOSPACE: the disk was full, and the store takes only deletes until there is room again";
+            "NOSPACE: the disk was full, and the store accepts only deletes until there is space again";
         Finding::missing("store", meaning, "free some space, or delete objects with kubectl")
     })
 }
@@ -79,7 +79,7 @@ fn room(place: &Path) -> Finding {
     let capacity = krafla_node::capacity(0, place);
     let of = |resource: &str| capacity.get(resource).map(ToString::to_string).unwrap_or_default();
     let meaning = format!(
-        "all pods together may ask for {} cpu and {} of memory; a job that asks for more waits, and says so",
+        "all pods together may request {} cpu and {} of memory; a job that requests more waits and reports it",
         of("cpu"),
         of("memory")
     );
@@ -90,18 +90,14 @@ fn data_directory(data_dir: &Path, place: &Path) -> Finding {
     let what = "data directory";
     let shown = data_dir.display();
     if let Some(why) = data_dir::distrust(data_dir) {
-        return Finding::missing(what, why, "name another one with --data-dir, or use chown and chmod");
+        return Finding::missing(what, why, "use another --data-dir, or use chown and chmod");
     }
     if let Err(error) = trial_directory(place) {
-        let meaning = format!("{shown} can not be written to: {error}");
-        return Finding::missing(
-            what,
-            meaning,
-            "name another one with --data-dir, or change its permissions",
-        );
+        let meaning = format!("cannot write to {shown}: {error}");
+        return Finding::missing(what, meaning, "use another --data-dir, or change its permissions");
     }
     if !data_dir.is_dir() {
-        return Finding::ok(what, format!("{shown} is not there yet; krafla up makes it"));
+        return Finding::ok(what, format!("{shown} does not exist yet; krafla up creates it"));
     }
     Finding::ok(what, format!("{shown} can be written to"))
 }
@@ -122,15 +118,20 @@ fn own_view() -> Finding {
     })();
     let why = match tried {
         Ok(output) if output.status.success() => {
-            return Finding::ok(what, "volumes are at their mountPath, and pods know their peers by name");
+            return Finding::ok(
+                what,
+                "volumes are mounted at their mountPath, and pods resolve their peers by name",
+            );
         }
         Ok(output) => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
         Err(error) => error.to_string(),
     };
     Finding::limited(
         what,
-        format!("volumes are only in $KRAFLA_VOLUME_NAME, and pods do not know their peers by name: {why}"),
-        "allow user name spaces (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0), or run krafla as root",
+        format!(
+            "volumes are only at $KRAFLA_VOLUME_NAME, and pods do not resolve their peers by name: {why}"
+        ),
+        "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0), or run krafla as root",
     )
 }
 
@@ -140,18 +141,17 @@ fn limits() -> Finding {
     let tried = tempfile::tempdir().map_err(anyhow::Error::from);
     let tried = tried.and_then(|scratch| cgroup::try_out(scratch.path(), &["supervise".into()]));
     match tried {
-        Ok(()) => Finding::ok(what, "containers are held to them"),
+        Ok(()) => Finding::ok(what, "enforced"),
         Err(why) => {
             let remedy = if cgroup::is_offered() { WANT_DELEGATION } else { WANT_VERSION_2 };
-            Finding::limited(what, format!("containers are not held to them: {why:#}"), remedy)
+            Finding::limited(what, format!("not enforced: {why:#}"), remedy)
         }
     }
 }
 
 /// What to do where the whole tree is of the older kind, or both kinds share it: then the older one has the limits.
-const WANT_VERSION_2: &str =
-    "boot with control groups of version 2 alone: systemd.unified_cgroup_hierarchy=1";
-const WANT_DELEGATION: &str = "start krafla by systemd-run --user --scope -p Delegate=yes, or as root";
+const WANT_VERSION_2: &str = "boot with cgroup v2 only: systemd.unified_cgroup_hierarchy=1";
+const WANT_DELEGATION: &str = "start krafla with `systemd-run --user --scope -p Delegate=yes`, or as root";
 
 fn addresses() -> Finding {
     let what = "pod addresses";
@@ -159,7 +159,7 @@ fn addresses() -> Finding {
         Ok(_) => Finding::ok(what, "each pod has its own, in 127.64.0.0/10"),
         Err(error) => Finding::limited(
             what,
-            format!("pods can not use addresses of their own: 127.64.0.1: {error}"),
+            format!("pods cannot have their own addresses: 127.64.0.1: {error}"),
             "ip address add 127.0.0.1/8 dev lo",
         ),
     }
@@ -173,7 +173,7 @@ fn open_files() -> Finding {
     }
     Finding::limited(
         what,
-        format!("room for about {n_pods} pods at once"),
+        format!("enough for about {n_pods} pods at once"),
         format!("raise the hard limit: ulimit -Hn {}", PODS_WANTED.saturating_mul(FILES_PER_POD + 1)),
     )
 }
@@ -195,13 +195,13 @@ fn free_space(place: &Path) -> Finding {
     let what = "free space";
     let free = match statvfs(place) {
         Ok(disk) => disk.f_bavail.saturating_mul(disk.f_frsize),
-        Err(error) => return Finding::limited(what, format!("unknown: {error}"), "look with df"),
+        Err(error) => return Finding::limited(what, format!("unknown: {error}"), "check with df"),
     };
     let meaning = format!("{} MiB for state, logs and volumes", free >> 20);
     match free {
         SPACE_WANTED.. => Finding::ok(what, meaning),
-        SPACE_NEEDED.. => Finding::limited(what, meaning, "remove something, or name another --data-dir"),
-        _ => Finding::missing(what, meaning, "remove something, or name another --data-dir"),
+        SPACE_NEEDED.. => Finding::limited(what, meaning, "free some space, or use another --data-dir"),
+        _ => Finding::missing(what, meaning, "free some space, or use another --data-dir"),
     }
 }
 
@@ -230,8 +230,6 @@ fn sync_time(place: &Path) -> Finding {
             let remedy = "put --data-dir on a faster disk, or use krafla up --in-memory";
             Finding::limited(what, format!("{meaning}, so jobs start slowly"), remedy)
         }
-        Err(error) => {
-            Finding::limited(what, format!("it can not be tried: {error}"), "name another --data-dir")
-        }
+        Err(error) => Finding::limited(what, format!("cannot measure: {error}"), "use another --data-dir"),
     }
 }

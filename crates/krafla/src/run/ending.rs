@@ -55,8 +55,9 @@ impl Run<'_> {
             match outcome {
                 // What that is has been said.
                 Outcome::Stuck => {
-                    self.screen
-                        .line(&format!("{name}: can not go on: nothing will change what it waits for"));
+                    self.screen.line(&format!(
+                        "{name}: cannot make progress: nothing in this cluster can change what it waits for"
+                    ));
                 }
                 Outcome::TimedOut => {
                     let limit = timeout.map_or("its time", |limit| &limit.given);
@@ -64,7 +65,7 @@ impl Run<'_> {
                         self.reason(job, followed, Instant::now()).map(|why| format!("waiting: {why}"));
                     let state = || followed.seen.as_ref().map_or("Pending".to_owned(), progress::phase);
                     let state = reason.unwrap_or_else(state);
-                    self.screen.line(&format!("{name}: has not ended within {limit}: {state}"));
+                    self.screen.line(&format!("{name}: exceeded --timeout {limit}: {state}"));
                 }
                 _ => {}
             }
@@ -82,7 +83,7 @@ impl Run<'_> {
     fn say_what_is_left(&self) {
         if !self.made.is_empty() && !self.home.is_own() {
             let made = self.made.join(", ");
-            self.screen.line(&format!("made before the mistake was found, and still there: {made}"));
+            self.screen.line(&format!("created before the mistake was found, and not deleted: {made}"));
         }
     }
 
@@ -133,9 +134,7 @@ impl Run<'_> {
                 unreached.iter().map(|(kind, key, _)| format!("{kind} {}", key.name)).collect();
             let (names, error) = (names.join(", "), plainly(error));
             let remedy = "delete it with kubectl when the cluster answers again";
-            self.screen.line(&format!(
-                "not ended, because the cluster did not take it: {names} ({error}); {remedy}"
-            ));
+            self.screen.line(&format!("cannot delete {names}: {error}; fix: {remedy}"));
         }
         let gone = async {
             for (kind, uids) in &deleted {
@@ -151,14 +150,14 @@ impl Run<'_> {
             tokio::select! {
                 gone = &mut gone => {
                     if let Err(error) = gone {
-                        let line = format!("whether all pods have ended is not known: {}", plainly(&error));
+                        let line = format!("cannot check whether all pods have terminated: {}", plainly(&error));
                         self.screen.line(&line);
                     }
                     return !deleted.is_empty();
                 }
                 _ = ticks.tick() => {
                     let left = self.pods_left().await;
-                    let line = format!("pods that have yet to end: {}", listed(&left));
+                    let line = format!("pods that have not terminated yet: {}", listed(&left));
                     if !left.is_empty() && line != told {
                         self.screen.line(&line);
                         told = line;

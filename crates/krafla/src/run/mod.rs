@@ -148,12 +148,12 @@ async fn enter(choice: Choice, args: &cli::Run) -> Result<Home> {
     match Home::there(access, &args.workdir).await {
         Err(_) if is_here => own().await,
         Err(error) if args.kubeconfig.is_none() => {
-            tell(&format!("krafla: {error:#}; this run has a cluster of its own instead\n"));
+            tell(&format!("krafla: {error:#}; using an embedded cluster instead\n"));
             own().await
         }
         home => {
             let home = home?;
-            let remark = if home.is_simulated { ", whose pods only seem to run" } else { "" };
+            let remark = if home.is_simulated { ", whose pods are simulated" } else { "" };
             tell(&format!("in the cluster of {origin}{remark}\n"));
             Ok(home)
         }
@@ -276,7 +276,7 @@ impl Run<'_> {
         for (kind, job) in failed {
             if let Err(error) = pod_logs::explain(self.home, &self.screen, &(kind, job.clone())).await {
                 self.screen.tell(&format!(
-                    "how the pods of {} ended can not be shown: {}\n",
+                    "cannot show how the pods of {} ended: {}\n",
                     job.name,
                     plainly(&error)
                 ));
@@ -301,7 +301,7 @@ impl Run<'_> {
     /// Says that not all was printed that pods wrote.
     fn say_if_lost(&self, is_whole: bool) {
         if !is_whole {
-            self.screen.line("no contact with the cluster: the last lines of pods may be missing");
+            self.screen.line("lost the connection to the cluster: the last lines of pods may be missing");
         }
     }
 
@@ -342,7 +342,7 @@ impl Run<'_> {
         let now = Instant::now();
         let lost_before = self.contact_lost_at.replace(now);
         if lost_before.is_none_or(|at| now.duration_since(at) >= CONTACT_LASTS) {
-            self.screen.line(&format!("no contact with the cluster, trying again: {}", plainly(error)));
+            self.screen.line(&format!("lost the connection to the cluster, retrying: {}", plainly(error)));
         }
     }
 

@@ -32,7 +32,7 @@ fn of_hindrance(flow: &str, step: &str, hindrance: Hindrance, means: Means) -> O
             (cause.to_string(), means.make(&format!("the JobTemplate {step}")))
         }
         Hindrance::TemplateUnreadable => {
-            (format!("the JobTemplate {step} can not be read"), "correct it, or make it again".to_owned())
+            (format!("cannot read the JobTemplate {step}"), "correct it, or create it again".to_owned())
         }
         Hindrance::ForeignJob => {
             let why =
@@ -45,23 +45,23 @@ fn of_hindrance(flow: &str, step: &str, hindrance: Hindrance, means: Means) -> O
             (why, remedy)
         }
         Hindrance::DependencyUnknown => {
-            let why = format!("step {step} waits for a step that there is not");
+            let why = format!("step {step} waits for an unknown step");
             (why, "correct its dependsOn.targets".to_owned())
         }
         Hindrance::DependencyRing => {
             let why = format!("step {step} and others wait for each other");
-            (why, "take one of their dependsOn.targets out".to_owned())
+            (why, "remove one of their dependsOn.targets".to_owned())
         }
         // The first is told as an Event; the second keeps nothing from going on.
         Hindrance::Refused | Hindrance::NamedTwice => return None,
     };
-    Some(format!("{why}; to do: {remedy}"))
+    Some(format!("{why}; fix: {remedy}"))
 }
 
 fn of_aborted(step: &str, means: Means) -> String {
     let remedy = match means {
         Means::Cluster => "resume its job with a Command ResumeJob, or end the flow",
-        Means::Files => "have its policies, in the JobTemplate, say something else than AbortJob",
+        Means::Files => "use another action than AbortJob in the policies of its JobTemplate",
     };
-    format!("step {step} was aborted; to do: {remedy}")
+    format!("step {step} was aborted; fix: {remedy}")
 }

@@ -12,7 +12,7 @@ pub(super) fn reason(job: &Job) -> Option<Why> {
     match spec.managed_by.as_deref() {
         _ if status.finished().is_some() => None,
         manager @ Some(name) if !is_looked_after && !Managed::default().includes(manager) => {
-            Some(Why::lasting(format!("spec.managedBy leaves it to {name}")))
+            Some(Why::lasting(format!("spec.managedBy names the controller {name}")))
         }
         _ if spec.suspend == Some(true) => {
             Some(Why::lasting("spec.suspend is true: nothing runs until it is false"))
@@ -25,14 +25,14 @@ pub(super) fn reason(job: &Job) -> Option<Why> {
                 Some(limit) if spec.backoff_limit_per_index.is_none() => {
                     format!("spec.backoffLimit is {limit}")
                 }
-                _ => "it is tried again".to_owned(),
+                _ => "it is retried".to_owned(),
             };
             let failed = match status.failed {
                 1 => "a pod has failed".to_owned(),
                 n => format!("{n} pods have failed"),
             };
             let pause =
-                "the next try comes after a pause that doubles with each failure, from 10 s to 10 min";
+                "the next try follows after a back-off of 10 s to 10 min, which doubles with each failure";
             Some(Why::passing(format!("{failed}; {pause}; {retries}")))
         }
         _ => None,

@@ -347,7 +347,7 @@ impl Waits {
         let why = if waiting.message.is_empty() { &waiting.reason } else { &waiting.message };
         // It has a remedy for those who see nothing else.
         let told = why.split_once(": ask for less").map_or(why.as_str(), |(told, _)| told);
-        Why::lasting(format!("{told}; to do: {}", remedy_of_scheduling(why, self.means)))
+        Why::lasting(format!("{told}; fix: {}", remedy_of_scheduling(why, self.means)))
     }
 
     /// That nobody schedules a pod, and how long to wait before that is said. In a cluster of its own a run knows who there
@@ -368,7 +368,7 @@ impl Waits {
             }
         };
         let remedy = remedy_of_scheduler(scheduler, self.means);
-        let why = Why::lasting(format!("{}; to do: {remedy}", not_scheduled(pod, scheduler)));
+        let why = Why::lasting(format!("{}; fix: {remedy}", not_scheduled(pod, scheduler)));
         Some((why, patience))
     }
 }
@@ -426,11 +426,11 @@ fn stage(seen: &Seen, now: Instant) -> Option<Stage> {
 
 /// That there is no such node as a pod was sent to.
 fn why_lost(pod: &Key, node: &str) -> Why {
-    let remedy = "leave spec.nodeName out, or name a node that there is";
-    Why::lasting(format!("pod {} is to run on node {node}, which there is not; to do: {remedy}", pod.name))
+    let remedy = "remove spec.nodeName, or use an existing node";
+    Why::lasting(format!("pod {}: node {node} does not exist; fix: {remedy}", pod.name))
 }
 
 /// What somebody warned of, and what to do about it.
 fn with_remedy(message: String) -> String {
-    remedy_of_warning(&message).map_or(message.clone(), |remedy| format!("{message}; to do: {remedy}"))
+    remedy_of_warning(&message).map_or(message.clone(), |remedy| format!("{message}; fix: {remedy}"))
 }

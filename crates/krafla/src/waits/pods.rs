@@ -33,7 +33,7 @@ impl Waits {
                 None if waiting.message.ends_with("not found") => {
                     let remedy =
                         remedy_of_container(&metadata.name, &container.name, &waiting.reason, self.means);
-                    Some(Why::lasting(format!("{place}: {}; to do: {remedy}", waiting.message)))
+                    Some(Why::lasting(format!("{place}: {}; fix: {remedy}", waiting.message)))
                 }
                 None if waiting.message.contains(NO_SUCH_KIND) => {
                     Some(Why::lasting(format!("{place}: {}", waiting.message)))
@@ -48,20 +48,20 @@ impl Waits {
 /// Why a container that has ended is started again and again. How long it waits in between is left out: it is another
 /// time each time.
 fn of_restart(end: &Terminated, container: &str, spec: &Spec) -> String {
-    let again = format!("is started again because restartPolicy is {}", spec.restart_policy(container));
-    let instead = "set restartPolicy to Never if it should not be tried again";
+    let again = format!("restarts because restartPolicy is {}", spec.restart_policy(container));
+    let instead = "set restartPolicy to Never to stop after the first failure";
     match end {
         Terminated { reason, message, .. } if reason == "StartError" => {
-            format!("can not be started ({message}) and {again}; to do: correct its command, or {instead}")
+            format!("cannot start ({message}) and {again}; fix: correct its command, or {instead}")
         }
         Terminated { exit_code: 0, .. } => {
-            format!("ended with exit code 0 and {again}; to do: set restartPolicy to OnFailure or Never")
+            format!("ended with exit code 0 and {again}; fix: set restartPolicy to OnFailure or Never")
         }
         Terminated { exit_code, reason, .. } => {
             let why =
                 if ["", "Error"].contains(&reason.as_str()) { String::new() } else { format!(" ({reason})") };
             format!(
-                "ended with exit code {exit_code}{why} and {again}; to do: see with --logs what it wrote, or {instead}"
+                "ended with exit code {exit_code}{why} and {again}; fix: read its log with --logs, or {instead}"
             )
         }
     }

@@ -47,7 +47,7 @@ async fn a_reason_is_told_once_and_only_if_it_lasts() {
         &mut waits,
         start + TOLD_AFTER,
         expect![[r#"
-            a: not enough cpu; to do: ask for less in resources.requests, lower spec.minAvailable, or wait until others have ended
+            a: not enough cpu; fix: lower resources.requests or spec.minAvailable, or wait until other jobs have ended
         "#]],
     );
     waits.observe(Kind::PodGroup, &podgroup, false, start + TOLD_AFTER);
@@ -66,7 +66,7 @@ async fn a_pod_in_no_gang_says_why_it_has_no_node_and_what_to_do() {
         &mut waits,
         start + TOLD_AFTER,
         expect![[r#"
-        a: pod a-x7f2k: 0/1 nodes are available: persistentvolumeclaim "data" not found; to do: create the PersistentVolumeClaim, or correct spec.volumes
+        a: pod a-x7f2k: 0/1 nodes are available: persistentvolumeclaim "data" not found; fix: create the PersistentVolumeClaim, or correct spec.volumes
     "#]],
     );
     let bound = owned("a-x7f2k", json!({"conditions": [{"type": "PodScheduled", "status": "True"}]}));
@@ -82,15 +82,14 @@ async fn a_container_that_can_not_start_says_why() {
     let usual = container(json!({"reason": "ContainerCreating"}));
     waits.observe(Kind::Pod, &owned("a-work-0", usual), false, start);
     check(&mut waits, start + TOLD_AFTER, expect![[""]]);
-    let stuck =
-        container(json!({"reason": "ContainerCreating", "message": "volume \"data\" can not be made"}));
+    let stuck = container(json!({"reason": "ContainerCreating", "message": "cannot create volume \"data\""}));
     let stuck = owned("a-work-0", stuck);
     waits.observe(Kind::Pod, &stuck, false, start);
     check(
         &mut waits,
         start + TOLD_AFTER,
         expect![[r#"
-        a: pod a-work-0, container main: volume "data" can not be made
+        a: pod a-work-0, container main: cannot create volume "data"
     "#]],
     );
     waits.observe(Kind::Pod, &stuck, true, start);
@@ -102,7 +101,7 @@ async fn a_container_that_can_not_start_says_why() {
         &mut waits,
         start + TOLD_AFTER,
         expect![[r#"
-        a: pod a-work-0, container main: secret "s" not found; to do: create what is missing, or mark the reference as optional
+        a: pod a-work-0, container main: secret "s" not found; fix: create what is missing, or mark the reference as optional
     "#]],
     );
 }
@@ -126,7 +125,7 @@ async fn a_pod_whose_podgroup_is_refused_says_so_until_it_has_a_node() {
             &mut waits,
             start + TOLD_AFTER,
             expect![[r#"
-            a: pod a-x7f2k: podgroups "a" is forbidden: exceeded quota: small; to do: wait until others have ended, ask for less, or raise the ResourceQuota of the namespace
+            a: pod a-x7f2k: podgroups "a" is forbidden: exceeded quota: small; fix: wait until other pods have ended, lower the requests, or raise the ResourceQuota of the namespace
         "#]],
         );
         let mut bound: Value = serde_json::from_slice(&pod).unwrap();
@@ -151,19 +150,19 @@ async fn a_container_that_is_started_again_and_again_says_how_it_ended_and_why()
     let end = json!({"exitCode": 128, "reason": "StartError", "message": "exec \"pythn\": not found"});
     let missing = told(on_failure.clone(), "back-off 10s", end.clone());
     expect![[r#"
-        pod p, container main can not be started (exec "pythn": not found) and is started again because restartPolicy is OnFailure; to do: correct its command, or set restartPolicy to Never if it should not be tried again
+        pod p, container main cannot start (exec "pythn": not found) and restarts because restartPolicy is OnFailure; fix: correct its command, or set restartPolicy to Never to stop after the first failure
     "#]]
     .assert_eq(&missing);
     assert_eq!(told(on_failure.clone(), "back-off 20s", end), missing, "it is told once");
     expect![[r#"
-        pod p, container main ended with exit code 137 (OOMKilled) and is started again because restartPolicy is OnFailure; to do: see with --logs what it wrote, or set restartPolicy to Never if it should not be tried again
+        pod p, container main ended with exit code 137 (OOMKilled) and restarts because restartPolicy is OnFailure; fix: read its log with --logs, or set restartPolicy to Never to stop after the first failure
     "#]]
     .assert_eq(&told(on_failure, "", json!({"exitCode": 137, "reason": "OOMKilled"})));
     let sidecar =
         json!({"restartPolicy": "Never", "initContainers": [{"name": "main", "restartPolicy": "Always"}]});
     for spec in [json!({"restartPolicy": "Always"}), sidecar] {
         expect![[r#"
-            pod p, container main ended with exit code 0 and is started again because restartPolicy is Always; to do: set restartPolicy to OnFailure or Never
+            pod p, container main ended with exit code 0 and restarts because restartPolicy is Always; fix: set restartPolicy to OnFailure or Never
         "#]]
         .assert_eq(&told(spec, "", json!({"exitCode": 0, "reason": "Completed"})));
     }
@@ -180,7 +179,7 @@ async fn a_job_that_can_run_nothing_says_why() {
     for (spec, reason) in [
         (json!({"suspend": true}), "spec.suspend is true: nothing runs until it is false"),
         (json!({"parallelism": 0}), "spec.parallelism is 0: nothing runs until it is more"),
-        (json!({"managedBy": "acme.io/jobs"}), "spec.managedBy leaves it to acme.io/jobs"),
+        (json!({"managedBy": "acme.io/jobs"}), "spec.managedBy names the controller acme.io/jobs"),
     ] {
         let (mut waits, start) = (Waits::default(), Instant::now());
         waits.observe_job(&job(spec.clone(), json!({})), start);
@@ -205,7 +204,7 @@ async fn a_job_of_volcano_says_in_its_state_why_it_waits() {
         assert_eq!(
             told(json!({"phase": phase, "reason": "FailedCreate", "message": refused})),
             format!(
-                "{refused}; to do: wait until others have ended, ask for less, or raise the ResourceQuota of the namespace"
+                "{refused}; fix: wait until other pods have ended, lower the requests, or raise the ResourceQuota of the namespace"
             )
         );
     }
@@ -273,7 +272,7 @@ async fn a_pod_of_a_node_that_is_not_there_says_so() {
         &mut waits,
         start + TOLD_AFTER,
         expect![[r#"
-            a: pod a-0 is to run on node elsewhere, which there is not; to do: leave spec.nodeName out, or name a node that there is
+            a: pod a-0: node elsewhere does not exist; fix: remove spec.nodeName, or use an existing node
         "#]],
     );
     // What is known of a node holds for pods that come later.
@@ -305,7 +304,7 @@ async fn a_scheduler_that_is_not_there_is_named() {
     };
     assert_eq!(
         told(Means::Files, "mine", TOLD_AFTER),
-        "no scheduler has looked at pod a-0, which asks for mine; to do: leave spec.schedulerName out, or set it to volcano"
+        "pod a-0: scheduler mine has not handled it; fix: remove spec.schedulerName, or set it to volcano"
     );
     for known in ["volcano", "default-scheduler", ""] {
         assert_eq!(told(Means::Files, known, SCHEDULED_WITHIN), "", "{known:?} has its own words");
@@ -313,7 +312,7 @@ async fn a_scheduler_that_is_not_there_is_named() {
     assert_eq!(told(Means::Cluster, "mine", TOLD_AFTER), "", "others may be slow");
     assert_eq!(
         told(Means::Cluster, "mine", SCHEDULED_WITHIN),
-        "no scheduler has looked at pod a-0, which asks for mine; to do: start the scheduler mine, or name another one in spec.schedulerName"
+        "pod a-0: scheduler mine has not handled it; fix: start the scheduler mine, or use another one in spec.schedulerName"
     );
 }
 
@@ -323,7 +322,7 @@ async fn remedies_are_such_as_can_be_followed() {
         let (mut waits, start) = (Waits::new(means), Instant::now());
         waits.observe(Kind::Pod, seen, false, start);
         let reason = waits.reason(&a(), start + TOLD_AFTER).unwrap().to_owned();
-        reason.split_once("to do: ").unwrap().1.to_owned() + "\n"
+        reason.split_once("fix: ").unwrap().1.to_owned() + "\n"
     };
     let unscheduled = |why: &str| {
         let condition = json!({"type": "PodScheduled", "status": "False", "message": why});
@@ -346,22 +345,22 @@ async fn remedies_are_such_as_can_be_followed() {
     let all = |means: Means| cases.iter().map(|seen| reason(means, seen)).collect::<String>();
     expect![[r#"
         add the PersistentVolumeClaim to the files, or correct spec.volumes
-        ask for less in resources.requests, lower spec.minAvailable, or say with --capacity that this machine has so much
+        lower resources.requests or spec.minAvailable, or add resources with --capacity
         correct nodeSelector and affinity in the pod's template
         remove spec.schedulingGates from the pod's template
-        allow more in topologySpreadConstraints of the pod's template, or wait until others have ended
-        name another queue in spec.queue
-        see whether the pod's template asks for what this machine does not have
+        allow more in topologySpreadConstraints of the pod's template, or wait until other jobs have ended
+        use another queue in spec.queue
+        check whether the pod's template needs something that this machine lacks
         add what is missing to the files, or mark the reference as optional
     "#]]
     .assert_eq(&all(Means::Files));
     expect![[r#"
         create the PersistentVolumeClaim, or correct spec.volumes
-        ask for less in resources.requests, lower spec.minAvailable, or add nodes
+        lower resources.requests or spec.minAvailable, or add nodes
         correct nodeSelector and affinity in the pod's template, or label a node
         remove spec.schedulingGates from the pod's template, or from the pod
-        allow more in topologySpreadConstraints of the pod's template, label nodes, or wait until others have ended
-        name another queue in spec.queue, or open it
+        allow more in topologySpreadConstraints of the pod's template, label nodes, or wait until other jobs have ended
+        use another queue in spec.queue, or open it
         see `kubectl describe podgroup` and `kubectl get nodes`
         create what is missing, or mark the reference as optional
     "#]]
@@ -440,7 +439,7 @@ async fn what_pods_repeat_after_their_gang_is_told_of_the_gang() {
         &mut waits,
         start + 2 * TOLD_AFTER,
         expect![[r#"
-            a: 2/3 tasks find no room; to do: see `kubectl describe podgroup` and `kubectl get nodes`
+            a: 2/3 tasks find no room; fix: see `kubectl describe podgroup` and `kubectl get nodes`
         "#]],
     );
     check(&mut waits, start + 3 * TOLD_AFTER, expect![[""]]);
@@ -453,13 +452,13 @@ async fn a_job_between_two_tries_says_so() {
         waits.observe_job(&job(spec, status), start);
         waits.reason(&k8s_a(), start + TOLD_AFTER).unwrap_or_default().to_owned()
     };
-    let pause = "the next try comes after a pause that doubles with each failure, from 10 s to 10 min";
+    let pause = "the next try follows after a back-off of 10 s to 10 min, which doubles with each failure";
     let failed = |n: i32| json!({"startTime": "2027-01-15T08:00:00Z", "failed": n});
     assert_eq!(
         told(json!({"backoffLimit": 4}), failed(1)),
         format!("a pod has failed; {pause}; spec.backoffLimit is 4")
     );
-    assert_eq!(told(json!({}), failed(2)), format!("2 pods have failed; {pause}; it is tried again"));
+    assert_eq!(told(json!({}), failed(2)), format!("2 pods have failed; {pause}; it is retried"));
     let again = json!({"startTime": "2027-01-15T08:00:00Z", "failed": 1, "active": 1});
     assert_eq!(told(json!({}), again), "");
 }
@@ -469,7 +468,7 @@ async fn a_flow_without_a_template_says_which_one() {
     let (mut waits, start) = (Waits::new(Means::Files), Instant::now());
     waits.observe_job(&flow("TemplateMissing"), start);
     let reason = waits.reason(&f(), start + TOLD_AFTER);
-    assert_eq!(reason, Some("step a has no JobTemplate a; to do: add the JobTemplate a to the files"));
+    assert_eq!(reason, Some("step a has no JobTemplate a; fix: add the JobTemplate a to the files"));
 }
 
 /// A flow `f` whose step `a` is in this phase, or kept by this hindrance.
@@ -498,15 +497,15 @@ async fn a_flow_that_can_not_make_a_job_says_why_and_is_given_up() {
         words.map(of).concat()
     };
     expect![[r#"
-        the JobTemplate a can not be read; to do: correct it, or make it again
-        job f-a, which is not of this flow, has the name of its step a; to do: give it or the flow another name
-        step a waits for a step that there is not; to do: correct its dependsOn.targets
-        step a and others wait for each other; to do: take one of their dependsOn.targets out
-        step a was aborted; to do: have its policies, in the JobTemplate, say something else than AbortJob
+        cannot read the JobTemplate a; fix: correct it, or create it again
+        job f-a, which is not of this flow, has the name of its step a; fix: give it or the flow another name
+        step a waits for an unknown step; fix: correct its dependsOn.targets
+        step a and others wait for each other; fix: remove one of their dependsOn.targets
+        step a was aborted; fix: use another action than AbortJob in the policies of its JobTemplate
     "#]]
     .assert_eq(&told(Means::Files));
     let there = told(Means::Cluster);
-    for remedy in ["to do: delete it, or give it", "to do: resume its job with a Command ResumeJob"] {
+    for remedy in ["fix: delete it, or give it", "fix: resume its job with a Command ResumeJob"] {
         assert!(there.contains(remedy), "{there}");
     }
 }
@@ -526,7 +525,7 @@ async fn a_flow_whose_job_is_refused_says_so_until_it_is_made_and_is_given_up() 
     waits.observe(Kind::Event, &event, false, start);
     waits.observe_job(&flow("Refused"), start);
     assert_eq!(waits.reason(&f(), start + TOLD_AFTER), Some("job f-a: duplicated task name"));
-    assert!(!gives_up(&waits, &f(), start + 2 * HOPELESS_AFTER), "it is tried again");
+    assert!(!gives_up(&waits, &f(), start + 2 * HOPELESS_AFTER), "it is retried");
     assert!(gives_up(&waits, &f(), start + RETRIED_WITHIN));
     waits.observe_job(&flow("Running"), start);
     assert_eq!(waits.reason(&f(), start + TOLD_AFTER), None);
@@ -552,7 +551,7 @@ async fn a_cron_job_whose_job_is_refused_says_so_once_until_it_has_run_and_is_gi
             let news: Vec<&str> = news.iter().map(|(_, reason)| reason.as_str()).collect();
             assert_eq!(news, if second == 7 { vec!["job c-7 is not allowed"] } else { vec![] });
         }
-        assert!(!gives_up(&waits, &c, start + 2 * HOPELESS_AFTER), "it is tried again");
+        assert!(!gives_up(&waits, &c, start + 2 * HOPELESS_AFTER), "it is retried");
         assert!(gives_up(&waits, &c, start + RETRIED_WITHIN));
         waits.observe_job(&cron_job(json!({"lastScheduleTime": "2027-01-15T08:00:00Z"})), start);
         assert_eq!(waits.reason(&c, start + TOLD_AFTER), None);

@@ -34,7 +34,7 @@ impl Manager {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let mut said = Vec::new();
         let has_lease = lines.by_ref().any(|line| {
-            let is_last = line.contains("the lease is ours");
+            let is_last = line.contains("acquired the lease");
             said.push(line);
             is_last
         });

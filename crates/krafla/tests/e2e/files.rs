@@ -61,7 +61,7 @@ fn directories_below_are_read_if_that_is_asked_and_else_said_to_be_left_out() {
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     assert_eq!(
         stderr,
-        "krafla: .: manifests in directories below it, as ./below, are left out; -R takes them in\n"
+        "krafla: .: subdirectories with manifests, such as ./below, are skipped; -R reads them\n"
     );
 }
 
@@ -104,10 +104,13 @@ fn what_holds_no_manifest_is_named() {
     std::fs::write(dir.path().join("noise.yaml"), [0, 159, 146, 150]).unwrap();
     for (file, expected) in [
         ("empty.yaml", "no objects found in empty.yaml: a manifest needs at least apiVersion, kind"),
-        ("notes", "notes: it holds no manifests: no file right in it ends in .yaml, .yml or .json"),
-        ("words.yaml", "words.yaml: it is no manifest: a map with apiVersion, kind, metadata and spec"),
-        ("noise.yaml", "noise.yaml: can not be read: it is not text: a manifest is YAML or JSON"),
-        ("nowhere.yaml", "nowhere.yaml: can not be read: No such file"),
+        ("notes", "notes: it contains no manifests: no file in it ends in .yaml, .yml or .json"),
+        (
+            "words.yaml",
+            "words.yaml: it is not a manifest: expected a map with apiVersion, kind, metadata and spec",
+        ),
+        ("noise.yaml", "noise.yaml: cannot read it: it is not text: a manifest is YAML or JSON"),
+        ("nowhere.yaml", "nowhere.yaml: cannot read it: No such file"),
     ] {
         let message = refused(dir.path(), file);
         assert!(message.contains(expected), "{message}");
@@ -119,7 +122,7 @@ fn what_can_not_be_used_is_said_before_anything_is_made() {
     let elsewhere = job("a", 1, "true", "").replace("{name: a}", "{name: a, namespace: shop}");
     let dir = directory_with(&[("job.yaml", &job("a", 1, "true", "")), ("elsewhere.yaml", &elsewhere)]);
     let message = refused(dir.path(), "elsewhere.yaml");
-    let expected = "elsewhere.yaml: metadata.namespace: namespaces \"shop\" not found: add the Namespace to the files, or name another one";
+    let expected = "elsewhere.yaml: metadata.namespace: namespaces \"shop\" not found: add the Namespace to the files, or use another one";
     assert!(message.contains(expected), "{message}");
     let message = refused(dir.path(), "-");
     assert!(message.contains("no objects found in standard input"), "{message}");
@@ -150,8 +153,7 @@ fn a_kubeconfig_variable_that_names_no_cluster_is_not_passed_over_in_silence() {
         let output = command.output().unwrap();
         (output.status.code(), text(&output.stderr))
     };
-    let expected =
-        "krafla: KUBECONFIG: there is no file nowhere; this run has a cluster of its own instead\n";
+    let expected = "krafla: KUBECONFIG: file nowhere does not exist; using an embedded cluster instead\n";
     assert_eq!(run("nowhere"), (Some(0), expected.to_owned()));
     let dir = directory_with(&[("junk", "just some words")]);
     let (code, message) = run(dir.path().join("junk").to_str().unwrap());
@@ -164,8 +166,8 @@ fn a_place_that_is_missing_is_named_with_the_remedy() {
     let file = dir.path().join("job.yaml");
     let output = krafla().args(["run"]).arg(&file).env("TMPDIR", "/nowhere").output().unwrap();
     let message = text(&output.stderr);
-    let expected = "krafla: TMPDIR: nothing can be made in /nowhere (it is no directory): \
-        create it, or name another one that you may write to\n";
+    let expected = "krafla: TMPDIR: cannot create files in /nowhere (it is not a directory); \
+        fix: create it, or use another one that you may write to\n";
     assert_eq!((output.status.code(), message.as_str()), (Some(2), expected));
 
     let gone = dir.path().join("gone");
@@ -177,8 +179,8 @@ fn a_place_that_is_missing_is_named_with_the_remedy() {
             command.current_dir(&gone).args(["-c", &script]).env_remove("KUBECONFIG").output().unwrap();
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{message}");
-        assert!(message.contains("the directory in which krafla was started can not be found"), "{message}");
-        assert!(message.contains("change to one that is there, with `cd`"), "{message}");
+        assert!(message.contains("the current directory does not exist"), "{message}");
+        assert!(message.contains("change to an existing directory with `cd`"), "{message}");
         std::fs::create_dir(&gone).unwrap();
     }
 }
@@ -244,7 +246,8 @@ fn any_kind_is_made_and_what_others_need_comes_first() {
     let made: Vec<&str> = stdout.lines().filter(|line| line.ends_with(" created")).collect();
     assert_eq!(made, MADE_IN_ORDER);
     assert!(
-        stdout.contains("deployment/d: it is kept, but nothing here makes the pods of a Deployment"),
+        stdout
+            .contains("deployment/d: it is stored, but no controller here creates the pods of a Deployment"),
         "{stdout}"
     );
 }
@@ -266,7 +269,7 @@ fn a_kind_that_nobody_serves_is_refused_before_anything_is_made() {
         "{message}"
     );
     let message = refused(dir.path(), "alone.yaml");
-    assert!(message.contains("there is no Job, JobFlow or CronJob in the files"), "{message}");
+    assert!(message.contains("the files contain nothing to wait for"), "{message}");
 }
 
 #[test]
@@ -277,10 +280,10 @@ fn two_objects_of_one_name_are_refused_before_either_is_made() {
         ("2.yaml", &format!("{GREETING}---{}", greeter())),
     ]);
     let message = refused(dir.path(), "twice.yaml");
-    let expected = "twice.yaml, document 2: metadata.name: Job a is in twice.yaml, document 1 already: give one of them another name";
+    let expected = "twice.yaml, document 2: metadata.name: Job a is already in twice.yaml, document 1: rename one of them";
     assert!(message.contains(expected), "{message}");
     let message = refused(dir.path(), ".");
-    assert!(message.contains("ConfigMap greeting is in ./1.yaml already"), "{message}");
+    assert!(message.contains("ConfigMap greeting is already in ./1.yaml"), "{message}");
 }
 
 #[test]

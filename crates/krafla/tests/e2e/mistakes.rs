@@ -68,7 +68,7 @@ fn what_can_not_be_meant_is_refused_with_its_place_and_harms_nobody_else() {
     up.wait_for("queue/root", "{.status.state}", "Open");
     up.kubectl_with_input(&["create", "-f", "-"], &queue_command(&up, "root", "CloseQueue"));
     let said = up.wait_for_event("Queue", "root", "CloseQueue");
-    assert!(said.contains("queue root can not be closed"), "{said}");
+    assert!(said.contains("queue root cannot be closed"), "{said}");
     up.kubectl_ok(&["wait", "commands", "--all", "--for=delete", "--timeout=60s"]);
     assert_eq!(up.field("queue/root", "{.status.state}"), "Open");
     up.apply(&job("fine", 1, "true", ""));

@@ -197,10 +197,7 @@ fn bad_input_exits_with_2_and_names_file_field_and_remedy() {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}]}\n";
     let (code, stdout, stderr) = run_text(pod);
     assert_eq!((code, stdout.as_str()), (Some(2), ""), "nothing has been done");
-    assert!(
-        stderr.contains("there is no Job, JobFlow or CronJob") && stderr.contains("krafla up"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("no Job, JobFlow or CronJob") && stderr.contains("krafla up"), "{stderr}");
 
     let (code, _, stderr) = run_text("a: [");
     assert_eq!(code, Some(2));
@@ -469,7 +466,7 @@ fn text_that_yaml_takes_for_something_else_and_doubled_fields_are_refused_by_the
     let expected = "krafla: job.yaml: spec.tasks[0].template.spec.containers[0].env[0].value: YAML reads it as true and not as text: put it between quotes\n";
     assert_eq!((code, stderr.as_str()), (Some(2), expected));
     let (code, _, stderr) = run_text(&job("a", 1, "true", "  minAvailable: 2"));
-    let expected = "krafla: job.yaml: spec.minAvailable is there twice: remove one of them\n";
+    let expected = "krafla: job.yaml: spec.minAvailable is given twice: remove one of them\n";
     assert_eq!((code, stderr.as_str()), (Some(2), expected));
 }
 

@@ -48,7 +48,7 @@ fn a_run_that_takes_too_long_is_ended() {
     let output = krafla().current_dir(dir.path()).args(args).output().unwrap();
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("a: has not ended within 15s: Running\n"), "{stderr}");
+    assert!(stderr.contains("a: exceeded --timeout 15s: Running\n"), "{stderr}");
     assert!(stderr.contains("[a-work-0] bye\n"), "what pods write at their end is printed: {stderr}");
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&result["outcome"], &result["jobs"][0]["phase"]), (&"TimedOut".into(), &"Running".into()));
@@ -142,7 +142,7 @@ fn a_second_interrupt_does_not_wait_for_those_who_will_not_end() {
     let mut run =
         krafla().current_dir(dir.path()).args(["run", "job.yaml"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
-    for sign in ["Running", "pods that have yet to end: a-work-0"] {
+    for sign in ["Running", "pods that have not terminated yet: a-work-0"] {
         assert!(lines.any(|line| line.contains(sign)), "{sign}");
         wait_until("it heeds no signal", || marker.exists());
         interrupt(&run);
@@ -172,7 +172,7 @@ fn pods_beside_the_jobs_are_named_and_end_in_order() {
     let marker = pod_beside_job(dir.path(), 3600, &format!("echo bye > {}; exit", farewell.display()));
     let output = krafla().current_dir(dir.path()).args(["run", "job.yaml"]).output().unwrap();
     let lines = text(&output.stdout);
-    assert!(lines.ends_with("\nending pods that are left: beside; Ctrl-C kills them at once\n"), "{lines}");
+    assert!(lines.ends_with("\nending the remaining pods: beside; Ctrl-C kills them at once\n"), "{lines}");
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(std::fs::read_to_string(farewell).unwrap(), "bye\n");
     assert_eq!(processes_of(&marker), "", "what it left behind is gone too");
@@ -186,7 +186,7 @@ fn pods_beside_the_jobs_that_do_not_end_are_killed_by_an_interrupt() {
     let mut run =
         krafla().current_dir(dir.path()).args(["run", "job.yaml"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map_while(Result::ok);
-    for sign in ["a: Completed", "ending pods that are left: beside; Ctrl-C kills them at once"] {
+    for sign in ["a: Completed", "ending the remaining pods: beside; Ctrl-C kills them at once"] {
         assert!(lines.any(|line| line.contains(sign)), "{sign}");
     }
     assert!(Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());

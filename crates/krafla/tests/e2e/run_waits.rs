@@ -28,7 +28,7 @@ fn a_job_that_can_not_start_says_why() {
         job("a", 4, "true", "").replace("name: main, ", "name: main, resources: {requests: {cpu: 1000}}, ");
     let why = why_it_waits(&greedy);
     assert!(why.starts_with("a: waiting: not admitted: it needs 4k cpu"), "{why}");
-    assert!(why.contains("to do: ask for less in resources.requests, lower spec.minAvailable"), "{why}");
+    assert!(why.contains("fix: lower resources.requests or spec.minAvailable"), "{why}");
 
     for (volume, place, remedy) in [
         ("configMap: {name: nowhere}", "a-work-0, container main", "configmap \"nowhere\" not found"),
@@ -42,7 +42,7 @@ fn a_job_that_can_not_start_says_why() {
             "persistentVolumeClaim: {claimName: nowhere}",
             "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable; \
              Pending: 1 persistentvolumeclaim \"nowhere\" not found",
-            "to do: add the PersistentVolumeClaim to the files, or correct spec.volumes",
+            "fix: add the PersistentVolumeClaim to the files, or correct spec.volumes",
         ),
     ] {
         let volumes = format!("volumes: [{{name: data, {volume}}}]\n          containers:");
@@ -90,21 +90,25 @@ fn what_nobody_can_change_ends_the_run_with_1_and_its_reason() {
     for (manifest, reason) in [
         (
             elsewhere.as_str(),
-            "a: waiting: pod a-work-0 is to run on node elsewhere, which there is not; to do: leave spec.nodeName out",
+            "a: waiting: pod a-work-0: node elsewhere does not exist; fix: remove spec.nodeName",
         ),
         (
             &beside,
-            "a: waiting: no scheduler has looked at pod a-work-0, which asks for mine; to do: leave spec.schedulerName out",
+            "a: waiting: pod a-work-0: scheduler mine has not handled it; fix: remove spec.schedulerName",
         ),
-        (flow, "a: waiting: step b has no JobTemplate b; to do: add the JobTemplate b to the files"),
+        (flow, "a: waiting: step b has no JobTemplate b; fix: add the JobTemplate b to the files"),
         (never_due, "a: is never due; change spec.schedule"),
     ] {
         let (code, stdout, stderr) = run_text(manifest);
         assert_eq!(code, Some(1), "{stdout}{stderr}");
         let reasons: Vec<&str> = stdout.lines().filter(|line| line.contains(reason)).collect();
         assert_eq!(reasons.len(), 1, "{stdout}");
-        assert!(stdout.contains("a: can not go on: nothing will change what it waits for\n"), "{stdout}");
-        assert!(!stdout.contains("b: can not"), "{stdout}");
+        assert!(
+            stdout
+                .contains("a: cannot make progress: nothing in this cluster can change what it waits for\n"),
+            "{stdout}"
+        );
+        assert!(!stdout.contains("b: cannot"), "{stdout}");
     }
 }
 
@@ -115,7 +119,7 @@ fn what_failed_is_explained_also_if_something_else_can_not_go_on() {
     let (code, stdout, stderr) =
         run_text(&format!("{}---{stuck}", job("a", 1, "echo out of luck; exit 3", "")));
     assert_eq!(code, Some(1), "{stdout}{stderr}");
-    assert!(stdout.contains("b: can not go on"), "{stdout}");
+    assert!(stdout.contains("b: cannot make progress"), "{stdout}");
     assert!(stderr.contains("a-work-0, container main: exit code 3\n  out of luck\n"), "{stderr}");
 }
 
@@ -128,23 +132,17 @@ fn a_job_that_runs_and_can_not_grow_says_why() {
             && why.contains("0/1 nodes are available: 1 Insufficient cpu"),
         "{why}"
     );
-    assert!(
-        why.ends_with("to do: ask for less in resources.requests, or wait until others have ended"),
-        "{why}"
-    );
+    assert!(why.ends_with("fix: lower resources.requests, or wait until other jobs have ended"), "{why}");
 }
 
 #[test]
 fn a_container_that_is_started_again_and_again_is_explained() {
     let missing = job("a", 1, "true", "").replace("[sh, -c, \'true\']", "[no-such-command]");
     let why = why_it_waits(&missing.replace("Never", "OnFailure"));
-    assert!(why.contains("container main can not be started") && why.contains("no-such-command"), "{why}");
-    assert!(why.contains("restartPolicy is OnFailure; to do: correct its command"), "{why}");
+    assert!(why.contains("container main cannot start") && why.contains("no-such-command"), "{why}");
+    assert!(why.contains("restartPolicy is OnFailure; fix: correct its command"), "{why}");
     let why = why_it_waits(&job("a", 1, "true", "").replace("          restartPolicy: Never\n", ""));
-    assert!(
-        why.contains("exit code 0 and is started again because restartPolicy is Always; to do:"),
-        "{why}"
-    );
+    assert!(why.contains("exit code 0 and restarts because restartPolicy is Always; fix:"), "{why}");
 }
 
 /// A Job of Kubernetes with these lines in its spec and its pods'.
@@ -205,7 +203,7 @@ fn a_job_of_kubernetes_that_can_not_start_says_why() {
     for (spec, pod, why) in [
         ("suspend: true,", "", "spec.suspend is true: nothing runs until it is false"),
         ("parallelism: 0,", "", "spec.parallelism is 0: nothing runs until it is more"),
-        ("managedBy: acme.io/jobs,", "", "spec.managedBy leaves it to acme.io/jobs"),
+        ("managedBy: acme.io/jobs,", "", "spec.managedBy names the controller acme.io/jobs"),
         ("", "nodeSelector: {disk: none},", "0/1 nodes are available"),
         ("", "schedulingGates: [{name: acme.io/later}],", "scheduling gates"),
         ("", "priorityClassName: nobody,", "no PriorityClass with name nobody was found"),

@@ -106,7 +106,7 @@ fn simulated_nodes_go_when_the_cluster_is_started_without_them() {
     up.child().wait().unwrap();
     let output = krafla().args(["up", "--simulate", "nodes=2", "--data-dir"]).arg(data_dir).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("name another --data-dir"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("use another --data-dir"), "{}", text(&output.stderr));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn of_simulated_pods_there_is_nothing_to_see_or_to_warn_of() {
     up.apply(&job("b", 1, "krafla.dev/simulated-duration: forever"));
     up.wait_for("pod/b-work-0", "{.status.phase}", "Running");
     for (verb, expected) in [
-        (["logs", "a-work-0"].as_slice(), "pod a-work-0 is simulated: nothing runs in it, so it has no logs"),
+        (["logs", "a-work-0"].as_slice(), "pod a-work-0 is simulated: it has no logs"),
         (&["exec", "b-work-0", "--", "true"], "pod b-work-0 is simulated: it has no processes"),
         (&["attach", "b-work-0"], "pod b-work-0 is simulated: it has no processes"),
     ] {

@@ -199,7 +199,7 @@ fn what_goes_on_without_krafla_is_named_and_nobody_else_can_look_into_its_files(
     assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
     let said: Vec<String> = lines.collect();
     let remedy = "`krafla up` with the same --data-dir takes them over";
-    assert_eq!(said, ["stopping", &format!("pods that go on: a-work-0, a-work-1; {remedy}")]);
+    assert_eq!(said, ["stopping", &format!("pods that continue to run: a-work-0, a-work-1; {remedy}")]);
     // They end when their directory is gone, which nothing could ever take over.
     assert!(child.wait().unwrap().success());
 }

@@ -63,7 +63,7 @@ fn a_run_takes_the_place_of_what_has_its_name_if_that_is_asked() {
         for line in ["job/a replaced".to_owned(), format!("[a-work-0] {word}")] {
             assert!(stdout.contains(&line), "{line} is missing in:\n{stdout}{stderr}");
         }
-        assert!(stderr.contains("job/a is there already: deleting it first"), "{stderr}");
+        assert!(stderr.contains("job/a exists: deleting it first"), "{stderr}");
         assert_ne!(up.field("vcjob/a", "{.metadata.uid}"), before);
     };
     let (code, stdout, stderr) = run(&job("a", 1, "echo first", ""));
@@ -187,7 +187,7 @@ fn what_can_not_be_ended_is_named_and_the_others_are_waited_for() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     until_told(&mut lines, vec!["a: Running", "[b-work-0] up"]);
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let told = lines.find(|line| line.starts_with("not ended")).unwrap_or_default();
+    let told = lines.find(|line| line.starts_with("cannot delete")).unwrap_or_default();
     assert!(told.contains("job a") && !told.contains("job b"), "{told}");
     lines.for_each(drop);
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -299,9 +299,9 @@ fn an_interrupted_run_says_what_it_could_not_end() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("a: Running")), "the job runs");
     up.child().kill().unwrap();
-    assert!(lines.any(|line| line.contains("no contact with the cluster")));
+    assert!(lines.any(|line| line.contains("lost the connection to the cluster")));
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let told = lines.find(|line| line.starts_with("not ended")).unwrap_or_default();
+    let told = lines.find(|line| line.starts_with("cannot delete")).unwrap_or_default();
     assert!(told.contains("job a") && told.contains("delete it with kubectl"), "{told}");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     // It goes on, so that it can be ended.
@@ -391,9 +391,14 @@ fn a_cluster_that_is_gone_is_missed_only_if_it_was_named() {
     std::fs::write(&file, kubeconfig).unwrap();
     let (code, _, stderr) = shown(run.command().arg("--kubeconfig").arg(&file));
     assert_eq!(code, Some(2), "{stderr}");
-    assert!(stderr.contains("kubeconfig") && stderr.contains("can not be used: no connection: "), "{stderr}");
+    assert!(
+        stderr.contains("cannot use the cluster of")
+            && stderr.contains("kubeconfig")
+            && stderr.contains(": no connection: "),
+        "{stderr}"
+    );
 
     let (code, stdout, stderr) = shown(run.command().env("KUBECONFIG", &file));
     assert_eq!(code, Some(0), "{stdout}{stderr}");
-    assert!(stderr.contains("a cluster of its own instead"), "{stderr}");
+    assert!(stderr.contains("an embedded cluster instead"), "{stderr}");
 }

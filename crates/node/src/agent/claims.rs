@@ -63,7 +63,7 @@ impl Claims {
     ) -> Result<Option<PathBuf>, ClientError> {
         let found = match client.get(Kind::PersistentVolumeClaim, claim).await {
             Ok(json) => {
-                let unreadable = || ClientError::Unknown(format!("claim {claim} can not be read"));
+                let unreadable = || ClientError::Unknown(format!("cannot read claim {claim}"));
                 Some(Identity::read(&json).ok_or_else(unreadable)?)
             }
             Err(ClientError::NotFound(_)) => None,
@@ -320,7 +320,7 @@ impl Binder<'_> {
                 }
             }
             Err(error) => {
-                tracing::warn!(claim = %key, %error, "a claim can not be bound");
+                tracing::warn!(claim = %key, %error, "cannot bind a claim");
                 unbound.insert(key, claim);
                 self.failed.notify_one();
             }

@@ -138,7 +138,7 @@ impl Hosts {
             self.news.notified().await;
             let begun_at = Instant::now();
             if let Err(error) = self.update(pods) {
-                tracing::warn!(%error, "hosts files can not be written");
+                tracing::warn!(%error, "cannot write hosts files");
             }
             tokio::time::sleep(begun_at.elapsed().saturating_mul(REST_FACTOR).max(REST_LEAST)).await;
         }
@@ -152,7 +152,7 @@ impl Hosts {
             entries.filter(|entry| !entry.file_name().to_str().is_some_and(|name| files.contains(name)))
         {
             if let Err(error) = fs::remove_file(entry.path()) {
-                tracing::warn!(%error, "the hosts file of pods that are no more can not be removed");
+                tracing::warn!(%error, "cannot remove the hosts file of deleted pods");
             }
         }
     }

@@ -251,7 +251,7 @@ impl Context {
             };
             let data = data.transpose().map_err(|error| Problem {
                 reason: "CreateContainerConfigError",
-                message: format!("{} {name:?} can not be read: {error}", kind.info().singular),
+                message: format!("cannot read {} {name:?}: {error}", kind.info().singular),
             })?;
             sources.insert((kind, name), data);
         }
@@ -264,15 +264,14 @@ fn not_mounted(message: String) -> Problem {
 }
 
 fn lacks(missing: Missing) -> Problem {
-    not_mounted(format!("a volume can not be made: {missing}"))
+    not_mounted(format!("cannot create a volume: {missing}"))
 }
 
 /// Writes volumes, up to the first that can not be.
 async fn write(volumes: Vec<Desired>) -> Result<(), Problem> {
     let write = move || {
         volumes.iter().try_for_each(|volume| {
-            volumes::write(volume)
-                .map_err(|error| format!("volume {:?} can not be made: {error}", volume.name))
+            volumes::write(volume).map_err(|error| format!("cannot create volume {:?}: {error}", volume.name))
         })
     };
     let outcome = tokio::task::spawn_blocking(write).await;

@@ -279,7 +279,7 @@ impl Node {
         loop {
             tokio::select! {
                 ended = supervisor.wait() => {
-                    let unknown = |error| tracing::warn!(%error, "the supervisor's end can not be waited for");
+                    let unknown = |error| tracing::warn!(%error, "cannot wait for the supervisor to end");
                     return ended.map_err(unknown).is_ok_and(|status| status.success());
                 }
                 () = self.kill.notified() => signal(&supervisor, KILL_ALL),
@@ -309,7 +309,7 @@ impl Node {
             match self.list(&mut workers).await {
                 Ok(revision) => self.watch(revision, &mut workers).await,
                 Err(error) => {
-                    tracing::warn!(%error, "pods can not be listed");
+                    tracing::warn!(%error, "cannot list pods");
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
             }
@@ -321,7 +321,7 @@ impl Node {
         let presence =
             Presence { name: &config.name, capacity, ready_because: "pods run as processes of this machine" };
         while let Err(error) = register(client.as_ref(), &presence, clock.now()).await {
-            tracing::warn!(%error, node = config.name, "node can not be registered");
+            tracing::warn!(%error, node = config.name, "cannot register the node");
             tokio::time::sleep(RETRY_AFTER).await;
         }
     }
@@ -416,12 +416,12 @@ impl Node {
     }
 
     fn refuse(&self, pod: Glance, why: String, workers: &mut JoinSet<()>) {
-        tracing::error!(pod = %pod.key(), why, "this pod can not be read");
+        tracing::error!(pod = %pod.key(), why, "cannot read this pod");
         let shared = self.shared.clone();
         workers.spawn(async move {
             // If this fails, the next list or change of the pod leads here again.
             if let Err(error) = refuse::refuse(shared.client.as_ref(), &pod, &why).await {
-                tracing::warn!(pod = %pod.key(), %error, "this pod can not be refused");
+                tracing::warn!(pod = %pod.key(), %error, "cannot refuse this pod");
             }
         });
     }

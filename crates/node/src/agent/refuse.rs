@@ -62,7 +62,7 @@ pub(super) async fn refuse(client: &dyn Client, pod: &Glance, why: &str) -> Resu
     } else if pod.status.phase == "Failed" {
         return Ok(());
     } else {
-        let message = format!("Pod was rejected: this node can not read it: {why}");
+        let message = format!("Pod was rejected: this node cannot read it: {why}");
         let status = json!({"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": message});
         Step::Patch { kind, key, uid, revision: None, of_status: true, patch: json!({ "status": status }) }
     };

@@ -171,9 +171,7 @@ fn is_read_only(volume: &Volume) -> bool {
 }
 
 async fn make_directory(path: &Path) -> Result<(), Problem> {
-    tokio::fs::create_dir_all(path)
-        .await
-        .map_err(|error| problem(format!("{path:?} can not be made: {error}")))
+    tokio::fs::create_dir_all(path).await.map_err(|error| problem(format!("cannot create {path:?}: {error}")))
 }
 
 fn problem(message: String) -> Problem {

@@ -32,8 +32,8 @@ fn of_limits(sight: &Sight<'_>) -> Option<Note> {
     let of_all = sight.pod.all_containers().flat_map(|container| sight.attempts.of(&container.name));
     let mut unlimited = of_all.filter(|record| record.is_unlimited).peekable();
     unlimited.peek()?;
-    let message = "limits of cpu and memory can not be kept on this machine, and its containers run without them: \
-                   `krafla doctor` says why, and what to do";
+    let message = "limits of cpu and memory are not enforced on this machine: \
+                   run `krafla doctor` for the reason and a fix";
     (!unlimited.any(|record| is_reported(sight, &record.id)))
         .then(|| warning("LimitsNotKept", message.to_owned()))
 }

@@ -1,6 +1,6 @@
 //! What runs beside containers, and what is left of it.
 //!
-//! A command is killed with its process group when nobody waits for it any more. What has left the group before has the command's mark,
+//! A command is killed with its process group when no task waits for it any more. What has left the group before has the command's mark,
 //! and is looked for a moment later. Looking costs a walk through `/proc`, so the ends of many commands share one.
 
 use std::collections::BTreeSet;

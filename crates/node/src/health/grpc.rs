@@ -71,7 +71,7 @@ fn judge(headers: &HeaderMap, trailers: &HeaderMap, body: Bytes) -> Result<(), S
         Some(2) => Err("service unhealthy (responded with \"NOT_SERVING\")".to_owned()),
         Some(3) => Err("service unhealthy (responded with \"SERVICE_UNKNOWN\")".to_owned()),
         Some(other) => Err(format!("service unhealthy (responded with {other})")),
-        None => Err("its answer can not be read".to_owned()),
+        None => Err("cannot read its answer".to_owned()),
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
             &[0, 255, 255, 255, 255, 8, 1],
             &[0, 0, 0, 0, 1, 8],
         ] {
-            assert_eq!(of(body), Err("its answer can not be read".to_owned()), "{body:?}");
+            assert_eq!(of(body), Err("cannot read its answer".to_owned()), "{body:?}");
         }
         assert_eq!(of(&[0, 0, 0, 0, 0]), Err("service unhealthy (responded with \"UNKNOWN\")".to_owned()));
         assert!(request(&"x".repeat(128)).is_err());

@@ -84,7 +84,7 @@ pub enum LogError {
         container: String,
     },
     /// The file can not be read.
-    #[error("the log of container {container:?} can not be read: {error}")]
+    #[error("cannot read the log of container {container:?}: {error}")]
     Unreadable {
         /// The container's name.
         container: String,
@@ -124,7 +124,7 @@ impl Node {
     }
 }
 
-/// Does what may wait for the disk where nobody waits for it.
+/// Does what may wait for the disk where no task waits for it.
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {

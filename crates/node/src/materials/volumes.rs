@@ -18,7 +18,7 @@ const FILE_MODE: u32 = 0o644;
 const TOKEN_MODE: u32 = 0o600;
 
 /// What is said of a volume that will never be made.
-pub const NO_SUCH_KIND: &str = "is of a kind that this node can not offer";
+pub const NO_SUCH_KIND: &str = "is of a kind that this node does not support";
 
 /// By this, and by being empty, files are known that are there for another volume to be mounted on.
 pub(crate) const MOUNT_POINT_MODE: u32 = 0o444;
@@ -471,7 +471,7 @@ mod tests {
         check(
             serde_json::json!({"name": "v", "nfs": {"server": "x"}}),
             expect![[r#"
-            volume "v" is of a kind that this node can not offer: use emptyDir, hostPath, configMap, secret, downwardAPI, projected or persistentVolumeClaim
+            volume "v" is of a kind that this node does not support: use emptyDir, hostPath, configMap, secret, downwardAPI, projected or persistentVolumeClaim
         "#]],
         );
         let items = serde_json::json!([{"key": "a.txt", "path": "../../etc/passwd"}]);

@@ -88,7 +88,7 @@ impl SimulatedNodes {
             match self.list(&mut pods).await {
                 Ok(revision) => self.follow(revision, &mut pods).await,
                 Err(error) => {
-                    tracing::warn!(%error, "pods can not be listed");
+                    tracing::warn!(%error, "cannot list pods");
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
             }
@@ -103,7 +103,7 @@ impl SimulatedNodes {
             ready_because: "pods on this node are simulated",
         };
         while let Err(error) = register(client.as_ref(), &presence, clock.now()).await {
-            tracing::warn!(%error, node = name, "node can not be registered");
+            tracing::warn!(%error, node = name, "cannot register the node");
             tokio::time::sleep(RETRY_AFTER).await;
         }
     }

@@ -96,14 +96,14 @@ impl Cgroups {
         }
         let own = directory(&own);
         ensure!(has_controllers(&own)?, "{own:?} does not let its groups limit memory and cpu");
-        let leaf = Leaf::make_room(&own).with_context(|| format!("{own:?} can not be divided"))?;
-        ensure!(members(&own)?.is_empty(), "{own:?} can not be divided: others have processes in it");
+        let leaf = Leaf::make_room(&own).with_context(|| format!("cannot divide {own:?}"))?;
+        ensure!(members(&own)?.is_empty(), "cannot divide {own:?}: it contains other processes");
         Cgroups::at(&own, &name, Some(leaf))?.check(stage)
     }
 
     fn at(parent: &Path, name: &str, leaf: Option<Leaf>) -> anyhow::Result<Cgroups> {
         let base = parent.join(name);
-        make(&base).with_context(|| format!("{base:?} can not be made"))?;
+        make(&base).with_context(|| format!("cannot create {base:?}"))?;
         // From here on it is removed again if it turns out to be of no use.
         let cgroups = Cgroups { base, _leaf: leaf };
         for controller in ["+memory", "+cpu"] {
@@ -112,7 +112,7 @@ impl Cgroups {
         }
         ensure!(has_controllers(&cgroups.base)?, "{parent:?} does not let its groups limit memory and cpu");
         let switch = cgroups.base.join("cgroup.subtree_control");
-        fs::write(switch, "+memory +cpu").context("limits can not be switched on")?;
+        fs::write(switch, "+memory +cpu").context("cannot enable limits")?;
         Ok(cgroups)
     }
 
@@ -324,7 +324,7 @@ mod tests {
         let name = format!("krafla-test-{}", std::process::id());
         let group = tree.join(own.strip_prefix("/").unwrap()).join(name);
         if let Err(error) = make(&group) {
-            return println!("not tested, because {group:?} can not be made: {error}");
+            return println!("not tested, because {group:?} cannot be created: {error}");
         }
         let start = || {
             let child = unmarked(|| Command::new("sleep").arg("1000").spawn()).unwrap();

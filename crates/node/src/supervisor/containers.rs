@@ -294,7 +294,7 @@ impl Containers {
             // Without its output nobody could tell what it does.
             kill_container(pid);
             self.numbers.borrow_mut().give_back(number);
-            NotLaunched::because("its output can not be read")(error)
+            NotLaunched::because("cannot read its output")(error)
         });
         let (output, terminal) = attended?;
         let (id, explains_by_log) = (launch.id.clone(), launch.explains_by_log);
@@ -468,7 +468,7 @@ impl Containers {
                     tokio::time::sleep(SWEEP_AFTER).await;
                 }
                 Ok(Err(error)) if error.kind() != io::ErrorKind::NotFound => {
-                    return note!("pod {pod}: its files can not be removed: {error}");
+                    return note!("pod {pod}: cannot remove its files: {error}");
                 }
                 _ => return,
             }
@@ -555,7 +555,7 @@ impl Containers {
         self.traces.node.set(pid);
     }
 
-    /// Kills what a node that is gone ran beside the containers: nobody waits for its answer any more.
+    /// Kills what a node that is gone ran beside the containers: no task waits for its answer any more.
     pub(super) fn sweep_after_node(&self) {
         self.traces.kill_beside();
     }

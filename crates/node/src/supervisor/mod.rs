@@ -165,12 +165,12 @@ fn run(args: Vec<OsString>) -> anyhow::Result<()> {
         bail!("unknown mode {}: want outlive-node, end-with-node or leave-nothing", mode.display());
     };
     // By its own name, however it was called: containers are known by their place.
-    let root = &fs::canonicalize(root).context("the root directory can not be found")?;
+    let root = &fs::canonicalize(root).context("cannot find the root directory")?;
     detach()?;
-    let lock = File::create(root.join("supervisor.lock")).context("the lock file can not be created")?;
+    let lock = File::create(root.join("supervisor.lock")).context("cannot create the lock file")?;
     // Waits for a supervisor that is just leaving. One that stays answers on the socket, and nobody starts a
     // second.
-    flock(&lock, FlockOperation::LockExclusive).context("the lock file can not be locked")?;
+    flock(&lock, FlockOperation::LockExclusive).context("cannot lock the lock file")?;
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, supervise(root, mode, own_arguments(args.len())))
@@ -187,7 +187,7 @@ fn detach() -> anyhow::Result<()> {
     // Fails if this process leads a group already, as when it is started by hand from a shell: then it has a
     // terminal.
     let _ = setsid();
-    set_child_subreaper(Some(getpid())).context("orphans can not be taken in")?;
+    set_child_subreaper(Some(getpid())).context("cannot become the parent of orphans")?;
     // Two pipes and a log file for each container.
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
@@ -195,14 +195,14 @@ fn detach() -> anyhow::Result<()> {
 }
 
 async fn supervise(root: &Path, mode: Mode, stage: Vec<OsString>) -> anyhow::Result<()> {
-    let directory = File::open(root).context("the root directory can not be opened")?;
+    let directory = File::open(root).context("cannot open the root directory")?;
     let socket = socket_path(&directory);
     let _ = fs::remove_file(&socket);
     let containers = Containers::load(root, stage).context("no place for the files of pods")?;
     let mut supervisor = Supervisor {
         sweep_at: containers.has_old_cgroups().then(Instant::now),
         directory,
-        listener: UnixListener::bind(&socket).context("the socket can not be bound")?,
+        listener: UnixListener::bind(&socket).context("cannot bind the socket")?,
         child_ended: signal(SignalKind::child())?,
         asked_to_end: signal(SignalKind::terminate())?,
         asked_to_kill: signal(SignalKind::from_raw(KILL_ALL.as_raw()))?,
@@ -358,7 +358,7 @@ async fn serve(containers: Rc<Containers>, connection: UnixStream) {
             match read_message::<Request, _>(&mut reader).await {
                 Ok(Some(request)) => containers.handle(request),
                 Ok(None) => return,
-                Err(error) => return note!("a request can not be read: {error}"),
+                Err(error) => return note!("cannot read a request: {error}"),
             }
         }
     };

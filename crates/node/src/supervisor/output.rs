@@ -95,7 +95,7 @@ impl Sink {
             Ok(true) => self.outbox.grew(&self.id),
             Ok(false) => {}
             // A full disk must not stop the container: its output is lost, and this says so.
-            Err(error) => note!("container {}: its log can not be written: {error}", self.id),
+            Err(error) => note!("container {}: cannot write its log: {error}", self.id),
         }
     }
 }

@@ -94,7 +94,7 @@ impl Records {
     fn write(&mut self, lines: impl IntoIterator<Item = Line>) {
         if let Err(error) = self.try_to_write(lines) {
             self.journal = None;
-            note!("{} can not be written: {error}", self.path.display());
+            note!("cannot write {}: {error}", self.path.display());
         }
     }
 

@@ -73,7 +73,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
             now: snapshot.now,
         },
         Body::Unreadable(why) => {
-            return Plan::hold("InvalidSchedule", format!("the CronJob can not be read: {why}"));
+            return Plan::hold("InvalidSchedule", format!("cannot read the CronJob: {why}"));
         }
         _ => return plan,
     };

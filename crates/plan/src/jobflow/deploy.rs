@@ -67,7 +67,7 @@ fn create(flow: &View<'_>, step: &Flow, snapshot: &Snapshot<'_>, plan: &mut Plan
         Some(Body::JobTemplate(template)) => template,
         Some(Body::Unreadable(why)) => {
             let message = format!(
-                "JobTemplate {} can not be read: {why}; job {name} is made as soon as it can",
+                "cannot read JobTemplate {}: {why}; fix the template, and job {name} is created",
                 step.name
             );
             warn(plan, message);

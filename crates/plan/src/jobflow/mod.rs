@@ -117,7 +117,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     let flow = match &root.body {
         Body::JobFlow(body) => View { meta: &root.meta, spec: &body.spec, status: &body.status },
         Body::Unreadable(why) => {
-            return Plan::hold("SyncJobFlow", format!("the flow can not be read: {why}"));
+            return Plan::hold("SyncJobFlow", format!("cannot read the flow: {why}"));
         }
         _ => return plan,
     };

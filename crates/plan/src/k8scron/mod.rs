@@ -68,7 +68,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
             CronJob { meta: &root.meta, spec: &body.spec, status: &body.status, now: snapshot.now }
         }
         Body::Unreadable(why) => {
-            return Plan::hold("CronJobUnreadable", format!("the CronJob can not be read: {why}"));
+            return Plan::hold("CronJobUnreadable", format!("cannot read the CronJob: {why}"));
         }
         _ => return Plan::nothing(),
     };

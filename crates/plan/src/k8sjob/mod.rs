@@ -115,7 +115,7 @@ pub fn plan(managed: &Managed, snapshot: &Snapshot<'_>) -> Plan {
     let job = match &root.body {
         Body::Job(job) => Job { meta: &root.meta, spec: &job.spec, status: &job.status, now: snapshot.now },
         Body::Unreadable(why) => {
-            return Plan::hold("JobUnreadable", format!("the Job can not be read: {why}"));
+            return Plan::hold("JobUnreadable", format!("cannot read the Job: {why}"));
         }
         _ => return Plan::nothing(),
     };

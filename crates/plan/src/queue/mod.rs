@@ -87,7 +87,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     let queue = match &object.body {
         Body::Queue(queue) => queue,
         Body::Unreadable(why) => {
-            return Plan::hold("SyncQueue", format!("the queue can not be read: {why}"));
+            return Plan::hold("SyncQueue", format!("cannot read the queue: {why}"));
         }
         _ => return plan,
     };
@@ -167,7 +167,7 @@ impl View<'_> {
         let name = &self.object.meta.key.name;
         match action {
             Action::CloseQueue if self.is_root() => {
-                let message = "queue root can not be closed; close the queues below it".to_owned();
+                let message = "queue root cannot be closed; close the queues below it".to_owned();
                 plan.notes.push(Note::warning("CloseQueue", message));
             }
             Action::CloseQueue => self.close(plan, &format!("queue {name} is closed by a Command")),

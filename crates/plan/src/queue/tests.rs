@@ -173,7 +173,7 @@ fn root_can_not_be_closed() {
         "command CloseQueue root",
         expect![[r#"
         delete command c1
-        note Warning CloseQueue: queue root can not be closed; close the queues below it
+        note Warning CloseQueue: queue root cannot be closed; close the queues below it
     "#]],
     );
 }
@@ -336,8 +336,9 @@ fn a_queue_that_can_not_be_read_says_so() {
     let key = Key::new("", "q");
     let plan = plan(&Snapshot::new(Kind::Queue, &key, Time::from_seconds(0), &objects));
     expect![[r#"
-        note Warning SyncQueue: the queue can not be read: spec.weight: invalid type: string "heavy", expected i32
-    "#]].assert_eq(&plan.to_string());
+        note Warning SyncQueue: cannot read the queue: spec.weight: invalid type: string "heavy", expected i32
+    "#]]
+    .assert_eq(&plan.to_string());
 }
 
 #[test]

@@ -104,7 +104,7 @@ pub(super) fn remark(plan: &Plan, state: &JobState, snapshot: &Snapshot<'_>) -> 
 /// what is restarted and why, which is needed once it can be read again: then only an Event tells.
 pub(super) fn unreadable(root: &Object, unreadable: &Unreadable) -> Plan {
     let Unreadable { why, said, phase } = unreadable;
-    let message = format!("the job can not be read: {why}; correct that, or create the job anew");
+    let message = format!("cannot read the job: {why}; correct it, or create the job again");
     let is_restarting = JobPhase::from(phase.as_str()) == JobPhase::Restarting;
     let status = (*said != message && !is_restarting).then(|| {
         let state = json!({ "reason": Hold::UNREADABLE, "message": message });

@@ -73,7 +73,7 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// Whether a Job writes to a pod as it has seen it, be it to make it its own: if somebody else has it meanwhile, the server refuses.
+/// Whether a Job writes to a pod as it has seen it, be it to make it its own: if another process holds it meanwhile, the server refuses.
 fn stands_on_what_it_saw(root: &Root, step: &Step) -> bool {
     root.kind == Kind::Job && matches!(step, Step::Patch { kind: Kind::Pod, revision: Some(_), .. })
 }

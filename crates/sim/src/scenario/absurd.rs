@@ -9,7 +9,7 @@ use super::{Life, Scenario, When};
 
 pub(super) static SCENARIO: Scenario = Scenario {
     name: "absurd",
-    shows: "jobs that can never run say so and hold nobody up",
+    shows: "jobs that can never run report it and block no others",
     script: || {
         let volume = VolumeSpec {
             mount_path: "/data".to_owned(),

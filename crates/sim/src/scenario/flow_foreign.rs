@@ -10,7 +10,7 @@ use super::{Act, Deed, Life, Scenario, When};
 
 pub(super) static SCENARIO: Scenario = Scenario {
     name: "flow-foreign",
-    shows: "a job of somebody else that has the name of a step's is left alone, and the step runs once it is gone",
+    shows: "a foreign job with the name of a step's job is not changed, and the step runs once it is gone",
     script: || {
         vec![
             create_job(When::Now, "flow-first", gang(vec![task("other", 1)])),

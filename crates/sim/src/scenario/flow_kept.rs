@@ -8,7 +8,7 @@ use super::{Act, Deed, Life, Scenario, When};
 
 pub(super) static SCENARIO: Scenario = Scenario {
     name: "flow-kept",
-    shows: "a step that has completed is never run again, also when somebody deletes its job",
+    shows: "a completed step never runs again, even if its job is deleted",
     script: || {
         vec![
             create_template("first", gang(vec![task("main", 1)])),

@@ -8,7 +8,7 @@ use super::{Life, Scenario, When};
 
 pub(super) static SCENARIO: Scenario = Scenario {
     name: "prompt",
-    shows: "pods that run in time are not taken for pending ones, however long they run and whoever looks again",
+    shows: "pods that run in time are not taken for pending ones, however long they run and however often the controllers start",
     script: || {
         // Longer than any outage, wrong clock and slowness together: a pod that runs is seen to run by then.
         let timeout = Some(GoDuration::from_seconds(2 * 3600));

@@ -12,7 +12,7 @@ const NAMES: [&str; 4] = ["q1", "q2", "q3", "q4"];
 
 pub(super) static SCENARIO: Scenario = Scenario {
     name: "queue-crowd",
-    shows: "queues and gangs that come and go in a crowd leave nothing behind, and nobody takes one for another",
+    shows: "queues and gangs that come and go in a crowd leave nothing behind, and none is confused with another",
     script: || {
         let queues = NAMES.map(|name| create_queue(name, json!({ "weight": 1 })));
         let gangs = NAMES.map(|name| {

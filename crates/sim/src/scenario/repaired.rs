@@ -10,7 +10,7 @@ use super::{Act, Deed, Life, Scenario, When};
 
 pub(super) static SCENARIO: Scenario = Scenario {
     name: "repaired",
-    shows: "a Service and a ConfigMap that somebody deletes are made again",
+    shows: "a deleted Service and ConfigMap are created again",
     script: || {
         let plugins = BTreeMap::from([("svc".to_owned(), vec!["--disable-network-policy=true".to_owned()])]);
         let running = || When::JobHasBeen("repaired", JobPhase::Running);

@@ -8,7 +8,7 @@ use super::{Act, Deed, Life, Scenario, When};
 
 pub(super) static SCENARIO: Scenario = Scenario {
     name: "replaced",
-    shows: "a pod that somebody deletes is made again, and the job goes on running",
+    shows: "a deleted pod is created again, and the job keeps running",
     script: || {
         let running = When::JobHasBeen("replaced", JobPhase::Running);
         vec![

@@ -116,40 +116,41 @@ impl Cause {
     pub(crate) fn remedy(&self) -> String {
         match self {
             Cause::NoController(Lease::Held(_)) => {
-                "see the logs of whoever holds the lease, and whether its --controllers leave this kind out"
-                    .to_owned()
+                "see the logs of the lease holder, and whether its --controllers exclude this kind".to_owned()
             }
             Cause::NoController(_) => "start `krafla controller-manager --kubeconfig FILE`, or \
                                        `krafla up` without --without-controllers"
                 .to_owned(),
-            Cause::Unreadable(_) => "correct the field, or make it again".to_owned(),
+            Cause::Unreadable(_) => "correct the field, or create it again".to_owned(),
             Cause::Deleted { .. } => {
-                "start whoever put the finalizers there; it removes them when it is done".to_owned()
+                "start the controller of these finalizers; it removes them when it is done".to_owned()
             }
             Cause::Aborted => "resume it, as `vcctl job resume` does, or delete it".to_owned(),
             Cause::Suspended => "set spec.suspend to false".to_owned(),
             Cause::ManagedBy(name) => {
-                format!("run the controller {name}, or make it again without spec.managedBy")
+                format!("run the controller {name}, or create it again without spec.managedBy")
             }
             Cause::QueueMissing(queue) => {
-                format!("create the queue {queue}, or name another one in spec.queue")
+                format!("create the queue {queue}, or use another one in spec.queue")
             }
             Cause::QueueClosed { queue, .. } => format!(
                 "open it, as `vcctl queue operate --action open --name {queue}` does, \
-                 or name another one in spec.queue"
+                 or use another one in spec.queue"
             ),
             Cause::Unschedulable(message) => remedy_of_scheduling(message, Means::Cluster),
             Cause::NotScheduled { scheduler, .. } => remedy_of_scheduler(scheduler, Means::Cluster),
-            Cause::Gated { .. } => "whoever put the spec.schedulingGates there must remove them".to_owned(),
+            Cause::Gated { .. } => {
+                "wait for the controller of these gates, or remove them from spec.schedulingGates".to_owned()
+            }
             Cause::ClaimMissing { claim, .. } => {
                 format!("create the PersistentVolumeClaim {claim}, or correct spec.volumes")
             }
             Cause::Container { pod, container, reason, .. } => {
                 remedy_of_container(pod, container, reason, Means::Cluster)
             }
-            Cause::PodFailed { pod, .. } => format!(
-                "see `kubectl logs {pod}`; a policy (RestartJob, AbortJob) says what should happen to the job"
-            ),
+            Cause::PodFailed { pod, .. } => {
+                format!("see `kubectl logs {pod}`; set a policy (RestartJob, AbortJob) for the job")
+            }
             Cause::PodsEnding { pod, .. } => format!(
                 "wait for their terminationGracePeriodSeconds; if their node is gone, \
                  `kubectl delete pod {pod} --force`"
@@ -171,17 +172,17 @@ impl Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Cause::NoController(lease) => write!(f, "no controller has taken it up{lease}"),
-            Cause::Unreadable(why) => write!(f, "it can not be read: {why}"),
+            Cause::NoController(lease) => write!(f, "no controller has handled it{lease}"),
+            Cause::Unreadable(why) => write!(f, "it cannot be read: {why}"),
             Cause::Deleted { finalizers } => {
                 write!(f, "it was deleted, and waits for its finalizers {}", finalizers.join(", "))
             }
             Cause::Aborted => f.write_str("it was aborted"),
             Cause::Suspended => f.write_str("it is suspended"),
             Cause::ManagedBy(name) => {
-                write!(f, "its spec.managedBy leaves it to {name}, which has not taken it up")
+                write!(f, "its spec.managedBy names the controller {name}, which has not handled it")
             }
-            Cause::QueueMissing(queue) => write!(f, "there is no queue {queue}"),
+            Cause::QueueMissing(queue) => write!(f, "queue {queue} does not exist"),
             Cause::QueueClosed { queue, state } => {
                 write!(f, "queue {queue} is {state}, and takes no new jobs")
             }
@@ -199,9 +200,11 @@ impl fmt::Display for Cause {
             Cause::Container { pod, container, message, .. } => {
                 write!(f, "pod {pod}, container {container}: {message}")
             }
-            Cause::PodFailed { pod, why } => write!(f, "nothing runs any more since pod {pod} failed: {why}"),
-            Cause::PodsEnding { pod, n_others: 0 } => write!(f, "pod {pod} has yet to end"),
-            Cause::PodsEnding { pod, n_others } => write!(f, "pod {pod} and {n_others} more have yet to end"),
+            Cause::PodFailed { pod, why } => write!(f, "no pod runs since pod {pod} failed: {why}"),
+            Cause::PodsEnding { pod, n_others: 0 } => write!(f, "pod {pod} has not terminated yet"),
+            Cause::PodsEnding { pod, n_others } => {
+                write!(f, "pod {pod} and {n_others} more have not terminated yet")
+            }
             Cause::TaskDependsOn { task, on } => write!(f, "task {task} waits for task {}", on.join(", ")),
             Cause::StepDependsOn { step, on } => write!(f, "step {step} waits for {}", on.join(", ")),
             Cause::TemplateMissing { step } => write!(f, "step {step} has no JobTemplate {step}"),
@@ -212,11 +215,11 @@ impl fmt::Display for Cause {
 impl fmt::Display for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Lease::Missing => f.write_str(", and none has ever asked for a lease"),
-            Lease::Free => f.write_str(", and nobody holds their lease"),
-            Lease::Held(holder) => write!(f, ", though {holder} holds their lease"),
+            Lease::Missing => f.write_str(", and no controller has ever acquired the lease"),
+            Lease::Free => f.write_str(", and no controller holds the lease"),
+            Lease::Held(holder) => write!(f, ", though {holder} holds the lease"),
             Lease::Expired { holder, seconds } => {
-                write!(f, "; their lease is held by {holder}, which has not renewed it for {seconds} s")
+                write!(f, "; {holder} holds the lease and has not renewed it for {seconds} s")
             }
         }
     }
@@ -253,24 +256,24 @@ impl Means {
 /// What to do about what the scheduler says.
 pub(crate) fn remedy_of_scheduling(message: &str, means: Means) -> String {
     let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
-    let less = "ask for less in resources.requests";
-    let less_at_once = "ask for less in resources.requests, lower spec.minAvailable";
-    let patience = "wait until others have ended";
+    let less = "lower resources.requests";
+    let less_at_once = "lower resources.requests or spec.minAvailable";
+    let patience = "wait until other jobs have ended";
     if says(&["persistentvolumeclaim"]) {
         format!("{}, or correct spec.volumes", means.make("the PersistentVolumeClaim"))
     } else if message.contains("podgroup ") && message.ends_with(" not found") {
         let made = means.make("the PodGroup");
         format!("{made}, or correct the annotation scheduling.k8s.io/group-name of the pod")
     } else if says(&["there is no queue"]) {
-        format!("{}, or name another one in spec.queue", means.make("the queue"))
+        format!("{}, or use another one in spec.queue", means.make("the queue"))
     } else if says(&[" is closed"]) {
-        means.or_there("name another queue in spec.queue", "open it")
+        means.or_there("use another queue in spec.queue", "open it")
     } else if says(&["can never fit, because queue"]) {
         format!("{less_at_once}, or raise spec.capability of the queue")
     } else if says(&["can never fit"]) && means == Means::Cluster {
         format!("{less_at_once}, or add nodes")
     } else if says(&["can never fit"]) {
-        format!("{less_at_once}, or say with --capacity that this machine has so much")
+        format!("{less_at_once}, or add resources with --capacity")
     } else if says(&["may not use more"]) {
         format!("raise spec.capability of the queue, {less}, or {patience}")
     } else if says(&["and others wait for it", "waits behind", "waits for pods that are leaving"]) {
@@ -279,7 +282,7 @@ pub(crate) fn remedy_of_scheduling(message: &str, means: Means) -> String {
         let is_of_pod = message.starts_with("0/") || message.starts_with("pod ");
         format!("{}, or {patience}", if is_of_pod { less } else { less_at_once })
     } else if says(&["free ports"]) {
-        format!("ask for another hostPort, or {patience}")
+        format!("use another hostPort, or {patience}")
     } else if says(&["topology spread"]) {
         let allowed = "allow more in topologySpreadConstraints of the pod's template";
         match means {
@@ -293,7 +296,7 @@ pub(crate) fn remedy_of_scheduling(message: &str, means: Means) -> String {
     } else if says(&["scheduling gates"]) {
         means.or_there("remove spec.schedulingGates from the pod's template", "from the pod")
     } else if means == Means::Files {
-        "see whether the pod's template asks for what this machine does not have".to_owned()
+        "check whether the pod's template needs something that this machine lacks".to_owned()
     } else if says(&["unschedulable"]) {
         "allow a node to take pods again: `kubectl uncordon NODE`".to_owned()
     } else {
@@ -303,16 +306,16 @@ pub(crate) fn remedy_of_scheduling(message: &str, means: Means) -> String {
 
 /// That no scheduler has said a word about a pod.
 pub(crate) fn not_scheduled(pod: &str, scheduler: &str) -> String {
-    format!("no scheduler has looked at pod {pod}, which asks for {scheduler}")
+    format!("pod {pod}: scheduler {scheduler} has not handled it")
 }
 
 /// What to do about a pod at which no scheduler has looked.
 pub(crate) fn remedy_of_scheduler(scheduler: &str, means: Means) -> String {
     match means {
         Means::Cluster => {
-            format!("start the scheduler {scheduler}, or name another one in spec.schedulerName")
+            format!("start the scheduler {scheduler}, or use another one in spec.schedulerName")
         }
-        Means::Files => "leave spec.schedulerName out, or set it to volcano".to_owned(),
+        Means::Files => "remove spec.schedulerName, or set it to volcano".to_owned(),
     }
 }
 
@@ -329,7 +332,7 @@ pub(crate) fn remedy_of_container(pod: &str, container: &str, reason: &str, mean
             "correct its image, or give the pod imagePullSecrets that may read it".to_owned()
         }
         ("ContainerCreating", _) => {
-            format!("{}, or correct spec.volumes", means.make("what the volume is made of"))
+            format!("{}, or correct spec.volumes", means.make("the source of the volume"))
         }
         (_, Means::Cluster) => format!("see `kubectl describe pod {pod}`"),
         (_, Means::Files) => "correct the container in the pod's template".to_owned(),
@@ -339,9 +342,11 @@ pub(crate) fn remedy_of_container(pod: &str, container: &str, reason: &str, mean
 /// What to do about what somebody warned of, where that is known.
 pub(crate) fn remedy_of_warning(message: &str) -> Option<&'static str> {
     if message.contains("exceeded quota") {
-        Some("wait until others have ended, ask for less, or raise the ResourceQuota of the namespace")
+        Some(
+            "wait until other pods have ended, lower the requests, or raise the ResourceQuota of the namespace",
+        )
     } else if message.contains("forbidden") || message.contains("denied") {
-        Some("change the job so that it is allowed, or whatever refuses it")
+        Some("change the job, or the rule that refuses it")
     } else {
         None
     }

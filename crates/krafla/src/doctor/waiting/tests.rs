@@ -60,7 +60,7 @@ fn said(objects: &[&str], lease: Lease) -> String {
     let now: Time = serde_json::from_value(json!(NOW)).unwrap();
     let line = |it: &Waiting| {
         let (what, reason) = (it.kind.info().singular, it.cause.reason());
-        format!("{what} {}: {} [{reason}]\n  to do: {}\n", it.key, it.cause, it.cause.remedy())
+        format!("{what} {}: {} [{reason}]\n  fix: {}\n", it.key, it.cause, it.cause.remedy())
     };
     waiting(&seen, now).iter().map(line).collect()
 }
@@ -102,13 +102,13 @@ fn what_goes_its_way_is_not_told() {
 fn a_job_that_nobody_has_taken_up_says_who_should() {
     let of = |lease| said(&[&job("")], lease).lines().next().unwrap_or_default().to_owned();
     expect![[r#"
-        job ns/a: no controller has taken it up, and none has ever asked for a lease [NoController]
-          to do: start `krafla controller-manager --kubeconfig FILE`, or `krafla up` without --without-controllers
+        job ns/a: no controller has handled it, and no controller has ever acquired the lease [NoController]
+          fix: start `krafla controller-manager --kubeconfig FILE`, or `krafla up` without --without-controllers
     "#]].assert_eq(&said(&[&job("")], Lease::Missing));
-    assert!(of(Lease::Free).contains("nobody holds their lease"));
-    assert!(of(Lease::Held("x_1".to_owned())).contains("though x_1 holds their lease"));
+    assert!(of(Lease::Free).contains("no controller holds the lease"));
+    assert!(of(Lease::Held("x_1".to_owned())).contains("though x_1 holds the lease"));
     let dead = Lease::Expired { holder: "x_1".to_owned(), seconds: 90 };
-    assert!(of(dead).contains("held by x_1, which has not renewed it for 90 s"));
+    assert!(of(dead).contains("x_1 holds the lease and has not renewed it for 90 s"));
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn what_can_not_be_read_is_told() {
     check(
         &[&job("spec: {minAvailable: many}")],
         expect![[r#"
-        job ns/a: it can not be read: spec.minAvailable: invalid type: string "many", expected i32 [Unreadable]
-          to do: correct the field, or make it again
+        job ns/a: it cannot be read: spec.minAvailable: invalid type: string "many", expected i32 [Unreadable]
+          fix: correct the field, or create it again
     "#]],
     );
 }
@@ -128,7 +128,7 @@ fn what_people_asked_for_comes_first() {
         &[&job("status: {state: {phase: Aborted}}")],
         expect![[r#"
         job ns/a: it was aborted [Aborted]
-          to do: resume it, as `vcctl job resume` does, or delete it
+          fix: resume it, as `vcctl job resume` does, or delete it
     "#]],
     );
     check(
@@ -137,7 +137,7 @@ fn what_people_asked_for_comes_first() {
         ],
         expect![[r#"
             job ns/a: it is suspended [Suspended]
-              to do: set spec.suspend to false
+              fix: set spec.suspend to false
         "#]],
     );
     check(
@@ -145,8 +145,8 @@ fn what_people_asked_for_comes_first() {
             "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: ns}, spec: {managedBy: kueue.x-k8s.io/multikueue, template: {}}}",
         ],
         expect![[r#"
-            job ns/a: its spec.managedBy leaves it to kueue.x-k8s.io/multikueue, which has not taken it up [ManagedBy]
-              to do: run the controller kueue.x-k8s.io/multikueue, or make it again without spec.managedBy
+            job ns/a: its spec.managedBy names the controller kueue.x-k8s.io/multikueue, which has not handled it [ManagedBy]
+              fix: run the controller kueue.x-k8s.io/multikueue, or create it again without spec.managedBy
         "#]],
     );
     let deleted = "name: a, deletionTimestamp: '2026-11-15T07:00:00Z', finalizers: [example.com/keep]";
@@ -154,7 +154,7 @@ fn what_people_asked_for_comes_first() {
         &[&job("status: {state: {phase: Running}}").replace("name: a", deleted)],
         expect![[r#"
         job ns/a: it was deleted, and waits for its finalizers example.com/keep [Deleted]
-          to do: start whoever put the finalizers there; it removes them when it is done
+          fix: start the controller of these finalizers; it removes them when it is done
     "#]],
     );
 }
@@ -166,15 +166,15 @@ fn a_queue_that_is_closed_or_missing_is_named() {
     check(
         &[&pending("research"), QUEUE],
         expect![[r#"
-        job ns/a: there is no queue research [QueueMissing]
-          to do: create the queue research, or name another one in spec.queue
-    "#]],
+            job ns/a: queue research does not exist [QueueMissing]
+              fix: create the queue research, or use another one in spec.queue
+        "#]],
     );
     check(
         &[&pending("default"), &QUEUE.replace("Open", "Closed")],
         expect![[r#"
         job ns/a: queue default is Closed, and takes no new jobs [QueueClosed]
-          to do: open it, as `vcctl queue operate --action open --name default` does, or name another one in spec.queue
+          fix: open it, as `vcctl queue operate --action open --name default` does, or use another one in spec.queue
     "#]],
     );
 }
@@ -187,7 +187,7 @@ fn a_gang_that_finds_no_place_says_what_is_missing() {
         &[&pending, QUEUE, &gang(unschedulable)],
         expect![[r#"
         job ns/a: 3/4 tasks in gang unschedulable: 2 Insufficient cpu [Unschedulable]
-          to do: ask for less in resources.requests, lower spec.minAvailable, or wait until others have ended
+          fix: lower resources.requests or spec.minAvailable, or wait until other jobs have ended
     "#]],
     );
     let placed = format!(
@@ -199,7 +199,7 @@ fn a_gang_that_finds_no_place_says_what_is_missing() {
         &[&gang(unschedulable)],
         expect![[r#"
         podgroup ns/a-1: 3/4 tasks in gang unschedulable: 2 Insufficient cpu [Unschedulable]
-          to do: ask for less in resources.requests, lower spec.minAvailable, or wait until others have ended
+          fix: lower resources.requests or spec.minAvailable, or wait until other jobs have ended
     "#]],
     );
     let refused = "conditions: [{type: PodScheduled, status: 'False', message: '0/1 nodes are available: 1 node(s) had untolerated taint'}]";
@@ -207,7 +207,7 @@ fn a_gang_that_finds_no_place_says_what_is_missing() {
         &[&pod("", refused)],
         expect![[r#"
             pod ns/a-w-0: pod a-w-0: 0/1 nodes are available: 1 node(s) had untolerated taint [Unschedulable]
-              to do: tolerate the taint in the pod's template, or remove it from the node
+              fix: tolerate the taint in the pod's template, or remove it from the node
         "#]],
     );
     let orphan =
@@ -216,21 +216,21 @@ fn a_gang_that_finds_no_place_says_what_is_missing() {
         &[&pod("", orphan)],
         expect![[r#"
             pod ns/a-w-0: pod a-w-0: podgroup "mine" not found [Unschedulable]
-              to do: create the PodGroup, or correct the annotation scheduling.k8s.io/group-name of the pod
+              fix: create the PodGroup, or correct the annotation scheduling.k8s.io/group-name of the pod
         "#]],
     );
     check(
         &[&pod("schedulerName: my-scheduler", "")],
         expect![[r#"
-        pod ns/a-w-0: no scheduler has looked at pod a-w-0, which asks for my-scheduler [NotScheduled]
-          to do: start the scheduler my-scheduler, or name another one in spec.schedulerName
-    "#]],
+            pod ns/a-w-0: pod a-w-0: scheduler my-scheduler has not handled it [NotScheduled]
+              fix: start the scheduler my-scheduler, or use another one in spec.schedulerName
+        "#]],
     );
     check(
         &[&pod("schedulingGates: [{name: example.com/wait}]", "")],
         expect![[r#"
         pod ns/a-w-0: pod a-w-0 is held back by its gates example.com/wait [Gated]
-          to do: whoever put the spec.schedulingGates there must remove them
+          fix: wait for the controller of these gates, or remove them from spec.schedulingGates
     "#]],
     );
 }
@@ -246,28 +246,28 @@ fn what_a_pod_lacks_is_told_of_its_job() {
         &[&pending, QUEUE, &waits("CreateContainerConfigError", "configmap \"settings\" not found")],
         expect![[r#"
             job ns/a: pod a-w-0, container main: configmap "settings" not found [Container]
-              to do: create what is missing, or mark the reference as optional
+              fix: create what is missing, or mark the reference as optional
         "#]],
     );
     check(
         &[&pending, QUEUE, &waits("CrashLoopBackOff", "back-off 40s restarting failed container")],
         expect![[r#"
             job ns/a: pod a-w-0, container main: back-off 40s restarting failed container [Container]
-              to do: see why it ended: `kubectl logs a-w-0 -c main --previous`
+              fix: see why it ended: `kubectl logs a-w-0 -c main --previous`
         "#]],
     );
     check(
         &[&pending, QUEUE, &waits("ImagePullBackOff", "")],
         expect![[r#"
         job ns/a: pod a-w-0, container main: ImagePullBackOff [Container]
-          to do: correct its image, or give the pod imagePullSecrets that may read it
+          fix: correct its image, or give the pod imagePullSecrets that may read it
     "#]],
     );
     check(
-        &[&pending, QUEUE, &waits("ContainerCreating", "a volume can not be made: secret \"key\" not found")],
+        &[&pending, QUEUE, &waits("ContainerCreating", "cannot create a volume: secret \"key\" not found")],
         expect![[r#"
-            job ns/a: pod a-w-0, container main: a volume can not be made: secret "key" not found [Container]
-              to do: create what the volume is made of, or correct spec.volumes
+            job ns/a: pod a-w-0, container main: cannot create a volume: secret "key" not found [Container]
+              fix: create the source of the volume, or correct spec.volumes
         "#]],
     );
     let claims = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]";
@@ -275,7 +275,7 @@ fn what_a_pod_lacks_is_told_of_its_job() {
         &[&pending, QUEUE, &pod(claims, "phase: Pending")],
         expect![[r#"
         job ns/a: pod a-w-0 uses the PersistentVolumeClaim data, which does not exist [ClaimMissing]
-          to do: create the PersistentVolumeClaim data, or correct spec.volumes
+          fix: create the PersistentVolumeClaim data, or correct spec.volumes
     "#]],
     );
     let end = "{exitCode: 128, reason: StartError, message: 'command \"trian\" was not found in PATH'}";
@@ -289,8 +289,8 @@ fn what_a_pod_lacks_is_told_of_its_job() {
             ),
         ],
         expect![[r#"
-            job ns/a: nothing runs any more since pod a-w-0 failed: command "trian" was not found in PATH [PodFailed]
-              to do: see `kubectl logs a-w-0`; a policy (RestartJob, AbortJob) says what should happen to the job
+            job ns/a: no pod runs since pod a-w-0 failed: command "trian" was not found in PATH [PodFailed]
+              fix: see `kubectl logs a-w-0`; set a policy (RestartJob, AbortJob) for the job
         "#]],
     );
 }
@@ -313,23 +313,23 @@ fn of_a_gang_that_runs_the_pod_that_knows_says_why_others_wait() {
         &[&running, QUEUE, &scheduled, &silent, &told],
         expect![[r#"
         job ns/a: pod a-w-2: 0/1 nodes are available: 1 Insufficient cpu [Unschedulable]
-          to do: ask for less in resources.requests, or wait until others have ended
+          fix: lower resources.requests, or wait until other jobs have ended
     "#]],
     );
     check(
         &[&running, QUEUE, &silent],
         expect![[r#"
             job ns/a: pod a-w-1: podgroup "a-1" not found [Unschedulable]
-              to do: create the PodGroup, or correct the annotation scheduling.k8s.io/group-name of the pod
+              fix: create the PodGroup, or correct the annotation scheduling.k8s.io/group-name of the pod
         "#]],
     );
     let unseen = gang("");
     check(
         &[&running, QUEUE, &unseen, &silent],
         expect![[r#"
-        job ns/a: no scheduler has looked at pod a-w-1, which asks for volcano [NotScheduled]
-          to do: start the scheduler volcano, or name another one in spec.schedulerName
-    "#]],
+            job ns/a: pod a-w-1: scheduler volcano has not handled it [NotScheduled]
+              fix: start the scheduler volcano, or use another one in spec.schedulerName
+        "#]],
     );
 }
 
@@ -345,7 +345,7 @@ fn what_waits_for_others_says_for_whom() {
         ],
         expect![[r#"
             job ns/a: task b waits for task a [TaskDependsOn]
-              to do: see why those tasks have fewer ready pods than their minAvailable
+              fix: see why those tasks have fewer ready pods than their minAvailable
         "#]],
     );
     let steps = "spec: {flows: [{name: first}, {name: then, dependsOn: {targets: [first]}}]}, status: {state: {phase: Running}}";
@@ -354,14 +354,14 @@ fn what_waits_for_others_says_for_whom() {
         &[&flow(steps), &template("first"), &template("then"), &failed],
         expect![[r#"
         jobflow ns/f: step then waits for first (Failed) [StepDependsOn]
-          to do: see why those jobs have not completed
+          fix: see why those jobs have not completed
     "#]],
     );
     check(
         &[&flow(steps), &template("first"), &failed],
         expect![[r#"
         jobflow ns/f: step then has no JobTemplate then [TemplateMissing]
-          to do: create the JobTemplate then in the same namespace
+          fix: create the JobTemplate then in the same namespace
     "#]],
     );
     let ending = pod("nodeName: x", "phase: Running")
@@ -369,9 +369,9 @@ fn what_waits_for_others_says_for_whom() {
     check(
         &[&job("status: {state: {phase: Restarting}}"), QUEUE, &ending],
         expect![[r#"
-        job ns/a: pod a-w-0 has yet to end [PodsEnding]
-          to do: wait for their terminationGracePeriodSeconds; if their node is gone, `kubectl delete pod a-w-0 --force`
-    "#]],
+            job ns/a: pod a-w-0 has not terminated yet [PodsEnding]
+              fix: wait for their terminationGracePeriodSeconds; if their node is gone, `kubectl delete pod a-w-0 --force`
+        "#]],
     );
 }
 
@@ -393,7 +393,7 @@ fn the_last_warning_is_told_where_nothing_else_explains_it() {
         &[&job("status: {state: {phase: Pending}}"), QUEUE, &first, &last],
         expect![[r#"
         job ns/a: pods "a-w-0" is forbidden: exceeded quota: small [Warned]
-          to do: wait until others have ended, ask for less, or raise the ResourceQuota of the namespace
+          fix: wait until other pods have ended, lower the requests, or raise the ResourceQuota of the namespace
     "#]],
     );
 }
@@ -406,7 +406,7 @@ fn a_pod_whose_podgroup_is_refused_does_not_ask_for_a_scheduler() {
         &[&pod("schedulerName: volcano", ""), &refused],
         expect![[r#"
             pod ns/a-w-0: podgroups "g" is forbidden: exceeded quota: small [Warned]
-              to do: wait until others have ended, ask for less, or raise the ResourceQuota of the namespace
+              fix: wait until other pods have ended, lower the requests, or raise the ResourceQuota of the namespace
         "#]],
     );
 }

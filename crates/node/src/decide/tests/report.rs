@@ -162,7 +162,7 @@ fn that_limits_can_not_be_kept_is_told_once_for_each_pod() {
             Running
             main: running, ready
             beside: running, ready
-            Warning LimitsNotKept: limits of cpu and memory can not be kept on this machine, and its containers run without them: `krafla doctor` says why, and what to do
+            Warning LimitsNotKept: limits of cpu and memory are not enforced on this machine: run `krafla doctor` for the reason and a fix
         "#]],
     );
     // It is known from the one that was reported, though another one or another attempt is new.

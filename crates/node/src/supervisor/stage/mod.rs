@@ -104,9 +104,9 @@ impl Identity {
     /// Makes this process so. There is no way back.
     fn assume(&self) -> anyhow::Result<()> {
         let groups: Vec<Gid> = self.groups.iter().map(|group| Gid::from_raw(*group)).collect();
-        set_thread_groups(&groups).context("supplementalGroups can not be set")?;
-        set_thread_gid(Gid::from_raw(self.gid)).context("runAsGroup can not be set")?;
-        set_thread_uid(Uid::from_raw(self.uid)).context("runAsUser can not be set")
+        set_thread_groups(&groups).context("cannot set supplementalGroups")?;
+        set_thread_gid(Gid::from_raw(self.gid)).context("cannot set runAsGroup")?;
+        set_thread_uid(Uid::from_raw(self.uid)).context("cannot set runAsUser")
     }
 }
 
@@ -165,19 +165,19 @@ impl Report {
 fn become_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible> {
     let Some((sandbox, argv)) = args.split_first() else { bail!("want a sandbox and a command") };
     let sandbox = sandbox.to_str().context("the sandbox is not text")?;
-    let sandbox: Sandbox = serde_json::from_str(sandbox).context("the sandbox can not be read")?;
+    let sandbox: Sandbox = serde_json::from_str(sandbox).context("cannot read the sandbox")?;
     if sandbox.tty {
         // Who leads a session leads a process group too, as all containers do.
-        setsid().context("it can not have a session of its own")?;
-        ioctl_tiocsctty(std::io::stdin()).context("it can not have the terminal as its own")?;
+        setsid().context("cannot start a new session")?;
+        ioctl_tiocsctty(std::io::stdin()).context("cannot set the controlling terminal")?;
     }
     if let Some(group) = &sandbox.cgroup {
-        cgroup::join(group).context("its limits can not be set")?;
+        cgroup::join(group).context("cannot set its limits")?;
     }
     if !sandbox.mounts.is_empty() {
         enter_own_spaces()?;
         mounts::set_up(&sandbox)?;
-        rustix::system::sethostname(sandbox.hostname.as_bytes()).context("the host name can not be set")?;
+        rustix::system::sethostname(sandbox.hostname.as_bytes()).context("cannot set the host name")?;
     }
     if let Some(open_files) = sandbox.open_files {
         limit_open_files(open_files)?;
@@ -219,7 +219,7 @@ fn enter_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible
     if limits == LIMITED {
         // What it uses counts as what the container uses. Elsewhere the container's group is that of whoever started krafla then, and
         // may be none that this user can join.
-        cgroup::join_that_of(pid).context("the container's limits can not be set")?;
+        cgroup::join_that_of(pid).context("cannot set the container's limits")?;
     }
     // What runs beside a container may open as many files as the container.
     if let Some(open_files) = mark::open_files_of(pid) {
@@ -240,10 +240,10 @@ fn enter_container(args: &[OsString]) -> anyhow::Result<std::convert::Infallible
     if !spaces.is_empty() {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(format!("/proc/{}/root", pid.as_raw_nonzero()), flags, Mode::empty())?;
-        move_into_thread_name_spaces(pidfd.as_fd(), spaces).context("the container can not be entered")?;
+        move_into_thread_name_spaces(pidfd.as_fd(), spaces).context("cannot enter the container")?;
         // That of the mount name space is another one where krafla itself runs below a root of its own.
         fchdir(root)?;
-        chroot(".").context("the container's files can not be seen")?;
+        chroot(".").context("cannot see the container's files")?;
     }
     Err(exec(argv, &PathBuf::from(working_dir), identity.as_ref())?.into())
 }
@@ -319,7 +319,7 @@ fn enter_own_spaces() -> anyhow::Result<()> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     unshare(own | UnshareFlags::NEWUSER).context("this machine does not allow user name spaces")?;
     let map = |file: &str, text: String| {
-        fs::write(format!("/proc/self/{file}"), text).with_context(|| format!("{file} can not be written"))
+        fs::write(format!("/proc/self/{file}"), text).with_context(|| format!("cannot write {file}"))
     };
     map("setgroups", "deny".to_owned())?;
     map("uid_map", format!("{uid} {uid} 1"))?;
@@ -344,7 +344,7 @@ fn exec(argv: &[OsString], working_dir: &Path, identity: Option<&Identity>) -> a
         Err(error) => return Ok(error),
     };
     // Whoever it becomes need not be able to come here.
-    std::env::set_current_dir(working_dir).context("the working directory can not be entered")?;
+    std::env::set_current_dir(working_dir).context("cannot enter the working directory")?;
     if let Some(identity) = identity {
         identity.assume()?;
     }

@@ -49,11 +49,11 @@ const ENTRIES_MAX: usize = 4096;
 /// Makes all mounts of a sandbox. The process must have a mount name space of its own already.
 pub(super) fn set_up(sandbox: &Sandbox) -> anyhow::Result<()> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).context("mounts can not be made private")?;
+    mount_change("/", private).context("cannot make mounts private")?;
     let mut mounts: Vec<_> = sandbox.mounts.iter().cloned().chain(working_dir_that_stays(sandbox)).collect();
     // What is mounted into another mount comes after it.
     mounts.sort_by_key(|mount| mount.target.components().count());
-    let offered = |mount: &Mount| format!("mountPath {:?} can not be offered", mount.target);
+    let offered = |mount: &Mount| format!("cannot mount mountPath {:?}", mount.target);
     let sources: Vec<_> = mounts
         .iter()
         .map(|mount| Source::open(mount).with_context(|| offered(mount)))
@@ -261,7 +261,7 @@ fn fill(copy: &Path, original: &File, entries: &[(OsString, FileType)]) -> anyho
         match outcome {
             // It went away meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            outcome => outcome.with_context(|| format!("{to:?} can not be kept"))?,
+            outcome => outcome.with_context(|| format!("cannot keep {to:?}"))?,
         }
     }
     let metadata = original.metadata()?;
@@ -298,7 +298,7 @@ fn copy_device(from: &File, to: &File, name: &OsStr) -> io::Result<()> {
 /// Makes a directory the root of the file system, and lets go of the old one.
 fn become_root(directory: &Path) -> anyhow::Result<()> {
     chdir(directory)?;
-    pivot_root(".", ".").context("the root can not be replaced")?;
+    pivot_root(".", ".").context("cannot replace the root")?;
     // The old root is now on top of the new one.
     unmount(".", UnmountFlags::DETACH)?;
     Ok(chdir("/")?)
@@ -315,5 +315,5 @@ fn make_read_only(target: &Path) -> anyhow::Result<()> {
     ] {
         flags.set(keep, found.contains(has));
     }
-    mount_remount(target, flags, "").context("it can not be made read-only")
+    mount_remount(target, flags, "").context("cannot make it read-only")
 }

@@ -78,7 +78,7 @@ fn a_template_that_can_not_be_read_is_named_with_the_reason() {
     let plan = crate::jobflow::plan(&Snapshot::new(Kind::JobFlow, &key, fixture::now(), &objects));
     expect![[r#"
         patch jobflow status f {"status":{"conditions":{"f-x":{"phase":"TemplateUnreadable"}}}}
-        note Warning SyncJobFlow: JobTemplate x can not be read: status: invalid type: integer `1`, expected struct JobTemplateStatus; job f-x is made as soon as it can
+        note Warning SyncJobFlow: cannot read JobTemplate x: status: invalid type: integer `1`, expected struct JobTemplateStatus; fix the template, and job f-x is created
     "#]].assert_eq(&plan.to_string());
 }
 

@@ -170,8 +170,8 @@ fn a_job_that_can_not_be_read_says_so_once_where_people_look() {
     };
     let first = plan("Pending", "");
     expect![[r#"
-        patch job status a {"status":{"state":{"message":"the job can not be read: spec.policies[0].timeout: not a duration: \"5 minutes\"; write it like \"1h30m\", \"10s\" or \"500ms\"; correct that, or create the job anew","reason":"JobUnreadable"}}}
-        note Warning JobUnreadable: the job can not be read: spec.policies[0].timeout: not a duration: "5 minutes"; write it like "1h30m", "10s" or "500ms"; correct that, or create the job anew
+        patch job status a {"status":{"state":{"message":"cannot read the job: spec.policies[0].timeout: not a duration: \"5 minutes\"; write it like \"1h30m\", \"10s\" or \"500ms\"; correct it, or create the job again","reason":"JobUnreadable"}}}
+        note Warning JobUnreadable: cannot read the job: spec.policies[0].timeout: not a duration: "5 minutes"; write it like "1h30m", "10s" or "500ms"; correct it, or create the job again
     "#]].assert_eq(&first.to_string());
     assert!(plan("Pending", &first.notes[0].message).is_quiet());
     // What is restarted stands there and nowhere else.

@@ -9,7 +9,7 @@ use crate::scenario::{Act, Deed, Life, NAMESPACE, Scenario, When};
 
 pub(in crate::scenario) static SCENARIO: Scenario = Scenario {
     name: "batch-adopted",
-    shows: "a pod that nobody controls is taken in, and once it does not match it is let go and has a successor",
+    shows: "a pod without a controller is adopted; once it does not match it is released and replaced",
     script: || {
         let labels = json!({ "of": "adopter" });
         let stray = json!({

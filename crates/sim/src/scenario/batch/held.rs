@@ -7,7 +7,7 @@ use crate::scenario::{Life, Scenario};
 
 pub(in crate::scenario) static SCENARIO: Scenario = Scenario {
     name: "batch-held",
-    shows: "a Job ends when its pods have ended, although somebody else holds them, who keeps them",
+    shows: "a Job ends when its pods have ended, although a foreign finalizer keeps them",
     script: || {
         let of_pods = json!({ "finalizers": ["example.com/reads-the-logs"] });
         let template = json!({ "metadata": of_pods, "spec": pod_spec() });

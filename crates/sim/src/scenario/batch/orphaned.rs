@@ -8,7 +8,7 @@ use crate::scenario::{Act, Deed, Life, Scenario, When};
 
 pub(in crate::scenario) static SCENARIO: Scenario = Scenario {
     name: "batch-orphaned",
-    shows: "the pods of a Job that is deleted without them run on, and nobody holds them any more",
+    shows: "the pods of a Job that is deleted without them keep running, without its finalizer",
     script: || {
         let running = When::Shows(Kind::Job, "orphaned", |job| n_ready(job) == 1);
         vec![
