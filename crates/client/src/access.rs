@@ -1,4 +1,4 @@
-//! Where a cluster is, whom it trusts, and who asks.
+//! Access to a cluster: its address, the CAs that we trust, and our credentials.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What answers mean. Pure, and never fails on data: an answer that can not be read is one whose outcome is unknown.
+//! Interpretation of answers. Pure, and never fails on data: the outcome of an unreadable answer is unknown.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is asked: the method, path and body of every request that a component makes. Pure.
+//! Method, path and body of every request. Pure.
 
 use http::Method;
 use krafla_api::{Key, Kind, Scope, Served, Uid};

@@ -1,4 +1,4 @@
-//! How connections to servers are made private: whom we trust, and what we show.
+//! TLS configuration: the CAs that we trust, and our certificate.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Where a run takes place: in a cluster of its own, or in one that is there already.
+//! Choice of the cluster of a run: an embedded one, or an existing one.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

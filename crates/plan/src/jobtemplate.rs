@@ -1,4 +1,4 @@
-//! Says in each JobTemplate's status which jobs were made of it.
+//! Status of JobTemplates: the jobs created from them.
 //!
 //! Mirrors Volcano's `pkg/controllers/jobtemplate`, whose list never shrinks.
 

@@ -1,4 +1,4 @@
-//! What should be done, and nothing of how: every decision of every controller is a pure function here.
+//! Decisions of all controllers, as pure functions that return plans.
 //!
 //! ```text
 //!   Object      one observed resource, narrowed to what decisions read

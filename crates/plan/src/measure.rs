@@ -1,4 +1,4 @@
-//! What is counted for dashboards: which numbers there are, and what one stored change does to them.
+//! Metrics: their definitions, and what one stored change adds to them.
 //!
 //! ```text
 //!   stored change --Controller::measure--> Measure   pure: which number, by how much

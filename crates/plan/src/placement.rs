@@ -1,4 +1,4 @@
-//! Where a pod may go: the parts of pods and nodes that only the scheduler reads.
+//! Placement: fields of pods and nodes that only the scheduler reads.
 //!
 //! Of preferences only those about nodes are here. They never decide whether a pod fits.
 

@@ -1,4 +1,4 @@
-//! Removes pods that were deleted and whose node is not there: nobody else will say that they have ended.
+//! Removes deleted pods of nodes that do not exist: no node will report that they have ended.
 //!
 //! A pod keeps its name until its node confirms that its processes have ended. A node that does not exist confirms nothing, so
 //! without this the pod, and the job that owns it, would wait for ever.

@@ -1,4 +1,4 @@
-//! What one decision sees.
+//! Snapshot: the input of one decision.
 
 use std::sync::Arc;
 

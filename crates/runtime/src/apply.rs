@@ -1,4 +1,4 @@
-//! Carrying out a plan. Nothing is decided here: an answer is mapped to how it ended, and the next plan decides.
+//! Applies a plan. It decides nothing: it reports how each write ended, and the next plan decides.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! A status in which nothing but counters changed is not urgent: it waits for more of the same.
+//! Coalescing of status writes: a status in which only counters changed waits for more changes.
 //!
 //! However fast pods come and go, the counters of one root are written twice a second at most. While those of many roots, or
 //! of many children, are in motion they wait longer, so that all together are written a few times a second. Most are then not

@@ -1,4 +1,4 @@
-//! Who may use the API server, under the names that kube-apiserver has for it.
+//! Flags for access to the API server, with the names of kube-apiserver.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Looks at the machine. Nothing stays behind but what was there before.
+//! Checks of the machine. They leave nothing behind.
 
 use std::fs::File;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Why jobs wait, in the words of whoever holds them up: the scheduler, the node, or the server that refuses their pods.
+//! Reasons why jobs wait, as the scheduler, the node or the API server report them.
 
 mod flows;
 mod jobs;

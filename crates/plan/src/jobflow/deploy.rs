@@ -1,4 +1,4 @@
-//! Makes the jobs whose time has come, and says what keeps the others.
+//! Creates the jobs of steps that may start, and reports why the others wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 

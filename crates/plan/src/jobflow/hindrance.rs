@@ -1,4 +1,4 @@
-//! What keeps the job of a step from being made. The API has no field for it, but room for a word where a phase would be.
+//! Reasons why the job of a step is not created. The API has no field for them; they stand where a phase would be.
 
 use krafla_api::volcano::JobPhase;
 

@@ -1,4 +1,4 @@
-//! The jobs of a flow: those that are there, those that went away, and those of which only the record is left.
+//! Jobs of a flow: existing ones, deleted ones, and those of which only the record in status is left.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What one use of a template changes in it: `patch.jobSpec`.
+//! `patch.jobSpec`: changes of one step to its template.
 //!
 //! What is made of parts is merged: a job, its plugins, tasks, pods, containers and resources, and lists of named things by name.
 //! All else is replaced, as many of its fields exclude each other: a probe asks in one way, a tier has a number or a name. A

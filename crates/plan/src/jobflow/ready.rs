@@ -1,4 +1,4 @@
-//! Whether all that a flow waits for has completed, or counts as ready before that by the signs that it names.
+//! Readiness of a step's targets: completed, or ready by their probes.
 //!
 //! Signs are phases of the target's pods, which are seen, and answers of the target's pods, which are asked for. Pods are
 //! asked only once all of a task run, and nobody but pods of the target's own job is ever asked.

@@ -1,4 +1,4 @@
-//! Whose Jobs are taken care of: `spec.managedBy`.
+//! `spec.managedBy`: the Jobs that this controller runs.
 
 /// The name by which a Job asks for Kubernetes' own controller.
 const KUBERNETES: &str = "kubernetes.io/job-controller";

@@ -1,4 +1,4 @@
-//! Whether a Job is to end, and why.
+//! Outcome of a Job: whether it ends, and why.
 
 use krafla_api::Time;
 

@@ -1,4 +1,4 @@
-//! Which of two active pods is missed less: the one of which less would be lost.
+//! Order in which active pods are deleted: the one that loses the least work first.
 
 use std::cmp::{Ordering, Reverse};
 

@@ -1,4 +1,4 @@
-//! What a Job has, and what has become of it: counted anew from its pods and from what its status keeps of earlier ones.
+//! Tally of a Job's pods, counted from the existing pods and from the record of earlier ones in status.
 
 use std::collections::{BTreeMap, BTreeSet};
 

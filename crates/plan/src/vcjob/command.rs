@@ -1,4 +1,4 @@
-//! Commands: what a user asks for with `vcctl` or by creating a Command.
+//! Commands: actions that a user requests with `vcctl` or by creating a Command.
 //!
 //! A Command is carried out exactly once without anything being remembered about it: its effect is stored first, then it is
 //! deleted, and in the phase that it leads to it has no further effect. The job does not leave that phase before the Command

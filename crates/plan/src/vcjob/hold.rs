@@ -1,4 +1,4 @@
-//! Why a job can not go on for now. It is said in `status.state` and by an Event, and taken back when it is no longer so.
+//! Holds: reasons why a job waits. `status.state` and an Event report a hold; it is removed when it no longer applies.
 //!
 //! Admission refuses most of this. A job that was stored without being asked, or whose queue went away, is told the same.
 

@@ -10,9 +10,21 @@
 //!    +---names--- Command                         what a user wants done to it
 //! ```
 //!
-//! A restart of the whole job is a new *version*, a restart of a part of it a new *retry count*: either is written to status
-//! before anything is done, and from then on it follows from what is stored which pods must go. So a crash between the
-//! status and the last kill loses nothing and repeats nothing.
+//! A pod fails, and the policy says `RestartJob`:
+//!
+//! ```text
+//!   Running     the failed pod of the current version is the trigger
+//!     | 1. status: phase Restarting, version + 1, retryCount + 1        the restart is charged before any other write
+//!     | 2. delete the plugins' objects of this try, then the PodGroup   so the next try cannot start under the old gang
+//!     | 3. mark each pod of the old version as killed by us, delete it  so the kill does not look like an eviction
+//!   Restarting  waits until the old PodGroup is gone and enough pods are
+//!     | 4. create the plugins' objects, the PodGroup and the pods of the new version
+//!   Pending, then Running
+//! ```
+//!
+//! A restart of the whole job is a new *version*, a partial restart a new *retry count*. The status stores either one before any
+//! step. Which pods must go follows from the stored status, so a crash between the status and the last kill loses nothing and
+//! repeats nothing. After `maxRetry` restarts the job fails instead, and keeps the pods of its last try.
 //!
 //! Mirrors Volcano's `pkg/controllers/job`; what is deliberately different stands in DEVIATIONS.md.
 
@@ -130,8 +142,8 @@ impl Controller for JobController {
     }
 }
 
-/// The jobs that something which is not theirs may be in the way of: everything that a job makes is named after it, and a name
-/// is free again when a stranger that has it goes.
+/// Jobs that a foreign object may block: the names of a job's objects start with its own, and a name is free again when the
+/// foreign object is deleted.
 fn namesakes(stranger: &Object, objects: &Objects) -> Vec<Key> {
     let Key { namespace, name } = &stranger.meta.key;
     let ends = name.match_indices('-').map(|(end, _)| end).chain([name.len()]);
@@ -139,7 +151,7 @@ fn namesakes(stranger: &Object, objects: &Objects) -> Vec<Key> {
     names.filter(|key| objects.get(Kind::VcJob, key).is_some()).collect()
 }
 
-/// What should be done for one job now.
+/// The plan for one job.
 pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     let Some(root) = snapshot.root() else { return Plan::nothing() };
     // The garbage collector removes what a deleted job owns.
@@ -163,7 +175,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
             provide(&job, &seen, &mut next, snapshot, &mut plan);
         }
         JobPhase::Restarting => {
-            // The PodGroup goes last: as long as it is there, this is not done.
+            // The PodGroup goes before the pods: the restart is not over while the one of the last try exists.
             let is_begun = next.version > job.status.version || pods.has_doomed_outdated(&job, &next);
             if is_begun || next.leaves_behind(&group) {
                 plugins::remove(&plugins, false, snapshot, &mut plan);
@@ -198,8 +210,8 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     plan
 }
 
-/// Whether the plan has done with a pod that somebody else removed while the job ran. Until status no longer counts it, whoever
-/// starts anew takes it for evicted just now. What we removed ourselves is marked, and nobody misses it.
+/// Whether the plan settles the eviction of a pod. Until status no longer counts the pod, a controller that starts anew takes it
+/// for evicted just now. Pods that we deleted ourselves are marked and count as no eviction.
 fn settles_an_eviction(job: &Job<'_>, snapshot: &Snapshot<'_>, plan: &Plan) -> bool {
     let settled: BTreeSet<&Uid> = plan.settled.iter().collect();
     let is_evicted = |object: &Object| {
@@ -209,7 +221,7 @@ fn settles_an_eviction(job: &Job<'_>, snapshot: &Snapshot<'_>, plan: &Plan) -> b
         && snapshot.departed.iter().any(|departed| is_evicted(&departed.object))
 }
 
-/// Where the job goes: by a Command, by a policy, or by itself. And what its policies say.
+/// The next phase, by a Command, by a policy, or from the pods; and the decisions of the policies.
 fn decide(
     job: &Job<'_>,
     pods: &Pods<'_>,
@@ -276,7 +288,7 @@ fn kept_evidence<'a>(job: &Job<'_>, policies: &'a Decision, chosen: Option<&Inte
     kept
 }
 
-/// What there is of a job.
+/// Observed state of a job.
 struct Seen<'a> {
     pods: &'a Pods<'a>,
     group: &'a Group<'a>,
@@ -284,7 +296,7 @@ struct Seen<'a> {
     vacant: &'a Vacancies,
 }
 
-/// Gives the job what it needs: volumes, PodGroup, pods. What can not be given is said in status, and is waited for.
+/// Creates volumes, PodGroup and pods. If one cannot be created, status reports it and the job waits.
 fn provide(job: &Job<'_>, seen: &Seen<'_>, next: &mut Next, snapshot: &Snapshot<'_>, plan: &mut Plan) {
     let Seen { pods, group, plugins, vacant } = *seen;
     let mut provide = || {
@@ -303,7 +315,7 @@ fn provide(job: &Job<'_>, seen: &Seen<'_>, next: &mut Next, snapshot: &Snapshot<
     if let Err(Hold { reason, message }) = &held {
         plan.notes.push(Note::warning(reason, message.clone()));
     }
-    // Until a restart is over, the state says what is restarted and why: whoever goes on with it must know.
+    // Until a restart is over, the state keeps what is restarted and why: the next plan needs it.
     if next.phase == JobPhase::Restarting {
         return;
     }

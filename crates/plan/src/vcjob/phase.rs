@@ -1,4 +1,4 @@
-//! Phase and intent make the next phase: one table.
+//! Table of phases: the current phase and an intent give the next phase.
 
 use krafla_api::volcano::{Action, JobPhase};
 

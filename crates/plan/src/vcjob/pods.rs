@@ -1,4 +1,4 @@
-//! The job's pods as they are observed: counted, and those picked out that are not to stay.
+//! Observed pods of the job: counters, and pods that must be deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

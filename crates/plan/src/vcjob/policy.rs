@@ -1,4 +1,4 @@
-//! Lifecycle policies: what the user wants done about what holds.
+//! Lifecycle policies: the action for each trigger.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What the gang needs at least: `spec.minResources` of the PodGroup.
+//! `spec.minResources` of the PodGroup: the minimum that the gang needs.
 //!
 //! Mirrors the quota usage that Kubernetes computes for a pod, summed over the pods that make up the job's minimum, taken
 //! from the tasks of the highest priority first.

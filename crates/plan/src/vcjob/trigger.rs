@@ -1,4 +1,4 @@
-//! What policies may answer: everything that holds of the job's pods, tasks and PodGroup in this snapshot.
+//! Triggers of policies: facts about the job's pods, tasks and PodGroup in this snapshot.
 //!
 //! Volcano takes these from events. Here each is a condition that can be seen for as long as it is true, so none is lost
 //! while nobody looks, and none happens twice: the action that answers it makes it untrue, by a new version, by removing

@@ -1,4 +1,4 @@
-//! Why jobs wait: a judgement over what was listed, and over nothing else.
+//! Diagnosis of waiting jobs, from listed objects only. Pure.
 //!
 //! For each Job, JobFlow, PodGroup and pod that makes no progress the first cause is told that explains it, from what
 //! people have asked for (aborted, suspended) over what is missing (queue, template, claim) to what the scheduler and
