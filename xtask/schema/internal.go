@@ -17,8 +17,8 @@ const internalVersion = "v1.36.1"
 // that they refer to comes along.
 var internalRoots = []root{
 	{path: "k8s.io/kubernetes/pkg/apis/core", types: []string{
-		"ContainerPort", "EndpointPort", "EndpointSubset", "EnvVar", "NodeSpec", "PersistentVolumeClaimSpec",
-		"PersistentVolumeSource", "PersistentVolumeSpec", "PodTemplateSpec", "ResourceQuotaSpec", "ServiceSpec", "Taint", "Volume",
+		"ContainerPort", "EndpointPort", "EndpointSubset", "EnvVar", "HostIP", "NodeSpec", "PersistentVolumeClaimSpec",
+		"PersistentVolumeSource", "PersistentVolumeSpec", "PodIP", "PodTemplateSpec", "ResourceQuotaSpec", "ServiceSpec", "Taint", "Volume",
 	}},
 	{path: "k8s.io/kubernetes/pkg/apis/apps", types: []string{
 		"DaemonSetSpec", "DeploymentSpec", "ReplicaSetSpec", "StatefulSetSpec",

@@ -128,8 +128,9 @@ fn parse_word(word: &str) -> Result<Times, NotASchedule> {
             let every = word.strip_prefix("@every ");
             let every = every.ok_or_else(|| NotASchedule(format!("unrecognized descriptor: {word}")))?;
             let duration: Result<GoDuration, _> = every.parse();
-            let duration = duration
-                .map_err(|error| NotASchedule(format!("failed to parse duration {word}: {error}")))?;
+            let duration = duration.map_err(|_| {
+                NotASchedule(format!("failed to parse duration {word}: {}", duration_fault(every)))
+            })?;
             return Ok(Times::Every(whole_seconds(duration)));
         }
     };
@@ -137,6 +138,31 @@ fn parse_word(word: &str) -> Result<Times, NotASchedule> {
 }
 
 /// Seconds without their fraction, and at least one.
+/// What is wrong with a duration, in the words of Kubernetes' answers.
+fn duration_fault(text: &str) -> String {
+    let invalid = format!("time: invalid duration {text:?}");
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest.is_empty() {
+        return invalid;
+    }
+    while !rest.is_empty() {
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        let (number, after) = rest.split_at(rest.find(|c| !is_number(c)).unwrap_or(rest.len()));
+        if !number.contains(|c: char| c.is_ascii_digit()) || number.matches('.').count() > 1 {
+            return invalid;
+        }
+        let (unit, after) = after.split_at(after.find(is_number).unwrap_or(after.len()));
+        if unit.is_empty() {
+            return format!("time: missing unit in duration {text:?}");
+        }
+        if !["ns", "us", "µs", "μs", "ms", "s", "m", "h"].contains(&unit) {
+            return format!("time: unknown unit {unit:?} in duration {text:?}");
+        }
+        rest = after;
+    }
+    invalid
+}
+
 fn whole_seconds(duration: GoDuration) -> GoDuration {
     GoDuration::from_seconds((duration.as_nanos() / 1_000_000_000).max(1))
 }

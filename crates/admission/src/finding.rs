@@ -45,6 +45,8 @@ pub enum Reason {
     TooLong,
     /// A list is too long.
     TooMany,
+    /// The check itself failed.
+    Internal,
 }
 
 impl Reason {
@@ -59,6 +61,7 @@ impl Reason {
             Reason::NotFound => "FieldValueNotFound",
             Reason::TooLong => "FieldValueTooLong",
             Reason::TooMany => "FieldValueTooMany",
+            Reason::Internal => "InternalError",
         }
     }
 }

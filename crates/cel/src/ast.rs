@@ -117,16 +117,6 @@ pub(crate) enum Logic {
     Or,
 }
 
-impl Logic {
-    /// The operator's name in messages.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Logic::And => "_&&_",
-            Logic::Or => "_||_",
-        }
-    }
-}
-
 /// `range.all(variable, body)` and its like.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fold {

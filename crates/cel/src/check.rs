@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::ast::{Expr, ExprKind, Fold, FoldKind, Literal, Logic, ObjectField};
+use crate::ast::{Expr, ExprKind, Fold, FoldKind, Literal, ObjectField};
 use crate::types::{Size, Type};
 use crate::{Builds, Fault, library};
 
@@ -12,10 +12,27 @@ pub(crate) struct Checked {
     pub cost: u64,
 }
 
+/// The functions of an authorizer: known by name, though there is none to call them on.
+const AUTHORIZER: [&str; 11] = [
+    "allowed",
+    "check",
+    "error",
+    "errored",
+    "fieldSelector",
+    "group",
+    "labelSelector",
+    "path",
+    "reason",
+    "serviceAccount",
+    "subresource",
+];
+
 /// Finds out what an expression is; `faults` is what it cannot be.
 pub(crate) fn check(expr: &Expr, variables: &[(String, Type)], builds: Builds) -> (Checked, Vec<Fault>) {
     let mut checker = Checker { scope: variables.to_vec(), builds, faults: Vec::new() };
     let checked = checker.check(expr);
+    // In the order of their places, as cel-go reports them.
+    checker.faults.sort_by_key(|fault| fault.at);
     (checked, checker.faults)
 }
 
@@ -38,7 +55,7 @@ impl Checker {
                 Checked { of: Type::Bool, ..checked }
             }
             ExprKind::Call { name, is_member, arguments } => self.call(expr.at, name, *is_member, arguments),
-            ExprKind::Logic { operator, operands } => self.logic(expr.at, *operator, operands),
+            ExprKind::Logic { operands, .. } => self.logic(operands),
             ExprKind::Choice(parts) => self.choice(expr.at, parts),
             ExprKind::List(items) => {
                 let (of, cost) = self.elements(items.iter());
@@ -106,8 +123,20 @@ impl Checker {
             types.push(checked.of);
         }
         match library::check(name, is_member, &types) {
-            Some((of, own)) => Checked { of, cost: cost.saturating_add(own) },
-            None if !library::is_known(name) => {
+            Some((of, own)) => {
+                if let ("matches", Some(pattern)) = (name, arguments.last())
+                    && let ExprKind::Literal(Literal::String(text)) = &pattern.kind
+                    && !library::is_pattern(text)
+                {
+                    return self.fault(pattern.at, "invalid matches argument".to_owned());
+                }
+                Checked { of, cost: cost.saturating_add(own) }
+            }
+            // Without an authorizer there is nothing that these could be asked of.
+            None if AUTHORIZER.contains(&name) && types.first() == Some(&Type::Dyn) => {
+                Checked { of: Type::Dyn, cost }
+            }
+            None if !library::is_known(name) && !AUTHORIZER.contains(&name) => {
                 self.fault(at, format!("undeclared reference to '{name}' (in container '')"))
             }
             None => {
@@ -121,7 +150,7 @@ impl Checker {
         }
     }
 
-    fn logic(&mut self, at: usize, operator: Logic, operands: &[Expr]) -> Checked {
+    fn logic(&mut self, operands: &[Expr]) -> Checked {
         let mut cost = 0u64;
         let mut types = Vec::new();
         for operand in operands {
@@ -129,13 +158,8 @@ impl Checker {
             cost = cost.saturating_add(checked.cost);
             types.push(checked.of);
         }
-        if types.iter().any(|of| !is_bool(of)) {
-            let shown: Vec<String> = types.iter().map(Type::to_string).collect();
-            let name = operator.name();
-            return self.fault(
-                at,
-                format!("found no matching overload for '{name}' applied to '({})'", shown.join(", ")),
-            );
+        for (operand, of) in operands.iter().zip(&types).filter(|(_, of)| !is_bool(of)) {
+            self.fault(operand.at, format!("expected type 'bool' but found '{of}'"));
         }
         Checked { of: Type::Bool, cost }
     }

@@ -310,6 +310,9 @@ impl Parser {
     /// Things between commas up to a closing mark; the last comma may have nothing after it.
     fn list<T>(&mut self, end: &str, item: fn(&mut Parser) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut items = Vec::new();
+        if end == ")" && matches!(self.word(), Word::End) {
+            return Err(self.mismatch(&OPERANDS.replace("'(', ", "'(', ')', ")));
+        }
         while !self.take(end) {
             items.push(item(self)?);
             if !self.take(",") {
@@ -417,10 +420,11 @@ fn int(text: &str, at: usize) -> Parsed<i64> {
 
 fn has(at: usize, arguments: Vec<Expr>) -> Parsed {
     match <[Expr; 1]>::try_from(arguments) {
-        Ok([Expr { at, kind: ExprKind::Select { operand, field, is_optional: false }, .. }]) => {
+        Ok([Expr { kind: ExprKind::Select { operand, field, is_optional: false }, .. }]) => {
             expr(at, ExprKind::Has { operand, field })
         }
-        _ => Err(Fault::new(at, "invalid argument to has() macro")),
+        Ok([other]) => Err(Fault::new(other.at, "invalid argument to has() macro")),
+        Err(_) => Err(Fault::new(at, "invalid argument to has() macro")),
     }
 }
 
@@ -435,7 +439,7 @@ fn member_call(at: usize, target: Expr, name: &str, arguments: Vec<Expr>) -> Par
     let shape = match (name, arguments.len()) {
         ("all", 2) => (FoldKind::All, 1, false),
         ("exists", 2) => (FoldKind::Exists, 1, false),
-        ("exists_one" | "existsOne", 2) => (FoldKind::ExistsOne, 1, false),
+        ("exists_one", 2) => (FoldKind::ExistsOne, 1, false),
         ("filter", 2) => (FoldKind::Filter, 1, false),
         ("map", 2) => (FoldKind::Map, 1, false),
         ("map", 3) => (FoldKind::Map, 1, true),

@@ -157,7 +157,7 @@ fn texts_have_kubernetes_functions() {
     check(&[
         ("self.name.startsWith('web') && self.name.endsWith('1') && self.name.contains('-')", "true"),
         ("self.name.matches('^[a-z]+-[0-9]+$')", "true"),
-        ("self.name.matches('(')", "error: error parsing regexp: `(`"),
+        ("self.name.matches('(')", "ERROR: <input>:1:19: invalid matches argument"),
         ("'äbc'.charAt(1) + 'äbc'.substring(1, 2) + 'äbc'.substring(2)", "\"bbc\""),
         ("'tacocat'.indexOf('a', 2)", "5"),
         ("'tacocat'.lastIndexOf('a')", "5"),
@@ -230,10 +230,7 @@ fn what_cannot_be_is_told_with_its_place() {
             "ERROR: <input>:1:5: expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)",
         ),
         ("self.ports.all(p, p)", "ERROR: <input>:1:19: expected type 'bool' but found 'int'"),
-        (
-            "self.n && true",
-            "ERROR: <input>:1:8: found no matching overload for '_&&_' applied to '(int, bool)'",
-        ),
+        ("self.n && true", "ERROR: <input>:1:5: expected type 'bool' but found 'int'"),
         (
             "true ? 1 : 'a'",
             "ERROR: <input>:1:6: found no matching overload for '_?_:_' applied to '(bool, int, string)'",
@@ -242,7 +239,7 @@ fn what_cannot_be_is_told_with_its_place() {
         ("(1", "ERROR: <input>:1:3: Syntax error: mismatched input '<EOF>' expecting ')'"),
         ("1 1", "ERROR: <input>:1:3: Syntax error: mismatched input '1' expecting <EOF>"),
         ("'a", "ERROR: <input>:1:1: Syntax error: token recognition error at: ''', the text has no end"),
-        ("has(1)", "ERROR: <input>:1:4: invalid argument to has() macro"),
+        ("has(1)", "ERROR: <input>:1:5: invalid argument to has() macro"),
         ("\n  nope", "ERROR: <input>:2:3: undeclared reference to 'nope' (in container '')"),
     ]);
 }

@@ -39,7 +39,7 @@ pub fn validate_cron_job_update(
 }
 
 fn validate_spec(spec: &At<'_>, old: &Value, has_time_zone: &dyn Fn(&str) -> bool, verdict: &mut Verdict) {
-    validate_schedule(spec, old, verdict);
+    validate_schedule(spec, old, has_time_zone, verdict);
     job::not_negative(&spec.get("startingDeadlineSeconds"), verdict);
     let zone = spec.get("timeZone");
     if zone.is_set() && old.get("timeZone") != Some(zone.value()) {
@@ -58,12 +58,23 @@ fn validate_spec(spec: &At<'_>, old: &Value, has_time_zone: &dyn Fn(&str) -> boo
 }
 
 /// The zone of a schedule has a field of its own. A stored schedule that names one may keep it.
-fn validate_schedule(spec: &At<'_>, old: &Value, verdict: &mut Verdict) {
+fn validate_schedule(
+    spec: &At<'_>,
+    old: &Value,
+    has_time_zone: &dyn Fn(&str) -> bool,
+    verdict: &mut Verdict,
+) {
     let schedule = spec.get("schedule");
     if schedule.text().is_empty() {
         return verdict.required(schedule.path(), "");
     }
-    if let Err(why) = schedule.text().parse::<Schedule>() {
+    let zone = schedule.text().split_once("TZ=").filter(|(before, _)| ["", "CRON_"].contains(before));
+    let zone = zone.and_then(|(_, rest)| Some(rest.split_once(' ')?.0));
+    let is_known = |zone: &str| ["", "Local", "UTC"].contains(&zone) || has_time_zone(zone);
+    if let Some(zone) = zone.filter(|zone| !is_known(zone)) {
+        let why = format!("provided bad location {zone}: unknown time zone {zone}");
+        verdict.invalid(schedule.path(), schedule.text(), why);
+    } else if let Err(why) = schedule.text().parse::<Schedule>() {
         verdict.invalid(schedule.path(), schedule.text(), why);
     }
     if !schedule.text().contains("TZ") {
@@ -86,7 +97,8 @@ fn validate_time_zone(zone: &At<'_>, has_time_zone: &dyn Fn(&str) -> bool, verdi
     } else if name.eq_ignore_ascii_case("Local") {
         let rule = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         verdict.invalid(zone.path(), name, rule);
-    } else if !has_time_zone(name) {
+    }
+    if !name.is_empty() && name != "Local" && !has_time_zone(name) {
         verdict.invalid(zone.path(), name, format!("unknown time zone {name}"));
     }
 }

@@ -63,8 +63,8 @@ pub(super) fn overlap(some: &Ranges, others: &Ranges) -> Option<i64> {
 }
 
 fn index(text: &str, completions: i64) -> Result<i64, String> {
-    let number: i64 = match text.parse::<u32>() {
-        Ok(number) if text.bytes().all(|byte| byte.is_ascii_digit()) => number.into(),
+    let number: i64 = match text.parse::<i64>() {
+        Ok(number) if text.bytes().all(|byte| byte.is_ascii_digit()) => number,
         _ => return Err(format!("cannot convert string to integer for index: {text:?}")),
     };
     if number >= completions { Err(format!("too large index: {text:?}")) } else { Ok(number) }

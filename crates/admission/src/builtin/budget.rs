@@ -57,6 +57,8 @@ pub enum Verdict {
     Spent(Value),
     /// It may not go now. The sentence says why.
     NotNow(String),
+    /// It may not go now, for nothing is known of the budget yet: a moment later is soon enough to ask again.
+    Uncounted(String),
     /// It may not go at all.
     Never(String),
 }
@@ -73,7 +75,7 @@ pub fn spend(budget: &Value, pod: &Value, now: Time) -> Verdict {
     }
     if number("/status/observedGeneration") < number("/metadata/generation") {
         let name = name(budget);
-        return Verdict::NotNow(format!(
+        return Verdict::Uncounted(format!(
             "The disruption budget {name} is still being processed by the server."
         ));
     }
@@ -81,12 +83,7 @@ pub fn spend(budget: &Value, pod: &Value, now: Time) -> Verdict {
     let leaving = status.get("disruptedPods").and_then(Value::as_object).map_or(0, Map::len);
     match number("/status/disruptionsAllowed") {
         ..0 => return Verdict::Never("pdb disruptions allowed is negative".to_owned()),
-        0 => {
-            let name = name(budget);
-            return Verdict::NotNow(format!(
-                "The disruption budget {name} needs {n_desired} healthy pods and has {n_healthy} currently"
-            ));
-        }
+        0 => return Verdict::NotNow(why_none(budget, n_desired, n_healthy)),
         _ if leaving > LEAVING_PODS_MAX => {
             return Verdict::Never(
                 "DisruptedPods map too big - too many evictions not confirmed by PDB controller".to_owned(),
@@ -106,6 +103,34 @@ pub fn spend(budget: &Value, pod: &Value, now: Time) -> Verdict {
         }
     }
     Verdict::Spent(status)
+}
+
+/// Why a budget lets nothing go.
+fn why_none(budget: &Value, n_desired: i64, n_healthy: i64) -> String {
+    let name = name(budget);
+    let conditions = budget.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let text = |condition: &Value, field: &str| {
+        condition.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let told = conditions
+        .into_iter()
+        .find(|condition| text(condition, "type") == "DisruptionAllowed")
+        .filter(|condition| text(condition, "status") == "False")
+        .map(|condition| (text(condition, "reason"), text(condition, "message")))
+        .filter(|(_, message)| !message.is_empty());
+    let refused = format!("The disruption budget {name} does not allow evicting pods currently");
+    match told {
+        Some((reason, message)) if reason == "SyncFailed" => {
+            format!("{refused} because it failed sync: {message}")
+        }
+        _ if n_healthy <= n_desired => {
+            format!(
+                "The disruption budget {name} needs {n_desired} healthy pods and has {n_healthy} currently"
+            )
+        }
+        Some((reason, message)) => format!("{refused} ({reason}): {message}"),
+        None => refused,
+    }
 }
 
 /// Pods that were let go and are still there, unless that was too long ago to be true.
@@ -203,7 +228,7 @@ mod tests {
         budget["status"] = count(&budget, &pods, 2, now());
         let Verdict::Spent(status) = spend(&budget, &pods[0], now()) else { panic!("one may go") };
         budget["status"] = status;
-        let why = "The disruption budget b needs 1 healthy pods and has 2 currently";
+        let why = "The disruption budget b does not allow evicting pods currently";
         assert_eq!(spend(&budget, &pods[1], now()), Verdict::NotNow(why.to_owned()));
         let again = count(&budget, &pods, 2, now());
         assert_eq!((&again["currentHealthy"], &again["disruptionsAllowed"]), (&json!(1), &json!(0)));
@@ -229,7 +254,7 @@ mod tests {
     fn a_budget_that_nobody_has_counted_yet_lets_nothing_go() {
         let why = "The disruption budget b is still being processed by the server.";
         let verdict = spend(&budget(json!({"minAvailable": 0})), &pod("a", "True"), now());
-        assert_eq!(verdict, Verdict::NotNow(why.to_owned()));
+        assert_eq!(verdict, Verdict::Uncounted(why.to_owned()));
     }
 
     #[test]

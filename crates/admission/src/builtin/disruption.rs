@@ -3,7 +3,18 @@
 use serde_json::Value;
 
 use super::{amount, findings, validate_word};
+use crate::pod::check::{label_selector, not_negative};
 use crate::{Finding, Reason};
+
+/// Says what is wrong with the status of a PodDisruptionBudget.
+pub fn validate_budget_status(budget: &Value) -> Vec<Finding> {
+    findings(budget, |budget, verdict| {
+        let status = budget.get("status");
+        for field in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
+            not_negative(&status.get(field), verdict);
+        }
+    })
+}
 
 /// Says what is wrong with a PodDisruptionBudget.
 pub fn validate_budget(budget: &Value) -> Vec<Finding> {
@@ -28,6 +39,7 @@ pub fn validate_budget(budget: &Value) -> Vec<Finding> {
         }
         let policies = ["AlwaysAllow", "IfHealthyBudget"];
         validate_word(&spec.get("unhealthyPodEvictionPolicy"), &policies, verdict);
+        label_selector(&spec.get("selector"), verdict);
     })
 }
 

@@ -394,7 +394,7 @@ pub fn validate_priority_class(class: &Value) -> Vec<Finding> {
         }
         let policy = class.get("preemptionPolicy");
         if policy.is_set() {
-            check::word(&policy, &["Never", "PreemptLowerPriority"], verdict);
+            check::word(&policy, &["PreemptLowerPriority", "Never"], verdict);
         }
     })
 }
@@ -520,14 +520,14 @@ mod tests {
         let class = |name: &str, value: i64| json!({"metadata": {"name": name}, "value": value, "preemptionPolicy": "Odd"});
         expect![[r#"
             value: Forbidden: maximum allowed value of a user defined priority is 1000000000
-            preemptionPolicy: Unsupported value: "Odd": supported values: "Never", "PreemptLowerPriority""#]]
+            preemptionPolicy: Unsupported value: "Odd": supported values: "PreemptLowerPriority", "Never""#]]
         .assert_eq(&said(&validate_priority_class(&class("a", 1_000_000_001))));
         expect![[r#"
             metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: system-a is not a known system priority class
-            preemptionPolicy: Unsupported value: "Odd": supported values: "Never", "PreemptLowerPriority""#]].assert_eq(&said(&validate_priority_class(&class("system-a", 1))));
+            preemptionPolicy: Unsupported value: "Odd": supported values: "PreemptLowerPriority", "Never""#]].assert_eq(&said(&validate_priority_class(&class("system-a", 1))));
         expect![[r#"
             metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: value of system-node-critical PriorityClass must be 2000001000
-            preemptionPolicy: Unsupported value: "Odd": supported values: "Never", "PreemptLowerPriority""#]].assert_eq(&said(&validate_priority_class(&class("system-node-critical", 1))));
+            preemptionPolicy: Unsupported value: "Odd": supported values: "PreemptLowerPriority", "Never""#]].assert_eq(&said(&validate_priority_class(&class("system-node-critical", 1))));
         expect!["value: Forbidden: may not be changed in an update."]
             .assert_eq(&said(&validate_priority_class_update(&class("a", 1), &class("a", 2))));
     }

@@ -14,6 +14,15 @@ const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
 const CONTROLLER_LENGTH_MAX: usize = 250;
 
+/// What the author of a new Ingress should know.
+pub fn warnings(ingress: &Value) -> Vec<String> {
+    let annotations = ingress.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    let is_there = annotations.is_some_and(|annotations| annotations.get(CLASS_ANNOTATION).is_some());
+    let warning =
+        format!("annotation {CLASS_ANNOTATION:?} is deprecated, please use 'spec.ingressClassName' instead");
+    is_there.then_some(warning).into_iter().collect()
+}
+
 /// Says what is wrong with a new Ingress.
 pub fn validate(ingress: &Value) -> Vec<Finding> {
     findings(ingress, |ingress, verdict| {

@@ -16,6 +16,7 @@
 
 pub mod aggregation;
 mod amount;
+pub mod autoscaler;
 pub mod budget;
 pub mod certificate;
 pub mod device;

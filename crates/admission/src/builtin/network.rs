@@ -395,6 +395,13 @@ fn domain_name(at: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
+/// What the author of a slice should know.
+pub fn warnings_of_slice(slice: &Value) -> Vec<String> {
+    let is_named = slice.get("addressType").is_some_and(|kind| kind == "FQDN");
+    let warning = "spec.addressType: FQDN endpoints are deprecated".to_owned();
+    is_named.then_some(warning).into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use expect_test::expect;

@@ -352,7 +352,8 @@ fn validate_daemon_strategy(strategy: &At<'_>, verdict: &mut Verdict) {
 fn validate_same_selector(spec: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
     let selector = spec.get("selector");
     if selector.value() != old.get("selector").value() {
-        verdict.invalid(selector.path(), selector.value(), "field is immutable");
+        let (path, value) = (selector.path(), selector.value());
+        verdict.invalid_object(path, "*meta.v1.LabelSelector", value, "field is immutable");
     }
 }
 

@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use crate::json::At;
 use crate::look::findings_of_change;
-use crate::{Finding, Verdict};
+use crate::{Finding, Path, Verdict, internal};
 
 use super::container;
 use super::object::validate_whole;
+use super::security::MIRROR;
 use super::spec::Pod;
 
 /// What ordinary containers have and these do not: they come too late for it.
@@ -69,16 +70,24 @@ pub fn validate_ephemeral(pod: &Value, old: &Value) -> Vec<Finding> {
 
 fn validate_change(pod: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
     validate_whole(pod, verdict);
+    if old.get("metadata").get("annotations").get(MIRROR).is_set() {
+        verdict.refusals.clear();
+        verdict.forbidden(&Path::default().key(""), "static pods do not support ephemeral containers");
+        return;
+    }
     let at = pod.get("spec").get("ephemeralContainers");
     for container in old.get("spec").items("ephemeralContainers") {
         let name = container.str("name");
         let new = at.list().into_iter().find(|new| new.str("name") == name);
         let wrong = match new {
-            None => "removed",
-            Some(new) if new.value() != container.value() => "changed",
+            None => "removed\n".to_owned(),
+            Some(new) if new.value() != container.value() => {
+                let changes = internal::difference("core.EphemeralContainer", container.value(), new.value());
+                format!("changed\n{changes}")
+            }
             Some(_) => continue,
         };
-        verdict.forbidden(at.path(), &format!("existing ephemeral containers {name:?} may not be {wrong}\n"));
+        verdict.forbidden(at.path(), &format!("existing ephemeral containers {name:?} may not be {wrong}"));
     }
 }
 
@@ -112,6 +121,14 @@ mod tests {
             json!([{"name": "a", "image": "j"}]),
             expect![[r#"
                 spec.ephemeralContainers: Forbidden: existing ephemeral containers "a" may not be changed
+                @@ -1,6 +1,6 @@
+                 {
+                  "Name": "a",
+                - "Image": "i",
+                + "Image": "j",
+                  "Command": null,
+                  "Args": null,
+                  "WorkingDir": "",
             "#]],
         );
     }

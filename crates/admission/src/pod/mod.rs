@@ -39,6 +39,7 @@ pub use ephemeral::validate_ephemeral;
 pub use group::{GroupSelector, ResourceGroup};
 pub use object::{validate_new, validate_template};
 pub use resize::{keep_but_resources, validate_resize};
+pub use resources::default_pod_level;
 pub(crate) use resources::{container_resource, is_counted, is_huge_page, is_native, resource};
 pub(crate) use spec::Dialect;
 pub use status::validate_status;

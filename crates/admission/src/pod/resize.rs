@@ -6,63 +6,177 @@ use crate::json::At;
 use crate::look::findings_of_change;
 use crate::{Finding, Path, Verdict};
 
+use super::keep::restore;
 use super::object::validate_whole;
+use super::security::MIRROR;
 
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
+const AMOUNTS: [&str; 2] = ["limits", "requests"];
 
-/// Takes back everything that is not about how much the containers have.
+/// Takes back everything that is not about how much the pod and its containers have. Containers that were added, removed
+/// or renamed stay, to be refused.
 pub fn keep_but_resources(pod: &mut Value, old: &Value) {
-    let wanted: Vec<(&str, String, Value)> = CONTAINERS
-        .into_iter()
-        .flat_map(|list| {
-            At::new(pod, Path::default()).get("spec").items(list).into_iter().map(move |at| (list, at))
-        })
-        .map(|(list, at)| (list, at.str("name").to_owned(), at.get("resources").value().clone()))
-        .collect();
     let Some(spec) = pod.get_mut("spec") else { return };
-    *spec = old.get("spec").cloned().unwrap_or(Value::Null);
-    for (list, name, resources) in wanted {
-        let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
-        let mut containers = containers.filter_map(Value::as_object_mut);
-        if let Some(container) =
-            containers.find(|container| container.get("name").is_some_and(|n| *n == *name))
-        {
-            container.insert("resources".into(), resources);
+    let Some(old_spec) = old.get("spec") else { return };
+    let items =
+        |spec: &Value, list: &str| spec.get(list).and_then(Value::as_array).cloned().unwrap_or_default();
+    if CONTAINERS.iter().any(|list| items(spec, list).len() != items(old_spec, list).len()) {
+        return;
+    }
+    let new = std::mem::replace(spec, old_spec.clone());
+    restore(spec, &new, "resources");
+    for list in CONTAINERS {
+        let (mut kept, wanted) = (items(old_spec, list), items(&new, list));
+        if kept.is_empty() {
+            continue;
+        }
+        if kept.iter().zip(&wanted).any(|(old, new)| old.get("name") != new.get("name")) {
+            kept = wanted;
+        } else {
+            for (container, new) in kept.iter_mut().zip(&wanted) {
+                restore(container, new, "resources");
+                restore(container, new, "resizePolicy");
+            }
+        }
+        if let Some(spec) = spec.as_object_mut() {
+            spec.insert(list.into(), kept.into());
         }
     }
 }
 
-/// Says what is wrong with a pod whose containers are to have more or less. What is requested or limited at all, and how
-/// the pod is treated when memory runs short, was decided when it was created.
+/// Says what is wrong with a pod that is to have more or less. What is requested or limited at all, and how the pod is
+/// treated when memory runs short, was decided when it was created.
 pub fn validate_resize(pod: &Value, old: &Value, qos_class: [&str; 2]) -> Vec<Finding> {
     findings_of_change(pod, old, |pod, old, verdict| {
         validate_whole(pod, verdict);
-        let (new, old) = (pod.get("spec"), old.get("spec"));
-        for list in CONTAINERS {
-            for (new, old) in new.items(list).iter().zip(old.items(list)) {
-                validate_container(&new.get("resources"), &old.get("resources"), verdict);
-            }
+        let nowhere = Path::default().key("");
+        let (new, old_spec) = (pod.get("spec"), old.get("spec"));
+        let never = if old.get("metadata").get("annotations").get(MIRROR).is_set() {
+            Some("static pods cannot be resized")
+        } else {
+            (old_spec.get("os").str("name") == "windows").then_some("windows pods cannot be resized")
+        };
+        if let Some(rule) = never {
+            verdict.refusals.clear();
+            verdict.forbidden(&nowhere, rule);
+            return;
         }
         let [new_class, old_class] = qos_class;
         if new_class != old_class {
-            verdict.invalid(new.path(), new_class, "Pod QOS Class may not change as a result of resizing");
+            verdict.invalid(new.path(), old_class, "Pod QOS Class may not change as a result of resizing");
         }
+        if !is_supported(&old.get("status")) {
+            verdict.forbidden(new.path(), "Pod running on node without support for resize");
+        }
+        validate_pod_level(&new, &old_spec, verdict);
+        if !validate_order(&new, &old_spec, verdict) {
+            return;
+        }
+        for list in ["initContainers", "containers"] {
+            for (new, old) in new.items(list).iter().zip(old_spec.items(list)) {
+                let (new, old) = (new.get("resources"), old.get("resources"));
+                validate_none_removed(&new, &old, "resource", verdict);
+            }
+        }
+        validate_only_amounts(&new, &old_spec, verdict);
     })
 }
 
-fn validate_container(new: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
-    for list in ["limits", "requests"] {
-        let amounts = new.get(list);
-        for (resource, amount) in old.get(list).entries() {
-            let now = amounts.get(resource);
-            if !now.is_set() {
-                let why = format!("resource {list} cannot be removed");
-                verdict.forbidden(amounts.path(), &why);
-            } else if now.value() != amount.value() && !matches!(resource, "cpu" | "memory") {
-                verdict.forbidden(amounts.path(), "only cpu and memory resources are mutable");
+/// Whether the node can resize. It says so by telling what running containers have.
+fn is_supported(status: &At<'_>) -> bool {
+    let statuses = status.items("containerStatuses");
+    let running = statuses.iter().find(|status| status.get("state").get("running").is_set());
+    running.is_none_or(|running| running.get("resources").is_set())
+}
+
+fn validate_pod_level(new: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
+    let (resources, old) = (new.get("resources"), old.get("resources"));
+    let has_amounts = |at: &At<'_>| AMOUNTS.iter().any(|list| !at.get(list).is_empty());
+    if !has_amounts(&resources) && !has_amounts(&old) {
+        return;
+    }
+    if old.is_set() && !resources.is_set() {
+        verdict.forbidden(resources.path(), "pod-level resources cannot be removed");
+        return;
+    }
+    validate_none_removed(&resources, &old, "pod-level resource", verdict);
+    let claims = |at: &At<'_>| at.get("claims").value().clone();
+    if !AMOUNTS.iter().all(|list| is_only_resized(&resources.get(list), &old.get(list)))
+        || claims(&resources) != claims(&old)
+    {
+        verdict.forbidden(new.path(), "only cpu and memory resources are mutable at pod-level");
+    }
+}
+
+/// Containers stay, in their order. Says whether they do.
+fn validate_order(new: &At<'_>, old: &At<'_>, verdict: &mut Verdict) -> bool {
+    let n_before = verdict.refusals.len();
+    for list in CONTAINERS {
+        let (news, olds) = (new.items(list), old.items(list));
+        if news.len() != olds.len() {
+            verdict.forbidden(new.get(list).path(), &format!("{list} may not be added or removed on resize"));
+            continue;
+        }
+        for (new, old) in news.iter().zip(&olds) {
+            let name = new.get("name");
+            if name.text() != old.str("name") {
+                verdict.forbidden(name.path(), &format!("{list} may not be renamed or reordered on resize"));
             }
         }
     }
+    verdict.refusals.len() == n_before
+}
+
+/// What is limited or requested stays so, in another amount.
+fn validate_none_removed(new: &At<'_>, old: &At<'_>, what: &str, verdict: &mut Verdict) {
+    for list in ["requests", "limits"] {
+        let amounts = new.get(list);
+        if old.get(list).entries().iter().any(|(resource, _)| !amounts.get(resource).is_set()) {
+            verdict.forbidden(amounts.path(), &format!("{what} {list} cannot be removed"));
+        }
+    }
+}
+
+/// Nothing of a container changes but how much cpu and memory it has.
+fn validate_only_amounts(new: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
+    for (container, old) in new.items("containers").iter().zip(old.items("containers")) {
+        if !is_only_container_resized(container, &old) {
+            verdict.forbidden(new.path(), "only cpu and memory resources are mutable");
+        }
+    }
+    for (container, old) in new.items("initContainers").iter().zip(old.items("initContainers")) {
+        if !is_only_container_resized(container, &old) {
+            let rule = "only cpu and memory resources for init or sidecar containers are mutable";
+            verdict.forbidden(container.path(), rule);
+        }
+        let is_changed = container.value() != old.value();
+        let policies = container.items("resizePolicy");
+        for _ in policies.iter().filter(|policy| policy.str("restartPolicy") == "RestartContainer") {
+            if is_changed && container.str("restartPolicy") != "Always" {
+                let rule =
+                    "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
+                verdict.forbidden(container.path(), rule);
+            }
+        }
+    }
+}
+
+/// Whether the resize policy, the claims and everything but cpu and memory are as they were. Upstream refuses every resize
+/// of a container that claims devices.
+fn is_only_container_resized(new: &At<'_>, old: &At<'_>) -> bool {
+    let (resources, old_resources) = (new.get("resources"), old.get("resources"));
+    old_resources.get("claims").is_empty()
+        && new.get("resizePolicy").value() == old.get("resizePolicy").value()
+        && AMOUNTS.iter().all(|list| is_only_resized(&resources.get(list), &old_resources.get(list)))
+}
+
+fn is_only_resized(new: &At<'_>, old: &At<'_>) -> bool {
+    let others = |at: &At<'_>| {
+        let mut amounts = at.fields().cloned().unwrap_or_default();
+        amounts.retain(|name, _| !matches!(name.as_str(), "cpu" | "memory"));
+        amounts
+    };
+    others(new) == others(old)
 }
 
 #[cfg(test)]
@@ -92,9 +206,7 @@ mod tests {
         check(
             json!({"requests": {"ephemeral-storage": "1"}}),
             json!({"requests": {"ephemeral-storage": "2"}}),
-            expect![
-                "spec.containers[0].resources.requests: Forbidden: only cpu and memory resources are mutable"
-            ],
+            expect!["spec: Forbidden: only cpu and memory resources are mutable"],
         );
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_api::Quantity;
+use serde_json::Value;
 
 use crate::json::At;
 use crate::{Path, Reason, Verdict, names};
@@ -29,6 +30,37 @@ pub(super) fn validate_container(resources: &At<'_>, claims: &BTreeSet<&str>, ve
 pub(super) fn validate_overhead(overhead: &At<'_>, verdict: &mut Verdict) {
     let limits = overhead.clone().reported_at(overhead.path().field("limits"));
     validate_amounts(&limits, &overhead.nothing(), overhead.path(), container_resource, verdict);
+}
+
+/// Fills in what a pod as a whole asks for, from what it is limited to and from its containers.
+pub fn default_pod_level(spec: &mut Value) {
+    let at = At::new(spec, Path::default());
+    let resources = at.get("resources");
+    let [mut limits, mut requests] =
+        ["limits", "requests"].map(|list| resources.get(list).fields().cloned().unwrap_or_default());
+    if limits.is_empty() && requests.is_empty() {
+        return;
+    }
+    for (name, amount) in containers_need(&at, "limits").into_iter().filter(|(name, _)| is_huge_page(name)) {
+        if !requests.contains_key(&name) {
+            limits.entry(name).or_insert_with(|| amount.to_string().into());
+        }
+    }
+    if !limits.is_empty() {
+        let needed = containers_need(&at, "requests").into_iter();
+        for (name, amount) in needed.filter(|(name, _)| is_pod_level(name) && !is_huge_page(name)) {
+            requests.entry(name).or_insert_with(|| amount.to_string().into());
+        }
+        for (name, limit) in limits.iter().filter(|(name, _)| is_pod_level(name)) {
+            requests.entry(name.clone()).or_insert_with(|| limit.clone());
+        }
+    }
+    let Some(resources) = spec.get_mut("resources").and_then(Value::as_object_mut) else { return };
+    for (name, amounts) in [("limits", limits), ("requests", requests)] {
+        if !amounts.is_empty() {
+            resources.insert(name.into(), amounts.into());
+        }
+    }
 }
 
 /// Checks what a pod as a whole asks for, and that its containers fit in.
@@ -281,9 +313,12 @@ pub(crate) fn container_resource(name: &str, path: &Path, verdict: &mut Verdict)
     }
 }
 
+fn is_pod_level(name: &str) -> bool {
+    ["cpu", "memory"].contains(&name) || is_huge_page(name)
+}
+
 fn pod_resource(name: &str, path: &Path, verdict: &mut Verdict) {
-    let is_supported = ["cpu", "memory"].contains(&name) || is_huge_page(name);
-    if resource(name, path, verdict) && !is_supported {
+    if resource(name, path, verdict) && !is_pod_level(name) {
         verdict.unsupported(path, name, &["cpu", HUGE_PAGES, "memory"]);
     }
 }

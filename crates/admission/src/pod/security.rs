@@ -25,8 +25,22 @@ pub(super) fn validate_pod(spec: &At<'_>, verdict: &mut Verdict) {
     validate_windows_options(&context.get("windowsOptions"), verdict);
     validate_app_armor(&context.get("appArmorProfile"), verdict);
     check::word(&context.get("supplementalGroupsPolicy"), &["Merge", "Strict"], verdict);
-    check::word(&context.get("seLinuxChangePolicy"), &["MountOption", "Recursive"], verdict);
+    check::word(&context.get("seLinuxChangePolicy"), &["Recursive"], verdict);
 }
+
+/// Kernel parameters that each IPC namespace has for itself.
+const IPC_SYSCTLS: [&str; 10] = [
+    "kernel.msg",
+    "kernel.msgmax",
+    "kernel.msgmnb",
+    "kernel.msgmni",
+    "kernel.sem",
+    "kernel.shm",
+    "kernel.shm_rmid_forced",
+    "kernel.shmall",
+    "kernel.shmmax",
+    "kernel.shmmni",
+];
 
 /// Checks the security settings of a container.
 pub(super) fn validate_container(context: &At<'_>, has_host_users: bool, verdict: &mut Verdict) {
@@ -41,11 +55,11 @@ pub(super) fn validate_container(context: &At<'_>, has_host_users: bool, verdict
     if context.get("allowPrivilegeEscalation").value() == &Value::Bool(false) {
         if context.get("privileged").is_true() {
             let rule = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-            verdict.invalid(context.path(), context.value(), rule);
+            verdict.invalid_object(context.path(), "core.SecurityContext", context.value(), rule);
         }
         if context.get("capabilities").items("add").iter().any(|name| name.text() == "CAP_SYS_ADMIN") {
             let rule = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
-            verdict.invalid(context.path(), context.value(), rule);
+            verdict.invalid_object(context.path(), "core.SecurityContext", context.value(), rule);
         }
     }
     validate_windows_options(&context.get("windowsOptions"), verdict);
@@ -66,9 +80,7 @@ fn validate_sysctls(spec: &At<'_>, sysctls: &At<'_>, verdict: &mut Verdict) {
             verdict.duplicate(name.path(), text);
         }
         let plain = text.replace('/', ".");
-        let is_ipc =
-            plain.starts_with("kernel.shm") || plain.starts_with("kernel.msg") || plain == "kernel.sem";
-        let is_ipc = is_ipc || plain.starts_with("fs.mqueue.");
+        let is_ipc = IPC_SYSCTLS.contains(&plain.as_str()) || plain.starts_with("fs.mqueue.");
         if spec.get("hostNetwork").is_true() && plain.starts_with("net.") {
             verdict.invalid(name.path(), text, "may not be specified when 'hostNetwork' is true");
         } else if spec.get("hostIPC").is_true() && is_ipc {
@@ -101,7 +113,8 @@ fn validate_seccomp(profile: &At<'_>, verdict: &mut Verdict) {
         (true, false) => verdict.required(file.path(), "must be set when seccomp type is Localhost"),
         (true, true) => check::local_path(&file, verdict),
         (false, true) => {
-            verdict.invalid(file.path(), profile.value(), "can only be set when seccomp type is Localhost");
+            let rule = "can only be set when seccomp type is Localhost";
+            verdict.invalid_object(file.path(), "core.SeccompProfile", profile.value(), rule);
         }
         (false, false) => {}
     }
@@ -271,19 +284,18 @@ pub(super) fn validate_os(spec: &At<'_>, verdict: &mut Verdict) {
 }
 
 fn validate_windows(spec: &At<'_>, verdict: &mut Verdict) {
-    const POD: [&str; 12] = [
-        "appArmorProfile",
-        "seLinuxOptions",
+    // In the order in which they are reported: the spec's own, and those of its security context.
+    const POD: [&str; 10] = [
         "seccompProfile",
         "fsGroup",
         "fsGroupChangePolicy",
         "sysctls",
+        "shareProcessNamespace",
         "runAsUser",
         "runAsGroup",
         "supplementalGroups",
         "supplementalGroupsPolicy",
         "seLinuxChangePolicy",
-        "hostUsers",
     ];
     const CONTAINER: [&str; 10] = [
         "appArmorProfile",
@@ -299,10 +311,12 @@ fn validate_windows(spec: &At<'_>, verdict: &mut Verdict) {
     ];
     let rule = "cannot be set for a windows pod";
     let context = spec.get("securityContext");
-    let shared = ["hostUsers", "shareProcessNamespace"].map(|field| spec.get(field));
+    let profiles = [context.get("appArmorProfile"), context.get("seLinuxOptions"), spec.get("hostUsers")];
     let taken = ["hostPID", "hostIPC"].map(|field| spec.get(field)).into_iter().filter(At::is_true);
+    let others = POD.map(|field| if field == "shareProcessNamespace" { spec } else { &context }.get(field));
+    let is_given = |at: &At<'_>| if at.value().is_array() { !at.is_empty() } else { at.is_set() };
     let of_pod =
-        POD.map(|field| context.get(field)).into_iter().chain(shared).filter(At::is_set).chain(taken);
+        profiles.into_iter().filter(At::is_set).chain(taken).chain(others.into_iter().filter(is_given));
     let of_containers = all_containers(spec).flat_map(|container| {
         let context = container.get("securityContext");
         CONTAINER.map(|field| context.get(field)).into_iter().filter(At::is_set)
@@ -312,7 +326,8 @@ fn validate_windows(spec: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-const MIRROR: &str = "kubernetes.io/config.mirror";
+/// Marks pods that a node runs by itself.
+pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";

@@ -7,7 +7,7 @@ use crate::look::findings_of_change;
 use crate::{Finding, Verdict, internal};
 
 use super::keep::{restore, restore_node_affinity};
-use super::object;
+use super::{check, object, scheduling};
 
 /// What can be changed, as kube-apiserver says it.
 const CHANGEABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
@@ -28,8 +28,11 @@ fn validate_change(pod: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
             verdict.forbidden(new.path(), "pod updates may not add or remove containers");
             return;
         }
+        new.list().iter().for_each(|container| validate_image(&container.get("image"), verdict));
     }
-    validate_deadline(&new_spec, &old_spec, verdict);
+    if !validate_deadline(&new_spec, &old_spec, verdict) {
+        return;
+    }
     validate_tolerations(&new_spec, &old_spec, verdict);
     validate_gates(&new_spec, &old_spec, verdict);
     let is_gated = !old_spec.get("schedulingGates").is_empty();
@@ -43,18 +46,32 @@ fn validate_change(pod: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// A deadline can be set and brought forward.
-fn validate_deadline(new: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
+/// A changed pod names an image that can be pulled as it stands.
+fn validate_image(image: &At<'_>, verdict: &mut Verdict) {
+    check::text(image, verdict);
+    if image.text().trim() != image.text() {
+        verdict.invalid(image.path(), image.text(), "must not have leading or trailing whitespace");
+    }
+}
+
+/// A deadline can be set and brought forward. Says whether the other changes are looked at.
+fn validate_deadline(new: &At<'_>, old: &At<'_>, verdict: &mut Verdict) -> bool {
     let (at, old) = (new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds").int());
     match (at.int(), old) {
+        (Some(new), _) if !(0..=i64::from(i32::MAX)).contains(&new) => {
+            check::range(&at, 0, i64::from(i32::MAX), verdict);
+            return false;
+        }
         (Some(new), Some(old)) if new > old => {
             verdict.invalid(at.path(), new, "must be less than or equal to previous value");
+            return false;
         }
         (None, Some(_)) => {
             verdict.invalid(at.path(), at.value(), "must not update from a positive integer to nil value");
         }
         _ => {}
     }
+    true
 }
 
 /// Tolerations can be added, and last longer or shorter.
@@ -72,8 +89,10 @@ fn validate_tolerations(new: &At<'_>, old: &At<'_>, verdict: &mut Verdict) {
                 path.path(),
                 "existing toleration can not be modified except its tolerationSeconds",
             );
+            return;
         }
     }
+    scheduling::validate_tolerations(&new.get("tolerations"), verdict);
 }
 
 /// Gates can be taken away.

@@ -43,6 +43,7 @@ const SOURCES: [(&str, Check); 30] = [
     ("csi", csi),
     ("ephemeral", claim::ephemeral),
     ("image", |at, verdict| {
+        check::text(&at.get("reference"), verdict);
         check::word_or_default(&at.get("pullPolicy"), &["Always", "IfNotPresent", "Never"], verdict)
     }),
 ];

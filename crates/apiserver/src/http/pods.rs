@@ -15,6 +15,7 @@ use super::unread::Reading;
 use super::usage::Usage;
 use crate::field::FieldError;
 use crate::object;
+use crate::schema::scalar;
 use crate::status::{Qualified, Status};
 
 /// Access to what runs in pods. The node has it; the server only passes it on.
@@ -86,6 +87,18 @@ impl LogOptions {
                 return refuse(FieldError::invalid("sinceSeconds", seconds, "must be greater than 0"));
             }
             _ => {}
+        }
+        let since_time = query.text("sinceTime");
+        if !since_time.is_empty() {
+            scalar::parse_time(since_time, scalar::Precision::Seconds).map_err(Status::bad_request)?;
+        }
+        if since.is_some() && !since_time.is_empty() {
+            // Upstream names no field here, and shows that as an empty index.
+            let rule = "at most one of `sinceTime` or `sinceSeconds` may be specified";
+            return refuse(FieldError::forbidden("[]", rule));
+        }
+        if !query.text("stream").is_empty() {
+            return refuse(FieldError::forbidden("stream", "may not be specified"));
         }
         let positive = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
         Ok(LogOptions {

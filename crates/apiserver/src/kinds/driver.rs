@@ -57,6 +57,12 @@ impl Rules for CsiDriver {
     fn warnings(&self, object: &Value) -> Vec<String> {
         driver::warnings_of_driver(object)
     }
+
+    /// Only those who change what is asked for hear of it again.
+    fn warnings_of_change(&self, object: &Value, old: &Value) -> Vec<String> {
+        let asked = |driver: &Value| driver.pointer("/spec/tokenRequests").cloned();
+        if asked(object) == asked(old) { Vec::new() } else { driver::warnings_of_driver(object) }
+    }
 }
 
 /// Drivers of a node's storage.

@@ -40,6 +40,10 @@ impl Rules for EndpointSlice {
     fn validate_update(&self, slice: &Value, old: &Value) -> Vec<FieldError> {
         field::found(network::validate_slice_update(slice, old))
     }
+
+    fn warnings(&self, slice: &Value) -> Vec<String> {
+        network::warnings_of_slice(slice)
+    }
 }
 
 /// Endpoints.
@@ -69,6 +73,10 @@ impl Rules for Ingress {
 
     fn validate(&self, ingress: &Value) -> Vec<FieldError> {
         field::found(ingress::validate(ingress))
+    }
+
+    fn warnings(&self, ingress: &Value) -> Vec<String> {
+        ingress::warnings(ingress)
     }
 
     fn validate_update(&self, ingress: &Value, _old: &Value) -> Vec<FieldError> {

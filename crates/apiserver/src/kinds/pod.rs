@@ -1,7 +1,8 @@
 //! Pods.
 
-use krafla_admission::pod;
-use krafla_api::Time;
+use krafla_admission::{names, pod};
+use krafla_api::{Quantity, Time};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::workload::{default_host_ports, default_pod_spec, default_requests, drop_unserved_of_pods};
@@ -18,6 +19,10 @@ impl Rules for Pod {
         default_pod_spec(spec);
         default_requests(spec);
         default_host_ports(spec);
+        agree_on_addresses(object);
+        drop_old_annotations(object);
+        pod::default_pod_level(object.get_mut("spec").unwrap_or(&mut Value::Null));
+        let spec = object::part(object, "spec");
         default_to(spec, "enableServiceLinks", true);
         // A negative period reads as the shortest that still lets the node end the pod in order.
         if let Some(grace) = spec.get_mut("terminationGracePeriodSeconds")
@@ -65,10 +70,8 @@ impl Rules for Pod {
         super::keep_all_but(object, old, &["metadata", "status"]);
         // Kubernetes 1.36 does not serve it unless it is told to.
         object::part(object, "status").remove("nodeAllocatableResourceClaimStatuses");
-        // How a pod's needs are met is decided when it is created.
-        if let Some(class) = old.pointer("/status/qosClass").cloned() {
-            object::part(object, "status").insert("qosClass".into(), class);
-        }
+        object::copy_meta(object, old, &["ownerReferences"]);
+        keep_unsaid(object, old);
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
@@ -80,7 +83,15 @@ impl Rules for Pod {
     }
 
     fn warnings(&self, object: &Value) -> Vec<String> {
-        pod::warnings(object, "")
+        let faults = names::dns_label(object::name(object));
+        let of_name = (!faults.is_empty()).then(|| {
+            let faults = faults.join(" ");
+            format!(
+                "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label \
+                 is recommended: [{faults}]"
+            )
+        });
+        of_name.into_iter().chain(pod::warnings(object, "")).collect()
     }
 
     fn keep_but_part(&self, object: &mut Value, old: &Value, subresource: &str) {
@@ -88,6 +99,7 @@ impl Rules for Pod {
             "ephemeralcontainers" => {
                 let wanted = object.pointer("/spec/ephemeralContainers").cloned();
                 super::keep_all_but(object, old, &["metadata"]);
+                super::keep_metadata(object, old);
                 let spec = object::part(object, "spec");
                 match wanted {
                     Some(containers) => spec.insert("ephemeralContainers".into(), containers),
@@ -97,6 +109,7 @@ impl Rules for Pod {
             _ => {
                 pod::keep_but_resources(object, old);
                 super::keep_all_but(object, old, &["metadata", "spec"]);
+                super::keep_metadata(object, old);
             }
         }
     }
@@ -104,7 +117,11 @@ impl Rules for Pod {
     fn validate_part(&self, object: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
         field::found(match subresource {
             "ephemeralcontainers" => pod::validate_ephemeral(object, old),
-            _ => pod::validate_resize(object, old, [qos_class(object), qos_class(old)]),
+            _ => {
+                let class = object::text_at(old, "status.qosClass");
+                let old_class = if class.is_empty() { qos_class(old) } else { class.as_str() };
+                pod::validate_resize(object, old, [qos_class(object), old_class])
+            }
         })
     }
 
@@ -151,29 +168,99 @@ fn add_default_tolerations(spec: &mut Map<String, Value>) {
     }
 }
 
-/// The class by which a node treats a pod when memory runs short: by what of cpu and memory is requested and limited.
-fn qos_class(pod: &Value) -> &'static str {
-    let lists = ["/spec/containers", "/spec/initContainers"];
-    let containers = lists.iter().filter_map(|list| object::at(pod, list).as_array()).flatten();
-    let (mut any, mut all_limited) = (false, true);
-    for container in containers {
-        let resources = container.get("resources");
-        for resource in ["cpu", "memory"] {
-            let amount = |of: &str| resources?.get(of)?.get(resource).filter(|amount| !is_zero(amount));
-            let (request, limit) = (amount("requests"), amount("limits"));
-            any |= request.is_some() || limit.is_some();
-            all_limited &= limit.is_some() && request == limit;
+/// What a status leaves out stays: the class of the pod, and the generations that conditions are about.
+fn keep_unsaid(object: &mut Value, old: &Value) {
+    let Some(old) = old.get("status") else { return };
+    let status = object::part(object, "status");
+    let is_unsaid =
+        |value: Option<&Value>| value.is_none_or(|value| *value == "" || *value == 0 || value.is_null());
+    for field in ["qosClass", "observedGeneration"] {
+        if let Some(kept) = old.get(field).filter(|_| is_unsaid(status.get(field))) {
+            status.insert(field.into(), kept.clone());
         }
     }
-    match (any, all_limited) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
+    let mut known: Vec<&Value> =
+        old.get("conditions").and_then(Value::as_array).into_iter().flatten().collect();
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        // Conditions of the same type are told apart by their order.
+        let Some(at) = known.iter().position(|known| known.get("type") == condition.get("type")) else {
+            continue;
+        };
+        let generation = known.remove(at).get("observedGeneration").cloned();
+        if let Some(generation) = generation.filter(|_| is_unsaid(condition.get("observedGeneration"))) {
+            condition.insert("observedGeneration".into(), generation);
+        }
     }
 }
 
-fn is_zero(quantity: &Value) -> bool {
-    quantity.as_str().map_or(quantity.as_f64() == Some(0.0), |text| text == "0")
+/// The one address and the list of addresses say the same. Where they differ, the one counts: old nodes know no other.
+fn agree_on_addresses(pod: &mut Value) {
+    let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else { return };
+    let one = status.get("podIP").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let first = status.get("podIPs").and_then(|list| list.pointer("/0/ip")).and_then(Value::as_str);
+    match (one.as_str(), first.map(str::to_owned)) {
+        ("", Some(first)) => status.insert("podIP".into(), first.into()),
+        (one, first) if !one.is_empty() && first.as_deref() != Some(one) => {
+            status.insert("podIPs".into(), json!([{"ip": one}]))
+        }
+        _ => None,
+    };
+}
+
+/// Annotations by which pods had init containers before there was a field for them.
+fn drop_old_annotations(pod: &mut Value) {
+    let Some(annotations) = pod.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else {
+        return;
+    };
+    for stage in ["alpha", "beta"] {
+        for what in ["init-containers", "init-container-statuses"] {
+            annotations.remove(&format!("pod.{stage}.kubernetes.io/{what}"));
+        }
+    }
+    if annotations.is_empty() {
+        object::metadata(pod).remove("annotations");
+    }
+}
+
+/// The class by which a node treats a pod when memory runs short: by what of cpu and memory is requested and limited, for
+/// the pod as a whole or else for its containers.
+fn qos_class(pod: &Value) -> &'static str {
+    let whole = object::at(pod, "/spec/resources");
+    let lists = ["/spec/containers", "/spec/initContainers"];
+    let containers = lists.iter().filter_map(|list| object::at(pod, list).as_array()).flatten();
+    let holders: Vec<&Value> = if whole.is_object() {
+        vec![whole]
+    } else {
+        containers.map(|container| object::at(container, "/resources")).collect()
+    };
+    let (mut totals, mut all_limited) = ([[Quantity::default(); 2]; 2], true);
+    for holder in holders {
+        for (total, resource) in totals.iter_mut().zip(["cpu", "memory"]) {
+            let amounts = ["requests", "limits"].map(|list| positive(holder, list, resource));
+            for (total, amount) in total.iter_mut().zip(amounts) {
+                *total += amount.unwrap_or_default();
+            }
+            let [_, limit] = amounts;
+            // A pod that as a whole has no limits at all is not looked at for them.
+            let is_looked_at = !whole.is_object() || !object::at(whole, "/limits").is_null();
+            all_limited &= limit.is_some() || !is_looked_at;
+        }
+    }
+    let zero = Quantity::default();
+    if totals.iter().flatten().all(|total| *total == zero) {
+        "BestEffort"
+    } else if all_limited && totals.iter().all(|[request, limit]| request == limit) {
+        "Guaranteed"
+    } else {
+        "Burstable"
+    }
+}
+
+/// An amount of a resource, if there is any.
+fn positive(resources: &Value, list: &str, resource: &str) -> Option<Quantity> {
+    let amount = Quantity::deserialize(resources.get(list)?.get(resource)?).ok()?;
+    (amount > Quantity::default()).then_some(amount)
 }
 
 /// Affinity terms may name labels whose values they take from the pod itself. From its creation on these stand in the

@@ -19,4 +19,8 @@ impl Rules for PodDisruptionBudget {
     fn validate(&self, budget: &Value) -> Vec<FieldError> {
         field::found(disruption::validate_budget(budget))
     }
+
+    fn validate_status(&self, budget: &Value, _old: &Value) -> Vec<FieldError> {
+        field::found(disruption::validate_budget_status(budget))
+    }
 }

@@ -117,7 +117,8 @@ impl Api {
                 object::set(&mut new, "status", status);
                 Ok(new)
             }
-            Verdict::NotNow(why) => Err(not_now(why)),
+            Verdict::NotNow(why) => Err(not_now(why, 0)),
+            Verdict::Uncounted(why) => Err(not_now(why, RETRY_SECONDS)),
             Verdict::Never(why) => {
                 let about = Qualified { group: "policy", what: "poddisruptionbudget" };
                 Err(Status::forbidden(&about, object::name(old), &why))
@@ -136,9 +137,9 @@ fn is_over(pod: &Value) -> bool {
     matches!(object::text_at(pod, "status.phase").as_str(), "Succeeded" | "Failed")
 }
 
-fn not_now(why: String) -> Status {
+fn not_now(why: String, retry_seconds: u32) -> Status {
     let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-    let mut status = Status::too_many_requests(message, RETRY_SECONDS);
+    let mut status = Status::too_many_requests(message, retry_seconds);
     let cause = Cause { reason: "DisruptionBudget".to_owned(), message: why, field: String::new() };
     status.details.get_or_insert_default().causes.push(cause);
     status
@@ -191,7 +192,7 @@ mod tests {
         assert_eq!(evict("a"), Err((429, uncounted.to_owned())));
         api.count_budgets().now_or_never().unwrap().unwrap();
         assert_eq!(evict("a"), Ok(()));
-        let spent = "The disruption budget b needs 1 healthy pods and has 2 currently";
+        let spent = "The disruption budget b does not allow evicting pods currently";
         assert_eq!(evict("b"), Err((429, spent.to_owned())));
         api.count_budgets().now_or_never().unwrap().unwrap();
         let spent = "The disruption budget b needs 1 healthy pods and has 1 currently";

@@ -1,5 +1,7 @@
 //! The columns of the built-in kinds.
 
+use std::collections::BTreeSet;
+
 use krafla_api::Time;
 use serde_json::{Map, Value};
 
@@ -265,7 +267,7 @@ fn node_cells(node: &Value, now: Time) -> Vec<Value> {
         Some(role) if !role.is_empty() => Some(role),
         _ => value.as_str().filter(|value| key == "kubernetes.io/role" && !value.is_empty()),
     });
-    let roles: Vec<&str> = roles.collect();
+    let roles: Vec<&str> = roles.collect::<BTreeSet<&str>>().into_iter().collect();
     let info = |field: &str, absent: &str| match text_at(node, &format!("status.nodeInfo.{field}")) {
         text if text.is_empty() => absent.to_owned(),
         text => text,
@@ -302,7 +304,9 @@ fn claim_cells(claim: &Value, now: Time) -> Vec<Value> {
     let (capacity, modes) = if volume.is_empty() {
         (String::new(), String::new())
     } else {
-        (text_at(claim, "status.capacity.storage"), access_modes(claim.pointer("/status/accessModes")))
+        let capacity =
+            Some(text_at(claim, "status.capacity.storage")).filter(|capacity| !capacity.is_empty());
+        (capacity.unwrap_or_else(|| "0".into()), access_modes(claim.pointer("/status/accessModes")))
     };
     let attributes = text_at(claim, "spec.volumeAttributesClassName");
     vec![

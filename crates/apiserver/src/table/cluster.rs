@@ -170,14 +170,17 @@ pub const ENDPOINT_SLICE: Builtin = Builtin {
     ],
     cells: |slice, now| {
         let ports = slice["ports"].as_array().into_iter().flatten();
-        let ports =
-            ports.map(|port| port["port"].as_i64().map_or_else(|| "*".to_owned(), |port| port.to_string()));
+        let ports = ports.map(|port| match port["port"].as_i64() {
+            Some(number) => number.to_string(),
+            None => text_at(port, "name"),
+        });
+        let ports = some_of(ports.collect());
         let endpoints = slice["endpoints"].as_array().into_iter().flatten();
         let addresses = endpoints.flat_map(|endpoint| object::strings(endpoint.get("addresses")));
         vec![
             name(slice),
             text_at(slice, "addressType").into(),
-            some_of(ports.collect()).into(),
+            if ports.is_empty() { "<unset>".into() } else { ports.into() },
             some_of(addresses.map(str::to_owned).collect()).into(),
             created(slice, now),
         ]

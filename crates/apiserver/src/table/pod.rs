@@ -109,7 +109,7 @@ impl Summary {
 
     /// Looks at the containers; the first with something to say has the last word.
     fn take_containers(&mut self, pod: &Value) {
-        let mut has_running = false;
+        let (mut has_running, mut failure) = (false, None);
         for status in list(pod, "/status/containerStatuses").iter().rev() {
             self.count_restarts(status);
             let (terminated, waiting) = (at(status, "/state/terminated"), at(status, "/state/waiting"));
@@ -118,14 +118,22 @@ impl Summary {
                 self.reason = waits_for.to_owned();
             } else if terminated.is_object() {
                 self.reason = ended(terminated);
+                if terminated["exitCode"].as_i64().unwrap_or(0) != 0 {
+                    failure = Some(self.reason.clone());
+                }
             } else if status["ready"] == true && at(status, "/state/running").is_object() {
                 has_running = true;
                 self.ready += 1;
             }
         }
-        if self.reason == "Completed" && has_running {
+        if self.reason == "Completed" {
             let is_ready = condition(pod, "Ready").is_some_and(|ready| ready["status"] == "True");
-            self.reason = if is_ready { "Running" } else { "NotReady" }.into();
+            self.reason = match failure {
+                _ if has_running && is_ready => "Running".into(),
+                Some(failure) => failure,
+                None if has_running => "NotReady".into(),
+                None => return,
+            };
         }
     }
 }

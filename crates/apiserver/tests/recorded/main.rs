@@ -59,6 +59,7 @@ areas! {
     authorization: "17-authorization.json",
     siblings: "18-siblings.json",
     pod_security: "19-pod-security.json",
+    kinds: "20-kinds.json",
 }
 
 /// Cases that look at what the garbage collector is about to take away, recorded while it did not run.

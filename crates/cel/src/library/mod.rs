@@ -99,6 +99,11 @@ fn named(name: &str) -> &'static [&'static Function] {
     by_name.get(name).map_or(&[], Vec::as_slice)
 }
 
+/// Whether a text is a regular expression that can be asked of others.
+pub(crate) fn is_pattern(text: &str) -> bool {
+    text::is_pattern(text)
+}
+
 /// Whether there is a function of this name.
 pub(crate) fn is_known(name: &str) -> bool {
     !named(name).is_empty()

@@ -33,9 +33,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     global("url", &[T::Str], URL, Cost::First, |arguments, _| match arguments {
         [Value::String(text)] => match Url::parse(text) {
             Some(url) => Ok(Value::Url(Arc::new(url))),
-            None => {
-                Err(failed(format!("URL parse error during conversion from string: parse {:?}", &**text)))
-            }
+            None => Err(failed(unreadable_url(text))),
         },
         _ => misfit(),
     }),
@@ -69,9 +67,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     global("ip", &[T::Str], IP, Cost::First, |arguments, _| match arguments {
         [Value::String(text)] => match parse_ip(text) {
             Some(address) => Ok(Value::Ip(address)),
-            None => {
-                Err(failed(format!("IP Address {:?} parse error during conversion from string", &**text)))
-            }
+            None => Err(failed(unreadable_ip(text))),
         },
         _ => misfit(),
     }),
@@ -82,9 +78,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     global("ip.isCanonical", &[T::Str], T::Bool, Cost::First, |arguments, _| match arguments {
         [Value::String(text)] => match parse_ip(text) {
             Some(address) => Ok(Value::Bool(address.to_string() == **text)),
-            None => {
-                Err(failed(format!("IP Address {:?} parse error during conversion from string", &**text)))
-            }
+            None => Err(failed(unreadable_ip(text))),
         },
         _ => misfit(),
     }),
@@ -297,4 +291,17 @@ impl Cidr {
     fn covers(self, other: Cidr) -> bool {
         other.n_bits >= self.n_bits && self.contains(other.address)
     }
+}
+
+/// Why a text is not an IP address, as far as its look says.
+fn unreadable_ip(text: &str) -> String {
+    let is_plain = !text.contains(['.', ':']);
+    let why = if is_plain { format!(": ParseAddr({text:?}): unable to parse IP") } else { String::new() };
+    format!("IP Address {text:?} parse error during conversion from string{why}")
+}
+
+/// Why a text is not a URL, as far as its look says.
+fn unreadable_url(text: &str) -> String {
+    let why = if text.starts_with(':') { ": missing protocol scheme" } else { ": invalid URI for request" };
+    format!("URL parse error during conversion from string: parse {text:?}{why}")
 }

@@ -77,9 +77,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
     member("trim", &[T::Str], T::Str, Cost::First, |arguments, _| {
         on_text(arguments, |text| text.trim().to_owned())
     }),
-    member("reverse", &[T::Str], T::Str, Cost::First, |arguments, _| {
-        on_text(arguments, |text| text.chars().rev().collect())
-    }),
     member("replace", &[T::Str, T::Str, T::Str], T::Str, Cost::Replace, |arguments, _| match arguments {
         [Value::String(text), Value::String(old), Value::String(new)] => {
             Ok(Value::text(text.replace(&**old, new)))
@@ -151,6 +148,11 @@ fn regex(pattern: &str, text: &str, budget: &mut Budget) -> Result<Regex, EvalEr
         budget.spend(length.saturating_mul(LARGE_REGEX_COST))?;
     }
     Ok(regex)
+}
+
+/// Whether a text is a regular expression of an allowed size.
+pub(super) fn is_pattern(text: &str) -> bool {
+    RegexBuilder::new(text).size_limit(REGEX_BYTES_MAX).build().is_ok()
 }
 
 fn matches<'a>(arguments: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>, EvalError> {

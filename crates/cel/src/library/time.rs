@@ -30,7 +30,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     global("duration", &[T::Str], T::Duration, Cost::First, |arguments, _| match arguments {
         [Value::String(text)] => match text.parse() {
             Ok(duration) => Ok(Value::Duration(duration)),
-            Err(_) => Err(failed(format!("time: invalid duration {:?}", &**text))),
+            Err(_) => {
+                Err(failed("type conversion error from 'string' to 'google.protobuf.Duration'".to_owned()))
+            }
         },
         _ => misfit(),
     }),

@@ -265,7 +265,7 @@ fn a_cron_job_is_checked_field_by_field() {
         a zone in the schedule: spec.schedule: Invalid value: "CRON_TZ=UTC @daily": cannot use TZ or CRON_TZ in schedule, use timeZone field instead
         a zone: fine
         an empty zone: spec.timeZone: Invalid value: "": timeZone must be nil or non-empty string
-        here: spec.timeZone: Invalid value: "LOCAL": timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones
+        here: spec.timeZone: Invalid value: "LOCAL": timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones; spec.timeZone: Invalid value: "LOCAL": unknown time zone LOCAL
         a way out: spec.timeZone: Invalid value: "../Berlin": unknown time zone ../Berlin
         no policy: spec.concurrencyPolicy: Required value
         a name of 52: fine

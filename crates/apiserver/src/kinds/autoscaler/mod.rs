@@ -1,14 +1,14 @@
 //! Autoscalers: one kind in two versions. They are stored as `autoscaling/v2` has them. Nobody here acts on them.
 
-mod check;
 mod conversion;
 
+use krafla_admission::builtin::autoscaler;
 use serde_json::{Map, Value, json};
 
 pub use conversion::{FIELDS, conversion, to_stored};
 
 use super::{Rules, default_to};
-use crate::field::FieldError;
+use crate::field::{self, FieldError};
 use crate::object;
 
 /// Autoscalers of one of the two versions.
@@ -40,7 +40,15 @@ impl Rules for Autoscaler {
     }
 
     fn validate(&self, autoscaler: &Value) -> Vec<FieldError> {
-        check::check(autoscaler)
+        self.validate_update(autoscaler, &Value::Null)
+    }
+
+    fn validate_update(&self, autoscaler: &Value, old: &Value) -> Vec<FieldError> {
+        field::found(autoscaler::validate(autoscaler, old))
+    }
+
+    fn validate_status(&self, autoscaler: &Value, _old: &Value) -> Vec<FieldError> {
+        field::found(autoscaler::validate_status(autoscaler))
     }
 }
 
@@ -101,11 +109,13 @@ mod tests {
             expect![[r#"
                 {"behavior":{"scaleDown":{"policies":[{"periodSeconds":15,"type":"Percent","value":100}],"selectPolicy":"Max"},"scaleUp":{"policies":[{"periodSeconds":15,"type":"Pods","value":4},{"periodSeconds":15,"type":"Percent","value":100}],"selectPolicy":"Max","stabilizationWindowSeconds":0}},"maxReplicas":-1,"metrics":[{"type":"Resource"},{"type":"Odd"}],"minReplicas":0}
                 spec.minReplicas: Invalid value: 0: must be greater than or equal to 1
-                spec.maxReplicas: Invalid value: -1: must be greater than 0
+                spec.maxReplicas: Invalid value: -1: must be greater than or equal to 1
                 spec.maxReplicas: Invalid value: -1: must be greater than or equal to `minReplicas`
                 spec.scaleTargetRef.kind: Required value
                 spec.scaleTargetRef.name: Required value
+                spec.scaleTargetRef.apiVersion: Invalid value: "": apiVersion must specify API group
                 spec.metrics[0].resource: Required value: must populate information for the given metric source
+                spec.metrics[1].type: Unsupported value: "Odd": supported values: "ContainerResource", "External", "Object", "Pods", "Resource"
                 spec.metrics[1].type: Unsupported value: "Odd": supported values: "ContainerResource", "External", "Object", "Pods", "Resource""#]],
         );
     }

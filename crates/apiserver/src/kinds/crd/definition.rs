@@ -205,7 +205,8 @@ fn check_names(names: &Value) -> Vec<FieldError> {
     }
     let mut check = |field: String, name: &str, says: &str, label: &str| {
         let wrong = names::dns_1035_label(label);
-        if !name.is_empty() && !wrong.is_empty() {
+        // Names in lists must be there; what else is missing is said elsewhere.
+        if (!name.is_empty() || field.ends_with(']')) && !wrong.is_empty() {
             let why = format!("{says}{}", wrong.join(","));
             errors.push(FieldError::invalid(format!("spec.names.{field}"), name, why));
         }
@@ -347,6 +348,9 @@ fn check_selectable(version: &Value, selectable: &Value, field: &str) -> Option<
         let word: String = path.chars().take_while(|character| character.is_alphanumeric()).collect();
         let why = format!("is an invalid path: expected [ or . but got: {word}");
         return Some(FieldError::invalid(field, path, why));
+    }
+    if path.contains('[') {
+        return Some(FieldError::invalid(field, path, "is an invalid path: array notation is not allowed"));
     }
     let mut schema = version.pointer("/schema/openAPIV3Schema");
     for name in path.trim_start_matches('.').split('.') {

@@ -70,6 +70,30 @@ impl Rules for CustomResourceDefinition {
     fn validate_update(&self, definition: &Value, old: &Value) -> Vec<FieldError> {
         definition::check_update(definition, old)
     }
+
+    fn warnings(&self, definition: &Value) -> Vec<String> {
+        self.warnings_of_change(definition, &Value::Null)
+    }
+
+    fn warnings_of_change(&self, definition: &Value, old: &Value) -> Vec<String> {
+        let known = unknown_formats(old);
+        let mut new = unknown_formats(definition);
+        new.retain(|format| !known.contains(format));
+        let mut warnings: Vec<String> = Vec::new();
+        for warning in new.iter().map(|format| format!("unrecognized format {format:?}")) {
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+        warnings
+    }
+}
+
+/// The formats in all schemas of a definition that say nothing to Kubernetes.
+fn unknown_formats(definition: &Value) -> Vec<&str> {
+    let versions = object::at(definition, "/spec/versions").as_array().into_iter().flatten();
+    let schemas = versions.filter_map(|version| object::at(version, "/schema/openAPIV3Schema").as_object());
+    schemas.flat_map(schema::unknown_formats).collect()
 }
 
 /// Says that the objects of a definition that is to go are being deleted.

@@ -48,10 +48,17 @@ impl Checker {
         if schema.contains_key("x-kubernetes-validations") {
             let node = Value::Object(schema.clone());
             let of = type_of(&node, place.is_object);
-            for (at, rule) in stated(&node).iter().enumerate() {
-                let field = format!("{}.x-kubernetes-validations[{at}]", place.field);
-                self.check_words(rule, schema, &field);
-                self.check_rule(rule, Rule::compile(rule, &of), &node, place, &field);
+            let n_before = self.errors.len();
+            let places = stated(&node).iter().enumerate();
+            let places =
+                places.map(|(at, rule)| (rule, format!("{}.x-kubernetes-validations[{at}]", place.field)));
+            let places: Vec<(&Value, String)> = places.collect();
+            places.iter().for_each(|(rule, field)| self.check_words(rule, schema, field));
+            // What a rule means is asked when all that stands beside it makes sense.
+            if self.errors.len() == n_before {
+                for (rule, field) in &places {
+                    self.check_rule(rule, Rule::compile(rule, &of), &node, place, field);
+                }
             }
         }
         for (inner, field) in children(schema, &place.field) {
@@ -65,8 +72,7 @@ impl Checker {
         let (source, message) = (text("rule"), text("message"));
         if source.trim().is_empty() {
             self.errors.push(FieldError::required(format!("{field}.rule"), "rule is not specified"));
-        }
-        if !message.is_empty() && message.trim().is_empty() {
+        } else if !message.is_empty() && message.trim().is_empty() {
             let why = "must be non-empty if specified";
             self.errors.push(FieldError::invalid(format!("{field}.message"), message, why));
         } else if message.trim().contains('\n') {
@@ -75,6 +81,11 @@ impl Checker {
         } else if source.trim().contains('\n') && message.is_empty() {
             let why = "message must be specified if rule contains line breaks";
             self.errors.push(FieldError::required(format!("{field}.message"), why));
+        }
+        let made = text("messageExpression");
+        if !made.is_empty() && made.trim().is_empty() {
+            let why = "messageExpression must be non-empty if specified";
+            self.errors.push(FieldError::required(format!("{field}.messageExpression"), why));
         }
         let reasons =
             ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
@@ -112,6 +123,15 @@ impl Checker {
             }
         };
         self.errors.push(FieldError::invalid_as_shown(format!("{field}.{at}"), shown(rule), why));
+        // Of a rule that cannot be read upstream does not know whether it is about a change.
+        if at == "rule" && rule.get("optionalOldSelf").is_some() {
+            let (field, is_optional) = (format!("{field}.optionalOldSelf"), rule["optionalOldSelf"] == true);
+            self.errors.push(FieldError::invalid(
+                field,
+                is_optional,
+                "may not be set if oldSelf is not used in rule",
+            ));
+        }
     }
 
     fn check_compiled(&mut self, rule: &Rule, stated: &Value, schema: &Value, place: &Place, field: &str) {
@@ -216,7 +236,10 @@ fn is_field(schema: &Map<String, Value>, path: &str) -> bool {
     let names = path.split(['.', '[', ']', '\'']).filter(|name| !name.is_empty());
     let mut at = Some(schema);
     for name in names {
-        at = at.and_then(|schema| schema.get("properties")?.get(name)?.as_object());
+        at = at.and_then(|schema| match schema.get("properties") {
+            Some(properties) => properties.get(name)?.as_object(),
+            None => schema.get("additionalProperties")?.as_object(),
+        });
     }
     path.starts_with(['.', '[']) && at.is_some()
 }

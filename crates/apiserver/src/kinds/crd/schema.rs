@@ -20,21 +20,43 @@ const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// All findings about the schema of a version, which stands at `field`.
 pub(super) fn check(schema: &Map<String, Value>, field: &str) -> Vec<FieldError> {
     let mut checker = Checker::default();
-    if schema.get("nullable") == Some(&Value::Bool(true)) {
-        checker.forbid(format!("{field}.nullable"), "nullable cannot be true at the root");
-    }
-    checker.check_words(schema, field);
-    // Only what is said in words that are known can be asked whether it makes sense.
-    if checker.errors.is_empty() {
+    let unreadable = unreadable(schema);
+    // Upstream reads a schema as structural before it looks at its words, and reads none with words that it does not know.
+    if unreadable.is_none() {
         checker.check_structure(schema, field, "at the root");
         // As upstream sorts them, whose maps have no order.
         checker.errors.sort_by_cached_key(|error| error.to_string());
+        if checker.errors.is_empty() {
+            checker.check_defaults(schema, field, true);
+        }
     }
-    if checker.errors.is_empty() {
-        checker.check_defaults(schema, field);
+    let is_structural = unreadable.is_none() && checker.errors.is_empty();
+    if schema.get("nullable") == Some(&Value::Bool(true)) {
+        let error = FieldError::forbidden(format!("{field}.nullable"), "nullable cannot be true at the root");
+        checker.errors.insert(0, error);
+    }
+    checker.check_words(schema, field);
+    if is_structural && checker.errors.is_empty() {
         checker.errors.extend(rules::check(schema, field));
     }
+    if let (true, Some(word)) = (checker.errors.is_empty(), unreadable) {
+        let why = format!("OpenAPIV3Schema '{word}' is not supported");
+        checker.errors.push(FieldError::invalid(field, "", why));
+    }
     checker.errors
+}
+
+/// A word that keeps a schema from being read as structural.
+fn unreadable(schema: &Map<String, Value>) -> Option<&'static str> {
+    let is_said = |word: &&str| schema.get(*word).is_some_and(|value| !is_empty(value));
+    let words = ["id", "$schema"].into_iter().chain(UNSUPPORTED.into_iter().filter(|word| *word != "id"));
+    if let Some(word) = words.into_iter().find(is_said) {
+        return Some(word.trim_start_matches(if word == "$schema" { "$" } else { "" }));
+    }
+    if matches!(schema.get("items"), Some(Value::Array(_))) {
+        return Some("items");
+    }
+    children(schema, "").into_iter().find_map(|(inner, _)| unreadable(inner))
 }
 
 #[derive(Default)]
@@ -84,10 +106,11 @@ impl<'a> Checker<'a> {
             return;
         };
         let field = format!("{field}.type");
+        if !TYPES.contains(&kind) {
+            self.errors.push(FieldError::not_supported(field.as_str(), kind, &TYPES));
+        }
         if kind == "null" {
             self.forbid(field, "type cannot be set to null, use nullable as an alternative");
-        } else if !TYPES.contains(&kind) {
-            self.errors.push(FieldError::not_supported(field, kind, &TYPES));
         }
     }
 
@@ -96,12 +119,14 @@ impl<'a> Checker<'a> {
         if self.good_patterns.contains(pattern) {
             return;
         }
-        match RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build() {
-            Ok(_) => {
+        let built = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build();
+        // Go refuses some patterns that can be built here.
+        let why = krafla_admission::pattern::error(pattern).or_else(|| Some(built.err()?.to_string()));
+        match why {
+            None => {
                 self.good_patterns.insert(pattern);
             }
-            Err(error) => {
-                let why = krafla_admission::pattern::error(pattern).unwrap_or_else(|| error.to_string());
+            Some(why) => {
                 let why = format!("must be a valid regular expression, but isn't: {why}");
                 self.errors.push(FieldError::invalid(format!("{field}.pattern"), pattern, why));
             }
@@ -165,8 +190,9 @@ impl<'a> Checker<'a> {
     /// What identifies an element is plain, and named once.
     fn check_keys(&mut self, schema: &Map<String, Value>, keys: &[&str], field: &str) {
         for (at, key) in keys.iter().enumerate() {
-            let pointer = format!("/properties/{key}/type");
-            let kind = schema.get("items").and_then(|items| items.pointer(&pointer)).and_then(Value::as_str);
+            let properties = schema.get("items").and_then(|items| items.get("properties"));
+            let property = properties.and_then(|properties| properties.get(key));
+            let kind = property.and_then(|property| property.get("type")).and_then(Value::as_str);
             if let Some(kind @ ("object" | "array")) = kind {
                 let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
                 let field = format!("{field}.items.properties[{key}].type");
@@ -235,7 +261,8 @@ impl<'a> Checker<'a> {
             let why = "must not be specified in a nested context";
             self.forbid(format!("{field}.properties[metadata]"), why);
         }
-        for (inner, field) in children(schema, field) {
+        let additional = format!("{field}.additionalProperties");
+        for (inner, field) in children(schema, field).into_iter().filter(|(_, field)| *field != additional) {
             self.check_nested(inner, &field);
         }
     }
@@ -295,6 +322,10 @@ impl<'a> Checker<'a> {
                 let field = format!("{field}.properties[{is_told}].type");
                 self.errors.push(FieldError::invalid(field, kind, format!("must be {allowed}")));
             }
+            if is_root && told.get("default").is_some() {
+                let field = format!("{field}.properties[{is_told}].default");
+                self.forbid(field, format!("must not be set in top-level {is_told}"));
+            }
         }
         self.check_combined(schema, field);
         let items = schema.get("items").and_then(Value::as_object);
@@ -324,11 +355,15 @@ impl<'a> Checker<'a> {
         let required = object::strings(items.get("required"));
         for key in object::strings(schema.get("x-kubernetes-list-map-keys")) {
             let property = items.get("properties").and_then(|properties| properties.get(key));
-            let has_default = property.is_some_and(|property| property.get("default").is_some());
-            if !required.contains(&key) && !has_default {
+            let lacks_default = property.is_some_and(|property| property.get("default").is_none());
+            if !required.contains(&key) && lacks_default {
                 let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a \
                            required property";
                 self.require(format!("{field}.items.properties[{key}].default"), why);
+            }
+            if property.is_some_and(|property| property.get("nullable") == Some(&Value::Bool(true))) {
+                let why = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+                self.forbid(format!("{field}.items.properties[{key}].nullable"), why);
             }
         }
     }
@@ -349,8 +384,13 @@ impl<'a> Checker<'a> {
     }
 
     /// A default must be what its own schema allows.
-    fn check_defaults(&mut self, schema: &Map<String, Value>, field: &str) {
+    fn check_defaults(&mut self, schema: &Map<String, Value>, field: &str, is_root: bool) {
         if let Some(default) = schema.get("default") {
+            for word in ["apiVersion", "kind"].into_iter().filter(|_| is_root) {
+                if default.get(word).is_none() {
+                    self.require(format!("{field}.default.{word}"), "");
+                }
+            }
             let compiled = Structural::compile(&Value::Object(schema.clone()));
             let mut pruned = default.clone();
             if !compiled.prune_part(&mut pruned).is_empty() {
@@ -364,7 +404,7 @@ impl<'a> Checker<'a> {
             }));
         }
         for (inner, field) in children(schema, field) {
-            self.check_defaults(inner, &field);
+            self.check_defaults(inner, &field, false);
         }
     }
 }
@@ -405,4 +445,48 @@ fn is_empty(value: &Value) -> bool {
         Value::Object(fields) => fields.is_empty(),
         Value::Bool(_) | Value::Number(_) => false,
     }
+}
+
+/// Formats of texts that Kubernetes knows, without the dashes that may be in them.
+const FORMATS: [&str; 26] = [
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8slongname",
+    "k8sshortname",
+    "mac",
+    "password",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+];
+
+/// The formats in a schema that say nothing to Kubernetes.
+pub(super) fn unknown_formats(schema: &Map<String, Value>) -> Vec<&str> {
+    let text = |word: &str| schema.get(word).and_then(Value::as_str).unwrap_or_default();
+    let format = text("format");
+    let is_known = match text("type") {
+        "" | "string" => FORMATS.contains(&format.replace('-', "").as_str()),
+        "integer" => matches!(format, "int32" | "int64"),
+        "number" => matches!(format, "float" | "double"),
+        _ => false,
+    };
+    let own = (!format.is_empty() && !is_known).then_some(format).into_iter();
+    own.chain(children(schema, "").into_iter().flat_map(|(inner, _)| unknown_formats(inner))).collect()
 }

@@ -43,7 +43,7 @@ fn a_bad_autoscaler_is_refused_in_either_version() {
         says(
             &refused.now_or_never().unwrap().unwrap_err(),
             expect![[
-                r#"422 Invalid: HorizontalPodAutoscaler.autoscaling "web" is invalid: [spec.maxReplicas: Invalid value: 0: must be greater than 0, spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`]"#
+                r#"422 Invalid: HorizontalPodAutoscaler.autoscaling "web" is invalid: [spec.maxReplicas: Required value: must be set and greater than 0, spec.maxReplicas: Invalid value: 0: must be greater than or equal to `minReplicas`]"#
             ]],
         );
     }

@@ -156,7 +156,9 @@ fn failed(rule: &Rule, value: &Value, message: String, field: &str) -> FieldErro
         _ if is_large => Problem::InvalidUnquoted,
         _ => Problem::Invalid(value.clone()),
     };
-    FieldError { field, problem, detail: message }
+    // What is there twice needs no more words.
+    let detail = if rule.reason == "FieldValueDuplicate" { String::new() } else { message };
+    FieldError { field, problem, detail }
 }
 
 fn in_words(error: &EvalError, rule: &Rule, is_object_spent: bool) -> String {
@@ -174,7 +176,10 @@ fn in_words(error: &EvalError, rule: &Rule, is_object_spent: bool) -> String {
                 "'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {source}"
             )
         }
-        EvalError::Failed(_) => format!("{error} evaluating rule: {source}"),
+        EvalError::Failed(_) => {
+            let named = if rule.message.is_empty() { source } else { &rule.message };
+            format!("{error} evaluating rule: {named}")
+        }
     }
 }
 

@@ -10,11 +10,14 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => is_date_time(text),
         "date" => is_date(text),
-        "duration" => text.parse::<krafla_api::GoDuration>().is_ok(),
+        "duration" => text.parse::<krafla_api::GoDuration>().is_ok() || is_duration_in_words(text),
         "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
-        "uuid" | "uuid3" | "uuid4" | "uuid5" => is_uuid(text),
+        "uuid" => is_uuid(text),
+        "uuid3" => is_uuid(text) && uuid_digit(text, 12) == Some('3'),
+        "uuid4" => is_uuid(text) && uuid_digit(text, 12) == Some('4') && is_common_variant(text),
+        "uuid5" => is_uuid(text) && uuid_digit(text, 12) == Some('5') && is_common_variant(text),
         "byte" => !text.is_empty() && scalar::canonical_base64(text).is_ok(),
         "creditcard" => is_credit_card(text),
         "isbn" => is_isbn10(text) || is_isbn13(text),
@@ -27,8 +30,8 @@ pub(super) fn fits(format: &str, text: &str) -> bool {
         "k8s-short-name" => names::dns_label(text).is_empty(),
         "k8s-long-name" => names::dns_subdomain(text).is_empty(),
         "hostname" => is_hostname(text),
-        "email" => text.split_once('@').is_some_and(|(user, host)| !user.is_empty() && is_hostname(host)),
-        "uri" => text.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme)),
+        "email" => text.rsplit_once('@').is_some_and(|(user, host)| is_dotted(user) && is_dotted(host)),
+        "uri" => is_uri(text),
         "mac" => is_mac(text),
         _ => true,
     }
@@ -60,10 +63,51 @@ fn is_uuid(text: &str) -> bool {
     is_shaped && digits.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
+/// One of the digits of a UUID, whatever its dashes.
+fn uuid_digit(text: &str, at: usize) -> Option<char> {
+    text.chars().filter(|character| *character != '-').nth(at)
+}
+
+fn is_common_variant(text: &str) -> bool {
+    uuid_digit(text, 16).is_some_and(|digit| "89abAB".contains(digit))
+}
+
+/// Words with dots between them, as the two sides of a mail address are.
+fn is_dotted(text: &str) -> bool {
+    let is_atom = |c: char| c.is_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c);
+    text.split('.').all(|part| !part.is_empty() && part.chars().all(is_atom))
+}
+
+/// What an HTTP request could ask for: a path, or something with a scheme.
+fn is_uri(text: &str) -> bool {
+    if text.is_empty() || text.chars().any(|character| character.is_ascii_control()) {
+        return false;
+    }
+    if text.starts_with('/') {
+        return true;
+    }
+    let Some((_, rest)) = text.split_once(':').filter(|(scheme, _)| is_scheme(scheme)) else { return false };
+    let authority = rest.strip_prefix("//").map(|rest| rest.split(['/', '?']).next().unwrap_or_default());
+    authority.is_none_or(|authority| !authority.contains([' ', '<', '>', '"', '\\', '^', '`', '{', '|', '}']))
+}
+
+/// Numbers with units in words, such as "1 day" and "2 weeks".
+fn is_duration_in_words(text: &str) -> bool {
+    const UNITS: [&str; 19] = [
+        "ns", "nano", "us", "µs", "micro", "ms", "milli", "s", "sec", "m", "min", "h", "hr", "hour", "d",
+        "day", "w", "wk", "week",
+    ];
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let unit = unit.trim_start().to_lowercase();
+    let word = unit.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+    !number.is_empty() && UNITS.iter().any(|unit| word == *unit || unit.len() > 1 && word.starts_with(unit))
+}
+
 fn is_hostname(text: &str) -> bool {
     let is_label = |label: &str| {
-        let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        !label.is_empty() && label.len() <= 63 && label.bytes().all(is_inner) && !label.starts_with('-')
+        let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        let is_edged = label.starts_with('-') || label.ends_with('-');
+        !label.is_empty() && label.len() <= 63 && label.bytes().all(is_inner) && !is_edged
     };
     // The last part of several is a domain of at least two letters.
     let is_domain = |last: &str| last.len() > 1 && !last.bytes().all(|byte| byte.is_ascii_digit());

@@ -3,7 +3,7 @@
 //! Names in messages begin at the validated value (`spec.x in body should be ...`); where only a part of an object is
 //! validated, such as its status, the fields of the findings still begin at the object.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value};
@@ -349,7 +349,7 @@ impl Limits {
         let Some(number) = value.as_f64() else { return findings };
         let mut say = |what: String| findings.push(invalid(name, value.clone(), what));
         if let Some(factor) =
-            self.multiple_of.filter(|factor| *factor > 0.0 && (number / factor).fract() != 0.0)
+            self.multiple_of.filter(|factor| *factor > 0.0 && !is_nearly_whole(number / factor))
         {
             say(format!("should be a multiple of {factor}"));
         }
@@ -407,13 +407,22 @@ fn find_duplicates(
     key_of: impl Fn(&Value) -> Value,
     findings: &mut Vec<FieldError>,
 ) {
-    let mut seen = HashSet::new();
+    let mut times = HashMap::new();
     for (at, item) in items.iter().enumerate() {
         let key = key_of(item);
-        if !seen.insert(key.to_string()) {
+        let n_times: &mut usize = times.entry(key.to_string()).or_default();
+        *n_times += 1;
+        // That it comes once more says enough.
+        if *n_times == 2 {
             findings.push(FieldError::duplicate(format!("{name}[{at}]"), key));
         }
     }
+}
+
+/// Whether a number is whole but for what dividing loses.
+fn is_nearly_whole(number: f64) -> bool {
+    let (rounded, distance) = (number.round(), (number - number.round()).abs());
+    distance < f64::EPSILON * 4.0 || (rounded != 0.0 && distance / (number.abs() + rounded.abs()) < 1e-9)
 }
 
 fn whole(value: &Value) -> Option<i64> {
