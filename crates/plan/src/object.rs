@@ -248,7 +248,7 @@ pub struct Pod {
 /// One sight of a pod does not always tell. The request gives a running pod time (`deletionGracePeriodSeconds`) and a finished
 /// one none. But the agent of its node ends every removal with a request without grace, and that moves `deletionTimestamp` back to
 /// the moment of the first request. So what an earlier sight has shown is carried over, see [`Object::following`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EndOrder {
     /// Neither has happened, or both had when the pod was first seen.
     #[default]

@@ -11,7 +11,7 @@ use krafla_api::{Time, Uid};
 pub const ASK_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// Whether something answers at a port of a pod.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Probe {
     /// Who is asked. Another pod at the same address is another question.
     pub pod: Uid,
@@ -24,7 +24,7 @@ pub struct Probe {
 }
 
 /// An HTTP request. Any answer from 200 to 399 is a good one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HttpGet {
     /// The path.
     pub path: String,
@@ -33,7 +33,7 @@ pub struct HttpGet {
 }
 
 /// What a pod answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Answer {
     /// Why it was not a good answer, for people. A good one stands as long as the pod does.
     pub failure: Option<String>,

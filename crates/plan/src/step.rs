@@ -209,7 +209,7 @@ pub enum Propagation {
 }
 
 /// What a person should know about a decision.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Note {
     /// Whether somebody should look.
     pub severity: Severity,
@@ -247,7 +247,7 @@ impl Note {
 }
 
 /// What is done to which object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Write {
     /// What.
     pub verb: Verb,
@@ -258,7 +258,7 @@ pub struct Write {
 }
 
 /// The sorts of writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     /// A new object is stored.
     Create,
@@ -273,7 +273,7 @@ pub enum Verb {
 }
 
 /// The two types of Kubernetes' events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
     /// All is well.
     Normal,

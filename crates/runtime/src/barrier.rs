@@ -10,7 +10,7 @@ use krafla_api::{Key, Kind, Time, Uid};
 use crate::cache::Cache;
 
 /// What the cache must show before the root is looked at again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expectation {
     /// The kind has been observed up to this revision.
     Revision {
@@ -61,7 +61,7 @@ pub(crate) struct Unseen {
 }
 
 /// What is still expected, root by root.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Barrier<K> {
     expected: BTreeMap<K, (Time, Vec<Expectation>)>,
 }

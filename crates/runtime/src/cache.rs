@@ -1,6 +1,7 @@
 //! The only cache: watch events go in, in order; decisions read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use krafla_api::{Key, Kind};
@@ -21,7 +22,7 @@ pub(crate) struct Change {
 }
 
 /// What has been observed, and up to which revision of each kind.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Cache {
     objects: Objects,
     revisions: BTreeMap<Kind, u64>,
@@ -88,6 +89,19 @@ impl Cache {
     fn following(&self, object: Arc<Object>) -> Arc<Object> {
         let before = self.objects.get(object.kind, &object.meta.key);
         Object::following(object, before)
+    }
+
+    /// Takes what is known into a number. Within one history of a store, an object is as its identity and revision say, but for
+    /// what an earlier sight of it has left.
+    pub(crate) fn digest(&self, into: &mut impl Hasher) {
+        self.revisions.hash(into);
+        for kind in self.revisions.keys() {
+            self.objects.len(*kind).hash(into);
+            for object in self.objects.all(*kind) {
+                (&object.meta.uid, object.meta.revision).hash(into);
+                object.as_pod().map(|pod| pod.end_order).hash(into);
+            }
+        }
     }
 
     /// Everything observed.

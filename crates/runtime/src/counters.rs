@@ -24,14 +24,14 @@ const WAIT_PER_ROOT: Duration = Duration::from_millis(100);
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The roots whose counters differ from what is stored.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Counters<K> {
     waiting: BTreeMap<K, Waiting>,
     /// How many children they have together.
     n_children: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 struct Waiting {
     since: Time,
     due_at: Time,

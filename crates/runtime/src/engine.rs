@@ -1,6 +1,7 @@
 //! The reconcile path without I/O and without a clock: what ships and what the simulator drives are the same code.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,7 @@ use crate::rest::Rests;
 const BARRIER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// One object under one controller.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Root {
     pub(crate) controller: usize,
     /// The root's kind.
@@ -146,6 +147,43 @@ impl Engine {
     pub fn counting_in(self, metrics: Arc<Metrics>, name: &'static str) -> Engine {
         let queues = self.controllers.iter().map(|controller| metrics.work_queue(controller.queue()));
         Engine { queue: Queue::new(queues.collect()), metrics: Some((metrics, name)), ..self }
+    }
+
+    /// A second engine that knows what this one knows, with the same controllers made anew: they remember nothing. It counts
+    /// for itself.
+    pub fn fork(&self, controllers: Vec<Box<dyn Controller>>) -> Engine {
+        Engine {
+            cache: self.cache.clone(),
+            queue: self.queue.clone(),
+            barrier: self.barrier.clone(),
+            departed: self.departed.clone(),
+            bereaved: self.bereaved.clone(),
+            looked_at: self.looked_at.clone(),
+            refused: self.refused.clone(),
+            counters: self.counters.clone(),
+            rests: self.rests.clone(),
+            last_notes: self.last_notes.clone(),
+            inquiries: self.inquiries.clone(),
+            ..Engine::new(controllers)
+        }
+    }
+
+    /// Takes everything that decides about what the engine will do into a number, so that two engines which will do the same
+    /// can be found. It says what objects are by their revisions: both must have observed the same history of one store.
+    pub fn digest(&self, into: &mut impl Hasher) {
+        self.cache.digest(into);
+        self.queue.digest(into);
+        self.barrier.hash(into);
+        self.departed.len().hash(into);
+        for (root, departed) in &self.departed {
+            (root, departed.len()).hash(into);
+            for Departed { object, at } in departed {
+                (&object.meta.uid, object.meta.revision, at).hash(into);
+                object.as_pod().map(|pod| pod.end_order).hash(into);
+            }
+        }
+        (&self.bereaved, &self.looked_at, &self.refused, &self.counters).hash(into);
+        (&self.rests, &self.last_notes, &self.inquiries).hash(into);
     }
 
     /// The kinds to watch: one watch each, however many controllers look at it.

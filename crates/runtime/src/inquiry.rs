@@ -8,7 +8,7 @@ use krafla_plan::{Answer, Answers, Probe};
 use crate::engine::Root;
 
 /// One question for one root.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Inquiry {
     pub(crate) root: Root,
     /// What to ask.
@@ -16,7 +16,7 @@ pub struct Inquiry {
 }
 
 /// All questions of all roots.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Inquiries {
     answers: BTreeMap<Root, Answers>,
     to_ask: VecDeque<Inquiry>,

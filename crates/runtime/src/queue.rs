@@ -6,6 +6,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use krafla_api::Time;
@@ -28,7 +29,7 @@ pub(crate) trait Meter<K> {
 }
 
 /// The work queue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Queue<K, M> {
     ready: VecDeque<K>,
     /// Everything in `ready`, and what must come back after its present work: since when.
@@ -122,6 +123,20 @@ impl<K: Ord + Clone, M: Meter<K>> Queue<K, M> {
     /// Whether something can be worked on now.
     pub(crate) fn has_ready(&self, now: Time) -> bool {
         !self.ready.is_empty() || self.next_wake().is_some_and(|at| at <= now)
+    }
+
+    /// Takes what decides about the order of work into a number. Since when something waits is only measured.
+    pub(crate) fn digest(&self, into: &mut impl Hasher)
+    where
+        K: Hash,
+    {
+        self.ready.hash(into);
+        self.dirty.len().hash(into);
+        self.dirty.keys().for_each(|key| key.hash(into));
+        self.busy.len().hash(into);
+        self.busy.keys().for_each(|key| key.hash(into));
+        self.by_time.hash(into);
+        self.failures.hash(into);
     }
 
     /// How many roots wait for their turn.

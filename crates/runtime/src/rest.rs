@@ -16,7 +16,7 @@ const REST_PER_OBJECT: Duration = Duration::from_micros(5);
 const OBJECTS_MANY: usize = 100;
 
 /// Until when each root rests.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Rests<K> {
     until: BTreeMap<K, Time>,
 }

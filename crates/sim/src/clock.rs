@@ -24,6 +24,12 @@ impl Clock {
         start().after(self.elapsed())
     }
 
+    /// A clock that shows the same and goes its own way from now on.
+    pub(crate) fn fork(&self) -> Clock {
+        let elapsed = AtomicI64::new(self.elapsed.load(Ordering::Relaxed));
+        Clock { elapsed: Arc::new(elapsed) }
+    }
+
     /// How old the world is.
     pub(crate) fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.elapsed.load(Ordering::Relaxed).unsigned_abs())
@@ -52,6 +58,11 @@ impl Surroundings {
     /// Surroundings in the time of a clock. `n_identities` have been given before, to what the world begins with.
     pub(crate) fn new(clock: Clock, n_identities: u64) -> Surroundings {
         Surroundings { clock, n_identities: AtomicU64::new(n_identities) }
+    }
+
+    /// How many identities have been given so far.
+    pub(crate) fn n_identities(&self) -> u64 {
+        self.n_identities.load(Ordering::Relaxed)
     }
 
     fn next_identity(&self) -> u64 {

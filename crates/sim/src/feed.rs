@@ -1,5 +1,7 @@
 //! One kind as one process sees it: a list, then a watch, each in its own time.
 
+use std::hash::{Hash, Hasher};
+
 use krafla_api::{Kind, Time};
 use krafla_apiserver::store::{EventType as StoredType, StoredEvent, Watcher};
 use krafla_runtime::{Engine, Event, EventType};
@@ -25,6 +27,19 @@ impl Feed {
     /// A feed that has shown nothing yet.
     pub(crate) fn new(kind: Kind) -> Feed {
         Feed { kind, watcher: None, next: None, looked_at: 0, held_until: clock::start() }
+    }
+
+    /// The same feed of a fork of its server.
+    pub(crate) fn fork(&self, server: &Server) -> Feed {
+        let watcher = self.watcher.as_ref().map(|watcher| watcher.in_fork(&server.store));
+        Feed { watcher, next: self.next.clone(), ..*self }
+    }
+
+    /// Takes what is still to be shown, and when, into a number.
+    pub(crate) fn digest(&self, now: Time, into: &mut impl Hasher) {
+        self.watcher.as_ref().map(Watcher::revision).hash(into);
+        self.next.as_ref().map(|event| event.revision).hash(into);
+        Some(self.held_until).filter(|until| *until > now).hash(into);
     }
 
     /// Whether there is something to show now.

@@ -12,13 +12,15 @@
 //!      v
 //!   outcome     findings, the end, a number that equal runs share
 //!
-//!   driver      which cases: exhaustive (each write x each fault), swarm (seeds), replay (one, with a timeline)
+//!   branches    plays cases that begin alike from where they part, until one comes to where another has been
+//!   driver      which cases: exhaustive (each write x each fault), pairs (of faults), swarm (seeds), replay (one, with a timeline)
 //!   shrink      from a failing case to the smallest that fails
 //! ```
 //!
 //! **Invariant:** a case always leads to the same outcome, bit by bit, on every machine.
 
 mod actor;
+mod branches;
 mod case;
 mod clock;
 pub mod driver;
@@ -37,6 +39,7 @@ mod trace;
 mod wire;
 mod world;
 
+pub use branches::Verdict;
 pub use case::{Case, NoCase, Order};
 pub use fault::{FAULTS, Fault, Injection};
 pub use oracle::Finding;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
 use krafla_sim::Program;
-use krafla_sim::driver::{Summary, exhaustive, replay, swarm};
+use krafla_sim::driver::{Pairing, Summary, exhaustive, pairs, replay, smallest_scenarios, swarm};
 use krafla_sim::scenario::{self, Scenario};
 use parking_lot::Mutex;
 
@@ -29,6 +29,15 @@ enum Command {
         /// Only these scenarios
         #[arg(value_name = "SCENARIO", value_parser = scenario_named)]
         only: Vec<&'static Scenario>,
+    },
+    /// Every pair of faults at every two writes of small scenarios
+    Pairs {
+        /// Only these scenarios
+        #[arg(value_name = "SCENARIO", value_parser = scenario_named)]
+        only: Vec<&'static Scenario>,
+        /// Pair all faults, not only crashes, conflicts and failed requests
+        #[arg(long)]
+        every_fault: bool,
     },
     /// Random orders of events and random faults, one run per seed, each twice
     Swarm {
@@ -56,6 +65,11 @@ fn main() -> ExitCode {
         Command::Exhaustive { only } => {
             let scenarios = if only.is_empty() { scenario::ALL } else { &only };
             exhaustive(scenarios, &program, &told)
+        }
+        Command::Pairs { only, every_fault } => {
+            let scenarios = if only.is_empty() { smallest_scenarios() } else { only };
+            let pairing = if every_fault { Pairing::OfAll } else { Pairing::OfWrites };
+            pairs(&scenarios, pairing, &program, &told)
         }
         Command::Swarm { seeds, from } => {
             swarm(scenario::ALL, &program, from..from.saturating_add(seeds), &told)
@@ -102,6 +116,9 @@ fn tell(summary: &Summary, took: Duration) {
     let hours = simulated / 3600.0;
     let ratio = simulated / real;
     println!("{hours:.1} simulated hours in {real:.1} s: {ratio:.0} times as fast as real time");
+    if summary.n_joined > 0 {
+        println!("{} runs ended where another had been", summary.n_joined);
+    }
     println!("{} runs, {} violations", summary.n_runs, summary.n_violations);
 }
 
@@ -122,7 +139,7 @@ impl Progress {
             return;
         }
         *last_told = Some(Instant::now());
-        eprint!("\r{done} of {of} runs");
+        eprint!("\r{done} of {of}");
         let _ = std::io::stderr().flush();
     }
 

@@ -1,6 +1,7 @@
 //! A process: an engine with its watches and the plans it is carrying out. It can die at any write, and its next life
 //! begins with nothing.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -40,7 +41,7 @@ pub(crate) struct Process {
 }
 
 /// How a process' clock differs from the server's.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Hash)]
 enum Drift {
     None,
     Ahead,
@@ -137,6 +138,33 @@ impl Process {
             needs_successor: false,
             ends_at: None,
         }
+    }
+
+    /// The same process beside a fork of its server, unless a plan is being carried out: that cannot be told twice.
+    pub(crate) fn fork(&self, server: &Server) -> Option<Process> {
+        let state = match &self.state {
+            State::Dead { until } => State::Dead { until: *until },
+            State::Gone => State::Gone,
+            State::Alive(life) => State::Alive(Box::new(life.fork(&self.part, server)?)),
+            State::Deposed(_) => return None,
+        };
+        Some(Process { state, ..*self })
+    }
+
+    /// Takes everything that decides about what the process will do into a number, unless a plan is being carried out.
+    pub(crate) fn digest(&self, now: Time, into: &mut impl Hasher) -> bool {
+        let stopped_until = self.stopped_until.filter(|until| *until > now);
+        (stopped_until, self.clock, self.needs_successor, self.ends_at).hash(into);
+        match &self.state {
+            State::Dead { until } => (0, until).hash(into),
+            State::Gone => 1.hash(into),
+            State::Alive(life) => {
+                2.hash(into);
+                return life.digest(now, into);
+            }
+            State::Deposed(_) => return false,
+        }
+        true
     }
 
     /// Who takes its place, if it has just been replaced.
@@ -323,6 +351,25 @@ impl Life {
         let feeds = engine.kinds().map(Feed::new).collect();
         let (memory, is_replaced) = (Arc::default(), Arc::default());
         Life { engine, feeds, in_flight: Vec::new(), memory, is_replaced, rests_until: None }
+    }
+
+    fn fork(&self, part: &Part, server: &Server) -> Option<Life> {
+        self.in_flight.is_empty().then(|| Life {
+            engine: self.engine.fork((part.controllers)()),
+            feeds: self.feeds.iter().map(|feed| feed.fork(server)).collect(),
+            in_flight: Vec::new(),
+            memory: Arc::new(Mutex::new(self.memory.lock().clone())),
+            is_replaced: Arc::new(AtomicBool::new(self.is_replaced())),
+            rests_until: self.rests_until,
+        })
+    }
+
+    fn digest(&self, now: Time, into: &mut impl Hasher) -> bool {
+        (self.is_replaced(), self.rests_until).hash(into);
+        self.memory.lock().hash(into);
+        self.feeds.iter().for_each(|feed| feed.digest(now, into));
+        self.engine.digest(into);
+        self.in_flight.is_empty()
     }
 
     fn is_replaced(&self) -> bool {

@@ -22,6 +22,8 @@ pub(crate) struct Server {
     pub(crate) store: Store,
     api: Api,
     client: Arc<LocalClient>,
+    /// Where its time and identities come from, if the world knows.
+    surroundings: Option<Arc<Surroundings>>,
 }
 
 /// The node of every world.
@@ -55,21 +57,36 @@ pub(crate) fn new_cluster(env: Arc<dyn Env>, admission: Admission) -> Api {
 impl Server {
     /// A new cluster, in the time of this clock.
     pub(crate) fn new(clock: &Clock) -> Server {
-        let surroundings = Surroundings::new(clock.clone(), FIRST_IDENTITY);
-        Server::of(NEW_CLUSTER.fork(Arc::new(surroundings)))
+        Server::forked(&NEW_CLUSTER, clock, FIRST_IDENTITY)
+    }
+
+    /// The same cluster in the time of another clock: what happens to one does not happen to the other.
+    pub(crate) fn fork(&self, clock: &Clock) -> Server {
+        let n_identities = self.n_identities().unwrap_or(FIRST_IDENTITY);
+        Server::forked(&self.api, clock, n_identities)
+    }
+
+    fn forked(api: &Api, clock: &Clock, n_identities: u64) -> Server {
+        let surroundings = Arc::new(Surroundings::new(clock.clone(), n_identities));
+        Server { surroundings: Some(surroundings.clone()), ..Server::of(api.fork(surroundings)) }
+    }
+
+    /// How many identities have been given so far, if the world knows.
+    pub(crate) fn n_identities(&self) -> Option<u64> {
+        self.surroundings.as_ref().map(|surroundings| surroundings.n_identities())
     }
 
     /// A new cluster that lets every object in as it is.
     pub(crate) fn without_admission(clock: &Clock) -> Server {
         static NEW_CLUSTER: LazyLock<Api> =
             LazyLock::new(|| new_cluster(at_the_start(), Admission::default()));
-        let surroundings = Surroundings::new(clock.clone(), FIRST_IDENTITY);
-        Server::of(NEW_CLUSTER.fork(Arc::new(surroundings)))
+        Server::forked(&NEW_CLUSTER, clock, FIRST_IDENTITY)
     }
 
     /// The server behind an API.
     pub(crate) fn of(api: Api) -> Server {
-        Server { store: api.store().clone(), client: Arc::new(LocalClient::new(api.clone())), api }
+        let (store, client) = (api.store().clone(), Arc::new(LocalClient::new(api.clone())));
+        Server { store, api, client, surroundings: None }
     }
 
     /// The client that processes get, if nothing goes wrong.
@@ -154,6 +171,11 @@ impl Server {
     /// The garbage collector that ships.
     pub(crate) fn collector(&self) -> Collector {
         Collector::new(self.api.clone())
+    }
+
+    /// The garbage collector of the server from which this one was forked, as it goes on here.
+    pub(crate) fn collector_like(&self, other: &Collector) -> Collector {
+        other.fork(self.api.clone())
     }
 }
 

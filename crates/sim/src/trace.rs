@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::rng::mix;
 
 /// What happened so far.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Trace {
     hash: u64,
     /// Only kept when somebody will read them: formatting costs more than the run.
@@ -26,6 +26,11 @@ impl Trace {
         }
         let rest = rest.iter().fold(1u64, |rest, byte| rest << 8 | u64::from(*byte));
         self.hash = mix(self.hash ^ rest);
+    }
+
+    /// The number so far.
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
     }
 
     /// Adds a line.

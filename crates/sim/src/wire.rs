@@ -10,6 +10,7 @@
 //! A process dies by never getting an answer: its future stays pending, and the world drops it with all its memory.
 
 use std::future::{pending, poll_fn};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -27,6 +28,7 @@ use serde_json::json;
 use crate::clock::Clock;
 use crate::fault::{Fault, Injection, OUTAGE};
 use crate::oracle::{Memory, Oracle};
+use crate::server::Server;
 use crate::trace::Trace;
 
 /// After a 429 the server wants to be left alone this long.
@@ -98,6 +100,29 @@ impl Wire {
             struck: Vec::new(),
         };
         Wire { server, clock, state: Mutex::new(state) }
+    }
+
+    /// The same wire to a fork of its server, with other faults to come.
+    pub(crate) fn fork(&self, server: &Server, clock: Clock, injections: Vec<Injection>) -> Wire {
+        let state = self.state.lock();
+        let state = State {
+            oracle: state.oracle.fork(server.store.clone()),
+            trace: state.trace.clone(),
+            attempts: state.attempts.clone(),
+            injections,
+            struck: state.struck.clone(),
+            ..*state
+        };
+        Wire { server: server.client(), clock, state: Mutex::new(state) }
+    }
+
+    /// Takes everything that decides about later requests into a number, unless faults are still to come.
+    pub(crate) fn digest(&self, into: &mut impl Hasher) -> bool {
+        let state = self.state.lock();
+        (state.trace.hash(), state.outage_ends).hash(into);
+        state.oracle.digest(into);
+        let n_attempts = u32::try_from(state.attempts.len()).unwrap_or(u32::MAX);
+        state.injections.iter().all(|injection| injection.write <= n_attempts)
     }
 
     /// Looks at the oracle and the trace.

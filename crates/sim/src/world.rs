@@ -15,6 +15,7 @@
 //! anything, time moves on to the next moment at which somebody can.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use krafla_apiserver::gc::Collector;
 use crate::actor::{Kubelet, User};
 use crate::case::{Case, Order};
 use crate::clock::{self, Clock};
+use crate::fault::Injection;
 use crate::oracle::end;
 use crate::oracle::{Finding, Oracle};
 use crate::process::{Around, Deed, Process};
@@ -72,7 +74,8 @@ pub fn play(case: &Case, program: &Program, with_timeline: bool) -> Outcome {
     world.end(case)
 }
 
-struct World {
+/// The world, with everybody in it.
+pub(crate) struct World {
     clock: Clock,
     server: Server,
     wire: Arc<Wire>,
@@ -83,9 +86,12 @@ struct World {
     /// Up to which revision the garbage collector has looked.
     collected: u64,
     chance: Option<Chance>,
+    n_moves: u64,
+    is_over: bool,
 }
 
 /// What is left to chance, drawn from the seed.
+#[derive(Clone)]
 struct Chance {
     rng: Rng,
     /// How often, in a hundred moves, time moves on although somebody could still do something.
@@ -94,9 +100,18 @@ struct Chance {
     sloth: [u64; 8],
 }
 
+/// What happens next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Somebody does something.
+    Make(Move),
+    /// Time moves on; early, if somebody could still do something.
+    PassTime { is_early: bool },
+}
+
 /// Something that can happen next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Move {
+pub(crate) enum Move {
     User,
     Collect,
     Process(usize, Deed),
@@ -104,7 +119,7 @@ enum Move {
 }
 
 impl World {
-    fn new(case: &Case, program: &Program, with_timeline: bool) -> World {
+    pub(crate) fn new(case: &Case, program: &Program, with_timeline: bool) -> World {
         let clock = Clock::default();
         let server = Server::new(&clock);
         let oracle = Oracle::new(server.store.clone());
@@ -125,32 +140,94 @@ impl World {
             clock,
             server,
             chance,
+            n_moves: 0,
+            is_over: false,
         }
     }
 
+    /// Plays on to the end.
     fn run(&mut self) {
-        for _ in 0..MOVES_MAX {
-            let hurry = self.chance.as_mut().is_some_and(|chance| chance.rng.percent(chance.hurry));
-            let next = if hurry { None } else { self.next_move() };
-            match next {
-                Some(next) => self.make(next),
-                None => {
-                    if !self.pass_time(hurry) {
-                        return;
-                    }
+        while !self.is_over {
+            let next = self.next();
+            self.advance(next);
+        }
+    }
+
+    /// What happens next.
+    pub(crate) fn next(&mut self) -> Next {
+        let hurry = self.chance.as_mut().is_some_and(|chance| chance.rng.percent(chance.hurry));
+        let next = if hurry { None } else { self.next_move() };
+        next.map_or(Next::PassTime { is_early: hurry }, Next::Make)
+    }
+
+    /// Lets something happen. Afterwards the world may be over.
+    pub(crate) fn advance(&mut self, next: Next) {
+        self.n_moves += 1;
+        match next {
+            Next::Make(next) => self.make(next),
+            Next::PassTime { is_early } => {
+                if !self.pass_time(is_early) {
+                    self.is_over = true;
+                    return;
                 }
             }
-            // What follows the first violation is seldom news, and a world gone wrong may never come to rest.
-            if self.wire.with(|state| state.oracle.has_findings()) {
-                return;
-            }
-            let n_writes = self.wire.with(|state| state.attempts.len());
-            if n_writes > WRITES_MAX || self.clock.elapsed() > AGE_MAX {
-                break;
-            }
         }
-        let message = format!("still not at rest after {:.0} s", self.clock.elapsed().as_secs_f64());
-        self.wire.with(|state| state.oracle.found("P10", message));
+        let (has_findings, n_writes) =
+            self.wire.with(|state| (state.oracle.has_findings(), state.attempts.len()));
+        // What follows the first violation is seldom news, and a world gone wrong may never come to rest.
+        self.is_over = has_findings;
+        if !has_findings
+            && (self.n_moves >= MOVES_MAX || n_writes > WRITES_MAX || self.clock.elapsed() > AGE_MAX)
+        {
+            let message = format!("still not at rest after {:.0} s", self.clock.elapsed().as_secs_f64());
+            self.wire.with(|state| state.oracle.found("P10", message));
+            self.is_over = true;
+        }
+    }
+
+    /// Whether nothing more will happen.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// How many writes the processes have tried to make.
+    pub(crate) fn n_writes(&self) -> usize {
+        self.wire.with(|state| state.attempts.len())
+    }
+
+    /// A world like this one, in which other faults are to come; unless a process is just carrying out a plan. What happens to one
+    /// does not happen to the other.
+    pub(crate) fn fork(&self, injections: &[Injection]) -> Option<World> {
+        let clock = self.clock.fork();
+        let server = self.server.fork(&clock);
+        let processes: Option<Vec<Process>> =
+            self.processes.iter().map(|process| process.fork(&server)).collect();
+        Some(World {
+            processes: processes?,
+            wire: Arc::new(self.wire.fork(&server, clock.clone(), injections.to_vec())),
+            kubelet: self.kubelet.fork(&server),
+            user: self.user.clone(),
+            collector: server.collector_like(&self.collector),
+            collected: self.collected,
+            chance: self.chance.clone(),
+            n_moves: self.n_moves,
+            is_over: self.is_over,
+            clock,
+            server,
+        })
+    }
+
+    /// A number that says what will happen from now on, and what will be found: two worlds of the same scenario that share it go on
+    /// alike. There is none while faults are to come or a process is just carrying out a plan.
+    pub(crate) fn digest(&self) -> Option<u64> {
+        let mut into = DefaultHasher::new();
+        let now = self.clock.now();
+        (now, self.server.store.revision(), self.server.n_identities()).hash(&mut into);
+        (self.user.n_left(), self.collected).hash(&mut into);
+        self.kubelet.digest(&mut into);
+        let is_known = self.wire.digest(&mut into)
+            && self.processes.iter().all(|process| process.digest(now, &mut into));
+        (is_known && self.chance.is_none()).then(|| into.finish())
     }
 
     fn next_move(&mut self) -> Option<Move> {
@@ -265,16 +342,33 @@ impl World {
         processes.chain(others).chain(outage_ends).filter(|at| *at > now).min()
     }
 
-    fn end(self, case: &Case) -> Outcome {
+    /// How old the world is.
+    pub(crate) fn age(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    /// A number for all that has been stored so far.
+    pub(crate) fn hash(&self) -> u64 {
+        self.wire.with(|state| state.trace.hash())
+    }
+
+    /// What must not be and was, now that the world is over.
+    pub(crate) fn judge(&self, case: &Case) -> Vec<Finding> {
         self.wire.catch_up();
-        let writes = self.wire.with(|state| std::mem::take(&mut state.attempts));
-        let (findings, trace) = self.wire.with(|state| {
+        self.wire.with(|state| {
             if !state.oracle.has_findings() {
                 self.judge_end(&mut state.oracle, case);
             }
-            (state.oracle.take_findings(), std::mem::replace(&mut state.trace, Trace::new(false)))
+            state.oracle.take_findings()
+        })
+    }
+
+    fn end(self, case: &Case) -> Outcome {
+        let findings = self.judge(case);
+        let (writes, kinds, trace) = self.wire.with(|state| {
+            let writes = std::mem::take(&mut state.attempts);
+            (writes, state.oracle.kinds(), std::mem::replace(&mut state.trace, Trace::new(false)))
         });
-        let kinds = self.wire.with(|state| state.oracle.kinds());
         let (hash, timeline) = trace.finish();
         let end = end::print(&self.server.store);
         let n_writes = u32::try_from(writes.len()).unwrap_or(u32::MAX);

@@ -21,7 +21,7 @@ impl Item {
 }
 
 /// Who depends on whom. Objects without owners and without anything to wait for are not in it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Graph {
     /// The objects that name an owner, by the owner's UID.
     dependents: BTreeMap<Uid, BTreeSet<Item>>,

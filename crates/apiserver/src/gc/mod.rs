@@ -89,6 +89,13 @@ impl Collector {
         collector
     }
 
+    /// The same collector for a fork of its server.
+    pub fn fork(&self, api: Api) -> Collector {
+        let feeds = self.feeds.iter().map(|(resource, feed)| (resource.clone(), feed.in_fork(api.store())));
+        let (feeds, graph) = (feeds.collect(), self.graph.clone());
+        Collector { feeds, graph, served: self.served.clone(), refused: self.refused.clone(), api }
+    }
+
     /// Collects for as long as it is polled.
     pub async fn run(mut self) {
         let [at_first, at_most] = RETRY_AFTER;

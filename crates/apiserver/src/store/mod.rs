@@ -195,6 +195,10 @@ impl Store {
         Watcher::new(Arc::clone(&self.inner.sequencer), resource.clone(), after)
     }
 
+    fn sequencer(&self) -> Arc<Sequencer> {
+        Arc::clone(&self.inner.sequencer)
+    }
+
     /// Waits until something has happened after a revision, to whatever resource.
     pub async fn changed_after(&self, revision: u64) {
         self.inner.sequencer.changed_after(revision).await;

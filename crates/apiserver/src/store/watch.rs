@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
+use super::Store;
 use super::entry::ResourceId;
 use super::event::StoredEvent;
 use super::sequencer::Sequencer;
@@ -38,6 +39,13 @@ impl Watcher {
         sequencer.visible().first_event_after(&resource, after)?;
         let bell = sequencer.bell(&resource);
         Ok(Watcher { sequencer, resource, bell, position: after })
+    }
+
+    /// The same place in the history of another store, which was forked from this watcher's and has the same past.
+    pub fn in_fork(&self, fork: &Store) -> Watcher {
+        let sequencer = fork.sequencer();
+        let bell = sequencer.bell(&self.resource);
+        Watcher { sequencer, resource: self.resource.clone(), bell, position: self.position }
     }
 
     /// The next event, if it has happened.

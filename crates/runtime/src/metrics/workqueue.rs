@@ -32,7 +32,7 @@ struct Numbers {
 }
 
 /// The work queues of an engine's controllers, in their order. There are none if nobody counts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct WorkQueues(Vec<Arc<WorkQueue>>);
 
 impl FromIterator<Arc<WorkQueue>> for WorkQueues {

@@ -7,6 +7,7 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time, Uid};
@@ -44,14 +45,14 @@ pub(crate) struct Kubelet {
     listening: BTreeMap<Uid, Time>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 struct Duty {
     pod: Key,
     uid: Uid,
     stage: Stage,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stage {
     Start,
     Reject,
@@ -77,6 +78,25 @@ impl Kubelet {
             n_ended: BTreeMap::new(),
             listening: BTreeMap::new(),
         }
+    }
+
+    /// The same agent beside a fork of its server.
+    pub(crate) fn fork(&self, server: &Server) -> Kubelet {
+        Kubelet {
+            pods: self.pods.as_ref().map(|pods| pods.in_fork(&server.store)),
+            agenda: self.agenda.clone(),
+            planned: self.planned.clone(),
+            n_ended: self.n_ended.clone(),
+            listening: self.listening.clone(),
+            ..*self
+        }
+    }
+
+    /// Takes everything that decides about what the agent will do into a number.
+    pub(crate) fn digest(&self, into: &mut impl Hasher) {
+        self.agenda.len().hash(into);
+        self.agenda.iter().for_each(|((at, _), duty)| (at, duty).hash(into));
+        (&self.planned, &self.n_ended, &self.listening).hash(into);
     }
 
     /// Looks at what happened to pods, and plans what is to be done about it.

@@ -15,7 +15,7 @@ use crate::scenario::{Act, Deed, NAMESPACE, When, key};
 use crate::server::Server;
 
 /// Users with what is left of their script.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct User {
     script: VecDeque<Act>,
     /// Whether the pods that they delete get no time to end.
@@ -25,6 +25,11 @@ pub(crate) struct User {
 impl User {
     pub(crate) fn new(script: Vec<Act>, is_forceful: bool) -> User {
         User { script: script.into(), is_forceful }
+    }
+
+    /// How much of the script is left.
+    pub(crate) fn n_left(&self) -> usize {
+        self.script.len()
     }
 
     /// Whether the whole script has been played.

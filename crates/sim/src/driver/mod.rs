@@ -2,12 +2,14 @@
 
 mod exhaustive;
 mod fleet;
+mod pairs;
 mod replay;
 mod swarm;
 
 use std::time::Duration;
 
-pub use exhaustive::{cases_of, exhaustive};
+pub use exhaustive::{cases_of, exhaustive, play_cases};
+pub use pairs::{Pairing, pairs, smallest_scenarios};
 pub use replay::replay;
 pub use swarm::{case_of_seed, swarm};
 
@@ -19,6 +21,8 @@ use crate::oracle::Finding;
 pub struct Summary {
     /// How many runs there were.
     pub n_runs: u64,
+    /// How many of them came to where another run had been and were played no further.
+    pub n_joined: u64,
     /// How many of them found something.
     pub n_violations: u64,
     /// The first of those, in the order of cases, each made as small as it goes.

@@ -5,6 +5,7 @@
 //! counters and objects are those of a run in which nobody was replaced.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use krafla_api::{Time, Uid};
@@ -14,7 +15,7 @@ use krafla_guard::Violation;
 const STAY_MAX: Duration = Duration::from_secs(600);
 
 /// What was made too late, and must not be.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Late {
     /// What has been made by somebody who was replaced, until its first revision is seen.
     made: BTreeSet<Uid>,
@@ -23,6 +24,13 @@ pub(super) struct Late {
 }
 
 impl Late {
+    /// Takes what is still awaited into a number.
+    pub(super) fn digest(&self, into: &mut impl Hasher) {
+        self.made.hash(into);
+        self.owed.len().hash(into);
+        self.owed.iter().for_each(|(uid, (_, since))| (uid, since).hash(into));
+    }
+
     /// An object was made by somebody who was replaced.
     pub(super) fn made(&mut self, uid: Uid) {
         self.made.insert(uid);

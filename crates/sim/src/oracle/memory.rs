@@ -11,20 +11,20 @@ use krafla_runtime::{Root, Written};
 use serde_json::Value;
 
 /// What one life of a process was told.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Memory {
     roots: BTreeMap<Root, BTreeMap<(Kind, Key), Last>>,
 }
 
 /// The last thing that was told of an object.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 struct Last {
     sort: Sort,
     uid: Uid,
     revision: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Sort {
     Created,
     Changed,

@@ -15,6 +15,7 @@ mod late;
 mod memory;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +86,8 @@ pub(crate) struct Oracle {
     /// Up to which revision everything has been seen.
     revision: u64,
     history: History,
+    /// The pods of whose deletion by a controller `history` knows.
+    own_deletions: BTreeSet<Uid>,
     late: Late,
     /// The phases that each job is or has been in.
     jobs: BTreeMap<Key, BTreeSet<JobPhase>>,
@@ -105,6 +108,7 @@ impl Oracle {
             store,
             revision,
             history: History::default(),
+            own_deletions: BTreeSet::new(),
             late: Late::default(),
             jobs: BTreeMap::new(),
             kinds: BTreeSet::new(),
@@ -112,6 +116,28 @@ impl Oracle {
             last_change_at: clock::start(),
             elapsed: Duration::ZERO,
         }
+    }
+
+    /// The same oracle over a fork of its store.
+    pub(crate) fn fork(&self, store: Store) -> Oracle {
+        let watchers = self.watchers.iter().map(|(kind, watcher)| (*kind, watcher.in_fork(&store)));
+        Oracle {
+            watchers: watchers.collect(),
+            store,
+            history: self.history.clone(),
+            own_deletions: self.own_deletions.clone(),
+            late: self.late.clone(),
+            jobs: self.jobs.clone(),
+            kinds: self.kinds.clone(),
+            findings: self.findings.clone(),
+            ..*self
+        }
+    }
+
+    /// Takes everything that decides about later findings into a number, but for what follows from the history of the store.
+    pub(crate) fn digest(&self, into: &mut impl Hasher) {
+        (self.revision, &self.own_deletions, self.last_change_at).hash(into);
+        self.late.digest(into);
     }
 
     /// Looks at what has been stored since it last looked.
@@ -184,6 +210,7 @@ impl Oracle {
             self.found("P12", message);
         }
         let Step::Delete { kind: Kind::Pod, uid: pod, .. } = step else { return };
+        self.own_deletions.insert(pod.clone());
         if root.kind == Kind::VcJob {
             self.history.remember_own_deletion(pod);
         }

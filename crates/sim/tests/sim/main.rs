@@ -9,6 +9,7 @@
 
 mod absurd;
 mod batch;
+mod branches;
 mod command_line;
 mod determinism;
 mod followed;
