@@ -8,6 +8,12 @@ use super::fields::{Facts, field, resource};
 use super::sources::{Missing, Sources};
 use crate::pod::{Container, EnvVar, Pod};
 
+/// A text of more bytes cannot be given to a process, so no more of it is expanded: variables that name each other can double with
+/// each.
+const TEXT_BYTES_MAX: usize = 128 << 10;
+/// How many bytes of variables or arguments are expanded. No Linux starts a process with as many.
+const ALL_BYTES_MAX: usize = 8 << 20;
+
 /// The variables that Kubernetes gives and the manifest defines: the way to the server, all of `envFrom`, then `env` in order,
 /// later ones winning.
 pub fn variables(
@@ -31,8 +37,16 @@ pub fn variables(
             }
         }
     }
+    let mut n_bytes = 0;
     for variable in &container.env {
         if let Some(value) = value(variable, &variables, pod, container, facts, sources)? {
+            n_bytes += value.len();
+            if n_bytes > ALL_BYTES_MAX {
+                let name = &container.name;
+                let message =
+                    format!("the variables of container {name:?} have more than {ALL_BYTES_MAX} bytes");
+                return Err(Missing::Field(message));
+            }
             variables.insert(variable.name.clone(), value);
         }
     }
@@ -69,7 +83,13 @@ fn value(
 ///
 /// Arguments alone are run as a command: they are what follows the entrypoint, and most images have none.
 pub fn command_line(container: &Container, variables: &BTreeMap<String, String>) -> Vec<String> {
-    container.command.iter().chain(&container.args).map(|part| expand(part, variables)).collect()
+    let mut n_bytes = 0;
+    let parts = container.command.iter().chain(&container.args).map(|part| {
+        let expanded = if n_bytes > ALL_BYTES_MAX { part.clone() } else { expand(part, variables) };
+        n_bytes += expanded.len();
+        expanded
+    });
+    parts.collect()
 }
 
 /// Replaces `$(NAME)`. What is not defined stays as it is, and `$$` is a plain `$`.
@@ -95,6 +115,9 @@ fn expand_by<'v>(text: &str, mut value_of: impl FnMut(&str) -> Option<&'v String
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
         expanded.push_str(before);
+        if expanded.len() > TEXT_BYTES_MAX {
+            return expanded;
+        }
         rest = if let Some(after) = after.strip_prefix('$') {
             expanded.push('$');
             after
@@ -149,6 +172,29 @@ mod tests {
         }
         assert_eq!(expand_all("$(A)$$(NONE)", &variables), Ok("a$(NONE)".to_owned()));
         assert_eq!(expand_all("$(A)/$(NONE)/$(NO)", &variables), Err("NONE".to_owned()));
+    }
+
+    #[test]
+    fn variables_that_double_with_each_other_end_soon() {
+        let double = |n: usize| {
+            let twenty = |n| serde_json::json!({"name": format!("V{n}"), "value": format!("$(V{})", n - 1).repeat(20)});
+            let first = serde_json::json!({"name": "V0", "value": "x".repeat(100)});
+            let env: Vec<_> = std::iter::once(first).chain((1..n).map(twenty)).collect();
+            variables_of(serde_json::json!({"name": "main", "env": env}))
+        };
+        let longest = |text: &str| text.lines().map(str::len).max().unwrap();
+        assert!(
+            (TEXT_BYTES_MAX..4 * TEXT_BYTES_MAX).contains(&longest(&double(12))),
+            "too long for a process"
+        );
+        assert_eq!(double(500), "the variables of container \"main\" have more than 8388608 bytes");
+
+        let variables = BTreeMap::from([("BIG".to_owned(), "x".repeat(TEXT_BYTES_MAX))]);
+        let container = serde_json::json!({"name": "main", "args": vec!["$(BIG)"; 10_000]});
+        let parts = command_line(&serde_json::from_value(container).unwrap(), &variables);
+        let n_bytes: usize = parts.iter().map(String::len).sum();
+        assert!((ALL_BYTES_MAX..2 * ALL_BYTES_MAX).contains(&n_bytes), "{n_bytes}");
+        assert_eq!(parts.len(), 10_000);
     }
 
     fn variables_of(container: serde_json::Value) -> String {
