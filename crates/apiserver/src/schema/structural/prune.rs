@@ -5,6 +5,35 @@ use serde_json::{Map, Value};
 use super::validate::join;
 use super::{Additional, Structural};
 
+/// How many bytes of defaults one object gets: more than is ever stored of an object.
+const DEFAULT_BYTES_MAX: usize = 2 << 20;
+
+/// How many bytes of defaults still fit.
+struct Room {
+    n_bytes: usize,
+}
+
+impl Room {
+    /// Whether there is room for so many bytes. The value that goes beyond still fits, so that the object is too large then.
+    fn take(&mut self, n_bytes: usize) -> bool {
+        let had_room = self.n_bytes > 0;
+        self.n_bytes = self.n_bytes.saturating_sub(n_bytes);
+        had_room
+    }
+}
+
+/// How many bytes of JSON a value has at least.
+fn n_bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => 2 + items.iter().map(|item| n_bytes(item) + 1).sum::<usize>(),
+        Value::Object(fields) => {
+            2 + fields.iter().map(|(key, value)| key.len() + 3 + n_bytes(value)).sum::<usize>()
+        }
+    }
+}
+
 /// The fields that every object has; a schema says nothing about them.
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// The metadata that an embedded object may have is all that metadata has; the rest is checked where it is used.
@@ -93,12 +122,19 @@ impl Structural {
 
     /// Fills in defaults. A null counts as missing where the schema does not allow null; without a default, such a
     /// null is dropped.
+    ///
+    /// A short list of empty items can ask for gigabytes of defaults. What goes beyond [`DEFAULT_BYTES_MAX`] is not filled
+    /// in: the object is too large to be stored by then.
     pub fn fill_defaults(&self, value: &mut Value) {
+        self.fill(value, &mut Room { n_bytes: DEFAULT_BYTES_MAX });
+    }
+
+    fn fill(&self, value: &mut Value, room: &mut Room) {
         match value {
             Value::Array(items) => {
                 if let Some(schema) = &self.items {
                     for item in items {
-                        schema.fill_defaults(item);
+                        schema.fill(item, room);
                     }
                 }
             }
@@ -109,7 +145,7 @@ impl Structural {
                         Some(value) => value.is_null() && !schema.nullable,
                     };
                     match &schema.default {
-                        Some(default) if is_missing => {
+                        Some(default) if is_missing && room.take(key.len() + n_bytes(default)) => {
                             fields.insert(key.clone(), default.clone());
                         }
                         None if is_missing && !schema.accepts_anything() => {
@@ -120,25 +156,25 @@ impl Structural {
                 }
                 for (key, value) in fields.iter_mut() {
                     if let Some(schema) = self.child(key) {
-                        schema.fill_defaults(value);
+                        schema.fill(value, room);
                     }
                 }
                 if let Additional::Schema(schema) = &self.additional
                     && !schema.nullable
                 {
-                    self.default_additional(fields, schema);
+                    self.default_additional(fields, schema, room);
                 }
             }
             _ => {}
         }
     }
 
-    fn default_additional(&self, fields: &mut Map<String, Value>, schema: &Structural) {
+    fn default_additional(&self, fields: &mut Map<String, Value>, schema: &Structural, room: &mut Room) {
         fields.retain(|key, value| {
             if !value.is_null() || self.properties.contains_key(key) {
                 return true;
             }
-            if let Some(default) = &schema.default {
+            if let Some(default) = schema.default.as_ref().filter(|default| room.take(n_bytes(default))) {
                 *value = default.clone();
             }
             !value.is_null()

@@ -184,3 +184,28 @@ fn as_many_findings_as_elements_are_found_in_no_time() {
     let schema = Structural::compile(&json!({"type": "array", "items": {"type": "string"}}));
     assert_eq!(schema.validate(&json!(vec![1; 50_000]), "").len(), 50_000);
 }
+
+#[test]
+fn a_short_object_does_not_become_gigabytes_by_defaults() {
+    let text = "d".repeat(10_000);
+    let item = json!({"type": "object", "properties": {"x": {"type": "string", "default": text}}});
+    let crd = json!({"type": "object", "properties": {
+        "list": {"type": "array", "items": item},
+        "map": {"type": "object", "additionalProperties": {"type": "string", "default": text}},
+    }});
+    let schema = Structural::compile(&crd);
+    for mut object in [
+        json!({"list": vec![json!({}); 20_000]}),
+        json!({"map": (0..20_000).map(|key| (key.to_string(), Value::Null)).collect::<serde_json::Map<_, _>>()}),
+    ] {
+        schema.fill_defaults(&mut object);
+        let n_bytes = object.to_string().len();
+        assert!(
+            (2 << 20..3 << 20).contains(&n_bytes),
+            "{n_bytes}: too large to be stored, and not larger than that"
+        );
+    }
+    let mut small = json!({"list": [{}, {}]});
+    schema.fill_defaults(&mut small);
+    assert_eq!(small["list"][1]["x"].as_str(), Some(text.as_str()));
+}
