@@ -153,7 +153,17 @@ pub(crate) fn decode_patched(
 pub(crate) fn check_still_of_kind(resource: &Resource, new: &Value, old: &Value) -> Result<(), String> {
     let text = |object: &Value, name: &str| object[name].as_str().unwrap_or_default().to_owned();
     let is_same = |name: &str| text(new, name) == text(old, name);
-    if resource.is_custom || is_same("apiVersion") && is_same("kind") {
+    if resource.is_custom {
+        return Ok(());
+    }
+    for name in ["apiVersion", "kind"] {
+        if let Some(found) = new.get(name).filter(|value| !value.is_null() && !value.is_string()) {
+            let found = Node::from(found).go_kind();
+            let why = format!("json: cannot unmarshal {found} into Go struct field .{name} of type string");
+            return Err(format!("couldn't get version/kind; json parse error: {why}"));
+        }
+    }
+    if is_same("apiVersion") && is_same("kind") {
         return Ok(());
     }
     let read = |of| decode::decode(&Node::from(new), of).err();

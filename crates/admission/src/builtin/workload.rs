@@ -84,6 +84,16 @@ pub fn warnings(set: Set, object: &Value) -> Vec<String> {
     vec![format!("spec.revisionHistoryLimit: {why}")]
 }
 
+/// What to say about the name of a new set whose pods are named after it.
+pub fn name_warning(set: Set, object: &Value) -> Option<String> {
+    let is_named_after = matches!(set, Set::Deployment | Set::ReplicaSet | Set::ReplicationController);
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).filter(|_| is_named_after)?;
+    let wrong = names::dns_label(name);
+    let why = "this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is \
+               recommended";
+    (!wrong.is_empty()).then(|| format!("metadata.name: {why}: [{}]", wrong.join(" ")))
+}
+
 fn validate_spec(set: Set, spec: &At<'_>, is_new: bool, verdict: &mut Verdict) {
     let count = |name: &str, verdict: &mut Verdict| validate_not_negative(&spec.get(name), verdict);
     match set {

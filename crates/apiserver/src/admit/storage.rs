@@ -11,8 +11,9 @@ use crate::status::Status;
 pub(crate) const CLAIM_PROTECTION: &str = "kubernetes.io/pvc-protection";
 /// What holds a volume while a claim is bound to it.
 pub(crate) const VOLUME_PROTECTION: &str = "kubernetes.io/pv-protection";
+const CLASS_PROTECTION: &str = "kubernetes.io/vac-protection";
 
-/// Protects new claims and volumes.
+/// Protects new claims, volumes and classes of volume attributes.
 #[derive(Default)]
 pub struct StorageProtection;
 
@@ -21,6 +22,7 @@ impl Policy for StorageProtection {
         let finalizer = match request.resource.storage.as_str() {
             "persistentvolumeclaims" => CLAIM_PROTECTION,
             "persistentvolumes" => VOLUME_PROTECTION,
+            "volumeattributesclasses.storage.k8s.io" => CLASS_PROTECTION,
             _ => return Ok(()),
         };
         if request.operation == Operation::Create && !object::finalizers(object).contains(&finalizer) {

@@ -351,9 +351,10 @@ impl Context {
         if resource.is_custom && !has_place(&resource, &asked) {
             return Ok(plain::not_found());
         }
-        let deprecation = resource.deprecation.clone();
+        // A request that the kind does not serve gets no warning about the kind.
+        let deprecation = resource.deprecation.clone().filter(|_| action(&resource, &asked).is_ok());
         let outcome = self.served(resource, asked, incoming).await;
-        objects::warn(outcome, deprecation.as_slice())
+        objects::warn_first(outcome, deprecation.as_slice())
     }
 
     /// A group of built-in kinds says no in its own words; for what CRDs define, nobody is there to say it.
@@ -589,7 +590,8 @@ enum Action {
 /// What a method means at a path, if the resource allows it.
 fn action(resource: &Resource, asked: &Asked) -> Result<Action, Status> {
     let path = &asked.path;
-    if path.is_namespaced && !resource.is_namespaced() {
+    let is_object_nowhere = resource.is_namespaced() && !path.is_namespaced && !path.name.is_empty();
+    if path.is_namespaced && !resource.is_namespaced() || is_object_nowhere {
         return Err(Status::unknown_resource());
     }
     if path.is_watch {

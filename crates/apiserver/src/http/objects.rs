@@ -93,6 +93,10 @@ impl ObjectRequest<'_> {
 
     /// GET.
     pub(super) async fn get(&self) -> Result<Reply, Status> {
+        if self.query.flag("export") {
+            let why = "the export parameter, deprecated since v1.14, is no longer supported";
+            return Err(Status::bad_request(why));
+        }
         self.context.api.check_reached(list_options::revision(&self.query)?)?;
         let entry = self.context.api.get_shown(&self.resource, &self.key()).await?;
         self.show(200, entry.bytes.clone())
@@ -288,6 +292,21 @@ pub(super) fn warn_of_dependents(resource: &Resource, options: &DeleteOptions) {
     if options.propagation.is_none() && is_job && keeps_dependents {
         options.warnings.extend([DEPENDENTS_KEPT.to_owned()]);
     }
+}
+
+/// Warnings that come before those of the answer.
+pub(super) fn warn_first(outcome: Result<Reply, Status>, warnings: &[String]) -> Result<Reply, Status> {
+    if warnings.is_empty() {
+        return outcome;
+    }
+    let mut reply = outcome.unwrap_or_else(|status| body::refusal(&status));
+    let later: Vec<HeaderValue> = reply.headers().get_all(WARNING).iter().cloned().collect();
+    reply.headers_mut().remove(WARNING);
+    let mut reply = warn(Ok(reply), warnings)?;
+    for value in later {
+        reply.headers_mut().append(WARNING, value);
+    }
+    Ok(reply)
 }
 
 pub(super) fn warn(outcome: Result<Reply, Status>, warnings: &[String]) -> Result<Reply, Status> {

@@ -89,8 +89,11 @@ pub(super) fn listing(
         }
         Form::Partial(_) => {
             let message = "you requested PartialObjectMetadata, but the requested object is a list";
-            let kind = &resource.names.list_kind;
-            return Err(Status::wrong_form(format!("{message} (*core.{kind})")));
+            let of = match resource.is_custom {
+                true => "unstructured.UnstructuredList".to_owned(),
+                false => format!("{}List", resource.go_type()),
+            };
+            return Err(Status::wrong_form(format!("{message} (*{of})")));
         }
     };
     if accept.encoding == Encoding::Protobuf {

@@ -314,8 +314,24 @@ impl Printer {
         }
         let mut object =
             json!({"kind": names.kind.as_ref(), "apiVersion": names.api_version(), "metadata": metadata});
+        add_converted(self.resource.storage.as_str(), &mut object);
         codec::complete(&self.resource, &mut object);
         let shown = self.shown(&object);
         self.event("BOOKMARK", &shown)
+    }
+}
+
+/// Adds what upstream's conversion makes of an object without fields.
+fn add_converted(storage: &str, object: &mut Value) {
+    match storage {
+        "deployments.apps" | "replicasets.apps" | "statefulsets.apps" => {
+            object::part(object, "spec").insert("replicas".into(), 0.into());
+        }
+        "daemonsets.apps" => {
+            let metadata = object::metadata(object);
+            let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+            object::set(annotations, "deprecated.daemonset.template.generation", json!("0"));
+        }
+        _ => {}
     }
 }

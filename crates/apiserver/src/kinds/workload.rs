@@ -137,18 +137,23 @@ impl Rules for Replicated {
     }
 
     fn warnings(&self, object: &Value) -> Vec<String> {
+        let of_name = workload::name_warning(self.set(), object).into_iter();
+        of_name.chain(self.warnings_of_spec(object)).collect()
+    }
+
+    fn warnings_of_change(&self, object: &Value, old: &Value) -> Vec<String> {
+        let generation = |object: &Value| object.pointer("/metadata/generation").cloned();
+        if generation(object) == generation(old) { Vec::new() } else { self.warnings_of_spec(object) }
+    }
+}
+
+impl Replicated {
+    fn warnings_of_spec(&self, object: &Value) -> Vec<String> {
         let template = object.pointer("/spec/template").unwrap_or(&Value::Null);
         let of_template = pod::warnings(template, "spec.template").into_iter();
         of_template.chain(workload::warnings(self.set(), object)).collect()
     }
 
-    fn warnings_of_change(&self, object: &Value, old: &Value) -> Vec<String> {
-        let generation = |object: &Value| object.pointer("/metadata/generation").cloned();
-        if generation(object) == generation(old) { Vec::new() } else { self.warnings(object) }
-    }
-}
-
-impl Replicated {
     /// Drops what Kubernetes 1.36 knows and does not serve unless it is told to.
     fn drop_unserved(&self, object: &mut Value) {
         drop_unserved_of_pods(object.pointer_mut("/spec/template/spec"));

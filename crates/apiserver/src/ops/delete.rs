@@ -179,9 +179,9 @@ impl Api {
         options: &DeleteOptions,
     ) -> Result<Deleted, NotPut> {
         let is_over = is_ready_to_go(&new);
-        // What goes at once was never marked for others to see, unless its kind takes time to end.
+        // What goes at once goes as it was stored, unless its kind takes time to end.
         let is_graceful = resource.rules.grace_seconds(old, Some(0)).is_some();
-        let is_unmarked = is_over && !is_graceful && !object::is_deleting(old);
+        let is_unmarked = is_over && !is_graceful;
         let last = if is_unmarked { old.clone() } else { new };
         let mut shown = last.clone();
         object::set_meta(&mut shown, "resourceVersion", entry.revision.to_string());

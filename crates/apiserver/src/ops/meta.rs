@@ -102,7 +102,10 @@ fn drop_repeated_owners(owners: &mut Vec<Value>) {
 pub(super) fn check_new(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let name = object::name(object);
-    errors.extend(check_prefix(resource.name_rule, object));
+    // These two kinds look at the name alone, whatever it was made from.
+    if !matches!(resource.storage.as_str(), "replicationcontrollers" | "deviceclasses.resource.k8s.io") {
+        errors.extend(check_prefix(resource.name_rule, object));
+    }
     if name.is_empty() {
         errors.push(FieldError::required("metadata.name", "name or generateName is required"));
     } else {
@@ -251,10 +254,8 @@ fn check_owners(metadata: &Value) -> Vec<FieldError> {
             }
         }
         // Events are not kept long enough to own anything.
-        if text("kind") == "Event" && matches!(version, "v1" | "events.k8s.io/v1") {
-            let group_version =
-                if version.contains('/') { version.to_owned() } else { format!("/{version}") };
-            let why = format!("{group_version}, Kind=Event is disallowed from being an owner");
+        if text("kind") == "Event" && version == "v1" {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
             errors.push(FieldError::invalid_as_shown("metadata.ownerReferences", shown_owner(owner), why));
         }
     }

@@ -5,10 +5,11 @@ use serde_json::{Map, Value};
 
 use super::create::settle_namespace;
 use super::ownership::Ownership;
-use super::update::check_name;
+use super::update::{check_name, check_versioned};
 use super::{Answer, Api, Part, WriteOptions};
 use crate::codec;
 use crate::field::FieldError;
+use crate::object;
 use crate::patch::{Patch, merge};
 use crate::registry::Resource;
 use crate::schema::strategic::go_print;
@@ -70,6 +71,7 @@ impl Api {
             let mut new = patched(resource, patch, options, old)?;
             check_name(&new, key)?;
             settle_namespace(resource, &mut new, &key.namespace)?;
+            check_versioned(resource, &new, key)?;
             Ok(new)
         };
         self.change(resource, key, part, Ownership::Tracked, options, patched).await
@@ -83,15 +85,40 @@ fn patched(resource: &Resource, patch: &Patch, options: &WriteOptions, old: &Val
     {
         return Ok(new);
     }
-    let patched = patch.apply(old, resource.schema)?;
-    let refuse = |why: String| unreadable(patch, &patched, why);
-    codec::check_still_of_kind(resource, &patched, old).map_err(refuse)?;
     let is_strategic = matches!(patch, Patch::Strategic(_));
+    let mut patched = patch.apply(old, resource.schema)?;
+    if is_strategic {
+        keep_type(&mut patched, old);
+    }
+    let refuse = |why: String| unreadable(patch, &patched, why);
+    if !is_strategic {
+        codec::check_still_of_kind(resource, &patched, old).map_err(refuse)?;
+    }
+    let has = |name: &str| patched.get(name).is_some_and(Value::is_string);
+    if !is_strategic && !resource.is_custom && !has("apiVersion") && has("kind") {
+        // Upstream then reads the text as an object of no version, which has no fields.
+        let names = patched.as_object().into_iter().flat_map(|fields| fields.keys());
+        let unknown = names.filter(|name| *name != "kind").map(|name| format!("unknown field {name:?}"));
+        let strictness = options.field_validation.strictness;
+        options.warnings.extend(strictness.judge(unknown.collect()).map_err(refuse)?);
+        let name = object::name(old);
+        let why = "was undeterminable: name must be provided";
+        return Err(Status::bad_request(format!("the name of the object ({name} based on URL) {why}")));
+    }
     let decoded = codec::decode_patched(resource, &patched, is_strategic).map_err(refuse)?;
     let FieldValidation { strictness, found } = &options.field_validation;
     let findings = found.iter().cloned().chain(decoded.findings.iter().map(ToString::to_string));
     options.warnings.extend(strictness.judge(findings.collect()).map_err(refuse)?);
     Ok(decoded.object)
+}
+
+/// A strategic merge patch fills the type of the object, so texts that it gives for the type say nothing.
+fn keep_type(patched: &mut Value, old: &Value) {
+    for name in ["apiVersion", "kind"] {
+        if let (Some(Value::String(new)), Some(Value::String(old))) = (patched.get_mut(name), old.get(name)) {
+            new.clone_from(old);
+        }
+    }
 }
 
 /// What a merge patch makes of an object, if there is nothing to say about it. What is stored was read when it was

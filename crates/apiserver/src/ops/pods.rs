@@ -22,7 +22,7 @@ impl Api {
         let node = binding_target(pod, binding)?;
         let entry = self.accepted(pods, pod).await?;
         if !object::uid(binding).is_empty() && *object::uid(binding) != *entry.uid.0 {
-            return Err(wrong_uid(pods, &entry, object::uid(binding), options.dry_run));
+            return Err(wrong_uid(pods, &entry.key, &entry.uid.0, object::uid(binding), options.dry_run));
         }
         let now = self.env().now();
         let bound = self.change(pods, pod, Part::Bind, Ownership::Kept, options, |old| {

@@ -44,7 +44,12 @@ impl Api {
         let counts_labels = resource.storage.as_str() == "endpointslices.discovery.k8s.io";
         let has_other_labels =
             counts_labels && object.pointer("/metadata/labels") != old.pointer("/metadata/labels");
-        if counts && (has_other_labels || !is_same_spec(object, old, counts_status)) {
+        // Tools that roll back note in annotations what they did, so a Deployment counts these.
+        let counts_annotations = resource.storage.as_str() == "deployments.apps";
+        let has_other_annotations = counts_annotations
+            && object.pointer("/metadata/annotations") != old.pointer("/metadata/annotations");
+        if counts && (has_other_labels || has_other_annotations || !is_same_spec(object, old, counts_status))
+        {
             bump_generation(object);
         }
     }

@@ -49,6 +49,11 @@ impl Api {
         let newest = self.store().newest(&resource.storage, key);
         let Some(entry) = &newest.entry else {
             if resource.create_on_update && part == Part::Main {
+                let uid = object::uid(&object);
+                if !uid.is_empty() {
+                    let refused = Err(wrong_uid(resource, key, "", uid, options.dry_run));
+                    return self.once_durable(newest.revision, refused).await;
+                }
                 self.authorize_creation(resource, key, options)?;
                 object::metadata(&mut object).remove("resourceVersion");
                 return self.create(resource, &key.namespace, object, options).await;
@@ -58,13 +63,10 @@ impl Api {
         };
         let uid = object::uid(&object);
         if !uid.is_empty() && *uid != *entry.uid.0 {
-            let refused = Err(wrong_uid(resource, entry, uid, options.dry_run));
+            let refused = Err(wrong_uid(resource, key, &entry.uid.0, uid, options.dry_run));
             return self.once_durable(newest.revision, refused).await;
         }
-        if !resource.unconditional_update && matches!(object::meta(&object, "resourceVersion"), "" | "0") {
-            let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-            return Err(Status::invalid(&resource.qualified(), &key.name, &[error]));
-        }
+        check_versioned(resource, &object, key)?;
         self.change(resource, key, part, Ownership::Tracked, options, |_| Ok(object.clone())).await
     }
 
@@ -337,7 +339,7 @@ fn check_identity(
     options: &WriteOptions,
 ) -> Result<(), Status> {
     if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != entry.uid) {
-        return Err(wrong_uid(resource, entry, &uid.0, options.dry_run));
+        return Err(wrong_uid(resource, &entry.key, &entry.uid.0, &uid.0, options.dry_run));
     }
     let revision = parse_version(object::meta(new, "resourceVersion"))?;
     let is_other_than_said = revision != 0 && revision != entry.revision;
@@ -360,15 +362,23 @@ fn parse_version(text: &str) -> Result<u64, Status> {
     }
 }
 
+/// Most kinds can be changed without a version. The others refuse a change that names none.
+pub(super) fn check_versioned(resource: &Resource, object: &Value, key: &Key) -> Result<(), Status> {
+    if resource.unconditional_update || !matches!(object::meta(object, "resourceVersion"), "" | "0") {
+        return Ok(());
+    }
+    let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+    Err(Status::invalid(&resource.qualified(), &key.name, &[error]))
+}
+
 /// The object of that name is another one.
-pub(super) fn wrong_uid(resource: &Resource, entry: &Entry, asked: &str, is_dry: bool) -> Status {
-    let path = resource.storage_path(&entry.key.namespace, &entry.key.name);
+pub(super) fn wrong_uid(resource: &Resource, key: &Key, uid: &str, asked: &str, is_dry: bool) -> Status {
+    let path = resource.storage_path(&key.namespace, &key.name);
     // A dry run compares before the store adds its prefix.
     let path = if is_dry { path.strip_prefix("/registry").unwrap_or(&path) } else { &path };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: \
-         UID in precondition: {asked}, UID in object meta: {}",
-        entry.uid
+         UID in precondition: {asked}, UID in object meta: {uid}"
     );
-    Status::conflict(&resource.qualified(), &entry.key.name, &why)
+    Status::conflict(&resource.qualified(), &key.name, &why)
 }

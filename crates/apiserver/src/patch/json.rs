@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::{Decoded, Patch, undecodable, wrong_type};
+use crate::schema::decode;
 use crate::schema::json::{DEPTH_MAX, Node, go_quote};
 use crate::status::Status;
 
@@ -37,7 +38,9 @@ enum What {
 
 /// Reads a list of operations.
 pub(super) fn decode(body: &[u8]) -> Result<Decoded, Status> {
-    let operations = match Node::parse(body).map_err(|why| undecodable(&why))? {
+    let document = Node::parse(body).map_err(|why| undecodable(&why))?;
+    let repeated = decode::duplicates(&document);
+    let operations = match document {
         Node::Array(operations) => operations,
         Node::Null => Vec::new(),
         other => return Err(undecodable(&wrong_type(&other, "[]handlers.jsonPatchOp"))),
@@ -48,7 +51,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Decoded, Status> {
             operations.len()
         )));
     }
-    let mut findings = Vec::new();
+    let mut findings: Vec<String> = repeated.iter().map(|finding| format!("json patch {finding}")).collect();
     for (index, operation) in operations.iter().enumerate() {
         findings.extend(
             unknown_fields(operation)
@@ -326,7 +329,8 @@ fn add(object: &mut Value, path: &[String], value: Value, budget: &mut Budget) -
         }
         Value::Array(items) if last == "-" => items.push(value),
         Value::Array(items) => {
-            let at = index(last, items.len())?;
+            // The place after the last item counts, too: -1 appends.
+            let at = index(last, items.len().checked_add(1)?)?;
             budget.shift(items.len().checked_sub(at)?)?;
             items.insert(at, value);
         }

@@ -89,12 +89,14 @@ fn core() -> Vec<Row> {
         v1("PersistentVolumeClaim", "persistentvolumeclaims")
             .short("pvc")
             .status()
+            .returns_deleted()
             .columns(table::PERSISTENT_VOLUME_CLAIM)
             .rules(kinds::volume::PersistentVolumeClaim),
         v1("PersistentVolume", "persistentvolumes")
             .cluster()
             .short("pv")
             .status()
+            .returns_deleted()
             .columns(table::PERSISTENT_VOLUME)
             .rules(kinds::volume::PersistentVolume),
         v1("Pod", "pods")
@@ -215,6 +217,7 @@ fn workloads() -> Vec<Row> {
             .rules(Replicated::ReplicaSet),
         apps("StatefulSet", "statefulsets")
             .short("sts")
+            .named(NameRule::DnsLabel)
             .in_all()
             .counted()
             .status()

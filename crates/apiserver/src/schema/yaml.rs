@@ -27,11 +27,27 @@ pub fn parse(text: &[u8]) -> Result<Node<'_>, String> {
         return Ok(node);
     }
     let text = std::str::from_utf8(text).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
+    if text.trim_start_matches(' ').starts_with('\t') {
+        return Err("yaml: found character that cannot start any token".to_owned());
+    }
     let options = options();
     let first: Option<Tree> = serde_saphyr::from_str_with_options(first_document(text), options)
-        .map_err(|error| format!("yaml: {error}"))?;
+        .map_err(|error| fault(&error.to_string(), text))?;
     let node = first.map_or(Node::Null, |tree| tree.0);
     if depth(&node) > DEPTH_MAX { Err("yaml: exceeded max depth".to_owned()) } else { Ok(node) }
+}
+
+/// A fault in the words of kube-apiserver's reader, which names the line first, and the first line not at all.
+fn fault(why: &str, text: &str) -> String {
+    if why.starts_with("unclosed bracket") {
+        return format!("yaml: line {}: did not find expected node content", text.lines().count());
+    }
+    let parts = why.rsplit_once(" at line ").and_then(|(what, place)| Some((what, place.split_once(',')?.0)));
+    match parts {
+        Some((what, "1")) => format!("yaml: {what}"),
+        Some((what, line)) => format!("yaml: line {line}: {what}"),
+        None => format!("yaml: {why}"),
+    }
 }
 
 fn options() -> serde_saphyr::Options {
@@ -243,6 +259,8 @@ impl<'de> Visitor<'de> for TreeVisitor {
             let Tree(value) = access.next_value()?;
             fields.push((key, value));
         }
+        // Upstream turns YAML into JSON, which sorts the keys: findings come in this order.
+        fields.sort_by(|(one, _), (other, _)| one.cmp(other));
         Ok(Node::Object(fields))
     }
 }

@@ -130,7 +130,11 @@ fn unescape(text: &str) -> Result<String, Status> {
 
 /// Kinds differ in how they name a field that they cannot be selected by.
 fn check_field(field: &str, resource: &Resource) -> Result<(), Status> {
-    let is_known = matches!(field, "metadata.name" | "metadata.namespace")
+    let names = &resource.names;
+    let is_without_namespace = names.group.is_empty()
+        && matches!(&*names.plural, "namespaces" | "nodes")
+        && field == "metadata.namespace";
+    let is_known = matches!(field, "metadata.name" | "metadata.namespace") && !is_without_namespace
         || resource.conversion.is_none() && resource.selectable.iter().any(|selectable| selectable == field);
     if is_known {
         return Ok(());

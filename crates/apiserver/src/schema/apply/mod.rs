@@ -399,7 +399,12 @@ fn given_managers(object: &Value) -> Option<Managed> {
     if is_reset {
         return Some(Managed::new());
     }
-    managed::decode(given).filter(|given| !given.is_empty())
+    let group = |version: &str| version.split_once('/').map(|(group, _)| group.to_owned());
+    let own = group(object.get("apiVersion")?.as_str()?);
+    let mut given = managed::decode(given)?;
+    // Fields of another group's kind cannot be those of this object.
+    given.retain(|_, owned| group(&owned.api_version) == own);
+    Some(given).filter(|given| !given.is_empty())
 }
 
 fn take_managed(object: &mut Value) -> Option<Vec<Value>> {
