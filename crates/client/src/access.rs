@@ -82,6 +82,12 @@ pub enum AccessError {
         /// What is wrong, and what to do about it.
         message: String,
     },
+    /// No file sets a current context.
+    #[error("{place}: current-context is not set: choose one with `kubectl config use-context`")]
+    NoContext {
+        /// The files.
+        place: String,
+    },
     /// There is no kubeconfig at all.
     #[error("{0}")]
     Missing(String),

@@ -154,6 +154,11 @@ impl HttpsClient {
         Ok(pieces.map_err(|error| ClientError::Unknown(error.to_string())).boxed())
     }
 
+    /// Asks something that has no method of its own, and returns the body of the answer.
+    pub async fn ask(&self, request: &Request) -> Result<Bytes, ClientError> {
+        self.shared.ask(request).await
+    }
+
     /// What a container has written and, if asked for, writes from now on.
     pub async fn log(
         &self,
@@ -371,7 +376,7 @@ impl Shared {
             .method(request.method.clone())
             .uri(format!("{}{}", self.base, request.path))
             .header(USER_AGENT, concat!("krafla/", env!("CARGO_PKG_VERSION")))
-            .header(ACCEPT, "application/json");
+            .header(ACCEPT, request.accept);
         if !body.is_empty() {
             built = built.header(CONTENT_TYPE, request.content_type);
         }

@@ -90,12 +90,7 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Access, AccessError> {
     let all = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(":");
     let current =
         parsed.iter().find_map(|(_, config)| config.current_context.clone().filter(|n| !n.is_empty()));
-    let name = current.ok_or_else(|| {
-        AccessError::unusable(
-            &all,
-            "current-context is not set: choose one with `kubectl config use-context`",
-        )
-    })?;
+    let name = current.ok_or_else(|| AccessError::NoContext { place: all.clone() })?;
     let context = find(&parsed, |config| &config.contexts, |context| context.name == name)
         .ok_or_else(|| AccessError::unusable(&all, format!("there is no context {name:?}")))?;
     let Context { cluster, user, namespace } = context.entry.context;

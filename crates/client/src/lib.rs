@@ -22,3 +22,4 @@ mod watching;
 
 pub use access::{Access, AccessError, Credentials, Token};
 pub use https::{Attempt, HttpsClient, Limits, LogOptions};
+pub use request::{Names, Request, collection_path, encoded, object_path};

@@ -13,22 +13,41 @@ const STRICT: &str = "fieldValidation=Strict";
 
 /// A request, without the server's address.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Request {
+pub struct Request {
     pub(crate) method: Method,
     /// Path and query.
     pub(crate) path: String,
     /// What the body is, if there is one.
     pub(crate) content_type: &'static str,
     pub(crate) body: Value,
+    /// What the answer should be.
+    pub(crate) accept: &'static str,
 }
 
 impl Request {
-    pub(crate) fn get(path: String) -> Request {
-        Request { method: Method::GET, path, content_type: JSON, body: Value::Null }
+    /// Reads what is at a path.
+    pub fn get(path: String) -> Request {
+        Request { method: Method::GET, path, content_type: JSON, body: Value::Null, accept: JSON }
     }
 
-    fn post(path: String, body: Value) -> Request {
-        Request { method: Method::POST, path, content_type: JSON, body }
+    /// Makes an object in the collection at a path.
+    pub fn post(path: String, body: Value) -> Request {
+        Request { method: Method::POST, body, ..Request::get(path) }
+    }
+
+    /// Deletes the object at a path, as its kind is deleted by default.
+    pub fn delete(path: String) -> Request {
+        Request { method: Method::DELETE, ..Request::get(path) }
+    }
+
+    /// Changes fields of the object at a path.
+    pub fn merge_patch(path: String, body: Value) -> Request {
+        Request { method: Method::PATCH, content_type: MERGE_PATCH, body, ..Request::get(path) }
+    }
+
+    /// The same request for an answer in this media type.
+    pub fn accepting(self, accept: &'static str) -> Request {
+        Request { accept, ..self }
     }
 
     /// Makes an object that a user wrote. What the kind does not have is refused rather than dropped.
@@ -48,7 +67,7 @@ impl Request {
         let path = format!("{}?{STRICT}", object_path(of, key));
         let body = with_preconditions(patch.clone(), &uid.0, None);
         let content_type = if of.has_strategic_patches() { STRATEGIC_PATCH } else { MERGE_PATCH };
-        Request { method: Method::PATCH, path, content_type, body }
+        Request { method: Method::PATCH, content_type, body, ..Request::get(path) }
     }
 
     /// The request of a write by whoever has this name in `managedFields`. What is drawn at random must have been drawn.
@@ -68,7 +87,7 @@ impl Request {
                 let part = if *of_status { "/status" } else { "" };
                 let body = with_preconditions(patch.clone(), &uid.0, *revision);
                 let path = format!("{}{part}", object_path(*kind, key));
-                Request { method: Method::PATCH, path, content_type: MERGE_PATCH, body }
+                Request::merge_patch(path, body)
             }
             Step::Delete { kind, key, uid, revision, propagation, grace_seconds } => {
                 let mut preconditions = json!({ "uid": uid });
@@ -84,7 +103,7 @@ impl Request {
                     "propagationPolicy": name(*propagation),
                 });
                 set(&mut body, "gracePeriodSeconds", grace_seconds.map(Value::from));
-                Request { method: Method::DELETE, path: object_path(*kind, key), content_type: JSON, body }
+                Request { body, ..Request::delete(object_path(*kind, key)) }
             }
             Step::Bind { pod, uid, node } => {
                 let metadata = json!({ "name": &*pod.name, "namespace": &*pod.namespace, "uid": uid });
@@ -136,7 +155,7 @@ fn name(propagation: Propagation) -> &'static str {
 }
 
 /// What a path says of a kind.
-pub(crate) struct Names<'a> {
+pub struct Names<'a> {
     group: &'a str,
     version: &'a str,
     plural: &'a str,
@@ -164,7 +183,7 @@ pub(crate) fn version_path(api_version: &str) -> String {
 }
 
 /// Where the objects of a kind are: of one namespace, or of all if it is empty.
-pub(crate) fn collection_path<'a>(of: impl Into<Names<'a>>, namespace: &str) -> String {
+pub fn collection_path<'a>(of: impl Into<Names<'a>>, namespace: &str) -> String {
     let Names { group, version, plural, scope } = of.into();
     let group = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
     let namespace = match scope {
@@ -175,12 +194,12 @@ pub(crate) fn collection_path<'a>(of: impl Into<Names<'a>>, namespace: &str) -> 
 }
 
 /// Where one object is.
-pub(crate) fn object_path<'a>(of: impl Into<Names<'a>>, key: &Key) -> String {
+pub fn object_path<'a>(of: impl Into<Names<'a>>, key: &Key) -> String {
     format!("{}/{}", collection_path(of, &key.namespace), encoded(&key.name))
 }
 
 /// A text as one part of a path or query.
-pub(crate) fn encoded(text: &str) -> String {
+pub fn encoded(text: &str) -> String {
     text.bytes().fold(String::with_capacity(text.len()), |mut encoded, byte| {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
@@ -198,7 +217,7 @@ mod tests {
     use super::*;
 
     fn check(step: &Step, expected: Expect) {
-        let Request { method, path, content_type, body } = Request::of_step(step, "krafla-controllers");
+        let Request { method, path, content_type, body, .. } = Request::of_step(step, "krafla-controllers");
         expected.assert_eq(&format!("{method} {path}\n{content_type}\n{body}"));
     }
 

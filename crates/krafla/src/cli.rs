@@ -112,9 +112,32 @@ pub(crate) enum Command {
     /// Print Volcano's CustomResourceDefinitions as YAML
     #[command(after_long_help = CRDS_EXAMPLES)]
     Crds,
+    /// Use Volcano's command line: `krafla vcctl job list`
+    ///
+    /// Takes the commands and flags of Volcano's vcctl; `krafla vcctl --help` lists them. Under the names vcctl, vsub, vjobs, vcancel,
+    /// vsuspend, vresume and vqueues this program is that tool; `krafla install-links` creates the links.
+    #[command(disable_help_flag = true)]
+    Vcctl(Words),
+    /// Create links named vcctl, vsub, vjobs, vcancel, vsuspend, vresume, vqueues
+    ///
+    /// Example: krafla install-links ~/.local/bin
+    InstallLinks(InstallLinks),
     /// Start the parent process of all containers; krafla calls this itself
     #[command(hide = true)]
     Supervise(Supervise),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Words {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub(crate) words: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InstallLinks {
+    /// Directory for the links, on your PATH
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -98,7 +98,7 @@ fn is_no_kubeconfig(error: &AccessError, files: Option<&OsStr>) -> bool {
     match error {
         AccessError::NotAKubeconfig { .. } => true,
         AccessError::File { path, .. } => is_listed(path),
-        AccessError::Missing(_) | AccessError::Unusable { .. } => false,
+        AccessError::Missing(_) | AccessError::NoContext { .. } | AccessError::Unusable { .. } => false,
     }
 }
 

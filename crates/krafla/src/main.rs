@@ -26,6 +26,7 @@ mod server_access;
 mod steps;
 mod submit;
 mod up;
+mod vcctl;
 mod waits;
 mod warnings;
 
@@ -44,6 +45,10 @@ use crate::run::BadInput;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    if let Some(tool) = words.next().and_then(|program| vcctl::Tool::named(&program)) {
+        return finish(block_on("error", vcctl::run(tool, words.collect())));
+    }
     let (words, remarks) = cli::volcano::settle(std::env::args_os());
     let command = Cli::parse_from(words).command;
     remarks.iter().for_each(|remark| screen::tell(&format!("krafla: {remark}\n")));
@@ -53,6 +58,8 @@ fn main() -> ExitCode {
         Command::Crds => crds(),
         Command::Backup(args) => block_on("warn", backup::backup(args)),
         Command::Restore(args) => backup::restore(&args),
+        Command::Vcctl(args) => block_on("error", vcctl::run(vcctl::Tool::vcctl(), args.words)),
+        Command::InstallLinks(args) => vcctl::install_links(&args.dir),
         Command::Doctor(args) => block_on("error", doctor::doctor(args)),
         // It says itself what people have to know; more would tear its picture apart.
         Command::Run(args) => block_on("error", run::run(args)),
@@ -60,6 +67,11 @@ fn main() -> ExitCode {
             .map_err(|error| BadInput(error).into()),
         Command::Up(args) => block_on("warn", up::up(*args)).map_err(|error| BadInput(error).into()),
     };
+    finish(outcome)
+}
+
+/// What the shell is told, and the user where something went wrong.
+fn finish(outcome: Result<ExitCode>) -> ExitCode {
     outcome.unwrap_or_else(|error| {
         screen::tell(&format!("krafla: {error:#}\n"));
         outcome::code_of(&error)

@@ -83,7 +83,7 @@ fn items(place: String, mut object: Value) -> Vec<(String, Value)> {
 }
 
 /// Reads a document. Where it can not be read, the line is that of the file.
-fn parse(document: &str, n_lines_before: usize) -> Result<Value, String> {
+pub(crate) fn parse(document: &str, n_lines_before: usize) -> Result<Value, String> {
     let parse = |text: &str| {
         let node = yaml::parse(text.as_bytes())?;
         // The last would count, and nobody means that.
@@ -199,7 +199,7 @@ fn what(entry: &DirEntry) -> Entry {
 
 /// The documents of a YAML stream that say something, each with the number of lines before it. JSON is YAML, but its documents
 /// need nothing between them.
-fn documents(text: &str) -> Vec<(usize, String)> {
+pub(crate) fn documents(text: &str) -> Vec<(usize, String)> {
     let mut documents = vec![(0, String::new())];
     for (index, line) in text.lines().enumerate() {
         if is_marker(line, "...") || line == "---" {
@@ -255,7 +255,7 @@ fn is_standard_input(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-fn read_text(file: &Path) -> Result<String> {
+pub(crate) fn read_text(file: &Path) -> Result<String> {
     let mut text = String::new();
     let reader: Box<dyn Read> = if is_standard_input(file) {
         Box::new(std::io::stdin())
