@@ -6,11 +6,15 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use krafla_api::{Key, Kind};
-use krafla_apiserver::admit::Admission;
+use krafla_apiserver::admit::{Admission, Volcano};
 use krafla_apiserver::ops::WriteOptions;
 use krafla_apiserver::store::{Change, Draft, EntryMeta, Expect, ResourceId, Store, Write};
-use krafla_apiserver::{Api, RunningServer, ServerConfig, SystemEnv, Tokens, User, serve};
+use krafla_apiserver::{
+    Api, Collector, LocalClient, RunningServer, ServerConfig, SystemEnv, Tokens, User, serve,
+};
+use krafla_runtime::{Engine, SystemClock};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 /// The kinds that records are about.
 const KINDS: [Kind; 7] =
@@ -19,10 +23,13 @@ const KINDS: [Kind; 7] =
 const LIMITED_TOKEN: &str = "limited";
 
 pub(crate) struct Cluster {
+    pub(crate) api: Api,
     store: Store,
     server: RunningServer,
     is_limited: bool,
     made_at: Timestamp,
+    /// What acts on the objects, if anything does.
+    tasks: JoinSet<()>,
 }
 
 /// Objects by kind, namespace and name.
@@ -66,8 +73,26 @@ impl Cluster {
             users: vec![(LIMITED_TOKEN.to_owned(), Arc::new(user))],
             ..ServerConfig::new(([127, 0, 0, 1], 0).into(), Arc::new(Tokens::for_now()))
         };
-        let server = serve(api, env, config).await.unwrap();
-        Cluster { store, server, is_limited: !denied.is_empty(), made_at }
+        let server = serve(api.clone(), env, config).await.unwrap();
+        Cluster { api, store, server, is_limited: !denied.is_empty(), made_at, tasks: JoinSet::new() }
+    }
+
+    /// A new cluster with admission, garbage collection and the controllers, and without scheduler and nodes.
+    pub(crate) async fn live() -> Cluster {
+        let env = Arc::new(SystemEnv);
+        let admission = Admission::default().with(Volcano::default());
+        let api = Api::new(Store::in_memory(), env.clone(), admission);
+        api.bootstrap().await.unwrap();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(api.clone().run_namespaces());
+        tasks.spawn(Collector::new(api.clone()).run());
+        let client = Arc::new(LocalClient::new(api.clone()));
+        let engine = Engine::new(krafla_plan::controllers());
+        tasks.spawn(krafla_runtime::run(engine, client, Arc::new(SystemClock), 4));
+        let config = ServerConfig::new(([127, 0, 0, 1], 0).into(), Arc::new(Tokens::for_now()));
+        let server = serve(api.clone(), env, config).await.unwrap();
+        let (store, made_at) = (api.store().clone(), Timestamp::now());
+        Cluster { api, store, server, is_limited: false, made_at, tasks }
     }
 
     pub(crate) fn kubeconfig(&self) -> String {
@@ -114,7 +139,8 @@ impl Cluster {
         objects
     }
 
-    pub(crate) async fn stop(self) {
+    pub(crate) async fn stop(mut self) {
+        self.tasks.shutdown().await;
         self.server.shutdown().await;
     }
 }

@@ -10,6 +10,7 @@
 
 mod cluster;
 mod differences;
+mod live;
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
