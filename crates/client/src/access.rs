@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use http::Uri;
 
+use crate::bearer::Login;
 use crate::kubeconfig;
 use crate::tls::Certificate;
 
@@ -43,8 +44,10 @@ pub struct Credentials {
 pub enum Token {
     /// One that stays as it is.
     Fixed(String),
-    /// One that somebody else renews in a file.
+    /// One in a file, where another program renews it.
     File(PathBuf),
+    /// One that a command prints.
+    Login(Box<Login>),
 }
 
 impl std::fmt::Debug for Credentials {

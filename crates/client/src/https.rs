@@ -2,14 +2,14 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderValue, Response, StatusCode};
+use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
@@ -17,12 +17,12 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use krafla_api::{Key, Kind, Served, Uid};
 use krafla_plan::Step;
 use krafla_runtime::{Client, ClientError, Event, Listed, Manifests, Written};
-use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::access::{Access, AccessError, Token};
+use crate::access::{Access, AccessError};
 use crate::answer;
+use crate::bearer::Bearer;
 use crate::connector::Connector;
 use crate::request::{Request, collection_path, encoded, object_path, version_path};
 use crate::tls;
@@ -34,8 +34,6 @@ const ANSWER_BYTES_MAX: usize = 256 << 20;
 const BUSY_RETRIES_MAX: usize = 5;
 /// How long to wait for a busy server that does not say.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
-/// How long a token from a file is used before the file is read again.
-const TOKEN_FRESH: Duration = Duration::from_secs(60);
 /// How often an idle connection is asked whether it is still there, and how long it may take to answer.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 const KEEP_ALIVE_PATIENCE: Duration = Duration::from_secs(10);
@@ -359,7 +357,7 @@ impl Shared {
         let response = self.send_once(request).await?;
         let is_stranger = response.status() == StatusCode::UNAUTHORIZED;
         let response = match &self.token {
-            Some(token) if is_stranger && token.forget() => self.send_once(request).await?,
+            Some(token) if is_stranger && token.forget().await => self.send_once(request).await?,
             _ => response,
         };
         if response.status().is_success() {
@@ -381,7 +379,7 @@ impl Shared {
             built = built.header(CONTENT_TYPE, request.content_type);
         }
         if let Some(token) = &self.token {
-            built = built.header(AUTHORIZATION, token.header()?);
+            built = built.header(AUTHORIZATION, token.header().await?);
         }
         let built = built.body(Full::from(body)).map_err(|error| ClientError::Unknown(error.to_string()))?;
         self.http.request(built).await.map_err(|error| {
@@ -409,44 +407,4 @@ fn not_served(kind: Kind, error: ClientError) -> ClientError {
 fn causes(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
     causes.fold(String::new(), |text, cause| format!("{text}: {cause}"))
-}
-
-/// The token that goes with requests.
-struct Bearer {
-    token: Token,
-    /// What was last read from a file, and when.
-    fresh: Mutex<Option<(Instant, HeaderValue)>>,
-}
-
-impl Bearer {
-    fn new(token: Token) -> Bearer {
-        Bearer { token, fresh: Mutex::new(None) }
-    }
-
-    fn header(&self) -> Result<HeaderValue, ClientError> {
-        let mut fresh = self.fresh.lock();
-        let is_renewed = matches!(self.token, Token::File(_));
-        if let Some((read_at, header)) = fresh.as_ref()
-            && (!is_renewed || read_at.elapsed() < TOKEN_FRESH)
-        {
-            return Ok(header.clone());
-        }
-        let text = match &self.token {
-            Token::Fixed(token) => token.clone(),
-            Token::File(file) => std::fs::read_to_string(file).map_err(|error| {
-                ClientError::Unknown(format!("cannot read the token {}: {error}", file.display()))
-            })?,
-        };
-        let mut header = HeaderValue::try_from(format!("Bearer {}", text.trim()))
-            .map_err(|_| ClientError::Unknown("the token is not text".to_owned()))?;
-        header.set_sensitive(true);
-        *fresh = Some((Instant::now(), header.clone()));
-        Ok(header)
-    }
-
-    /// The token is not good any more; whether there may be a better one.
-    fn forget(&self) -> bool {
-        *self.fresh.lock() = None;
-        matches!(self.token, Token::File(_))
-    }
 }

@@ -1,7 +1,7 @@
 //! Kubeconfigs: several files read as one, and what the current context of them comes to.
 //!
-//! What kubectl would do and we do not (a program that logs in, a proxy, no verification of the server) is refused by name
-//! rather than passed over: a connection that is less private or by somebody else than the user thinks is worse than none.
+//! What kubectl would do and this client does not (a proxy, no verification of the server) is refused by name rather than passed
+//! over: a connection that is less private than the user thinks, or of another user, is worse than none.
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use crate::access::{Access, AccessError, Credentials, Token, read as read_file};
+use crate::bearer::Login;
 use crate::tls::Certificate;
 
 /// What one file says. An empty list may be written as null.
@@ -73,7 +74,7 @@ struct User {
     #[serde(rename = "tokenFile")]
     token_file: Option<PathBuf>,
     username: Option<String>,
-    exec: Option<serde::de::IgnoredAny>,
+    exec: Option<Login>,
     auth_provider: Option<serde::de::IgnoredAny>,
 }
 
@@ -175,7 +176,6 @@ fn credentials(found: &Found<'_, NamedUser>) -> Result<Credentials, AccessError>
         |message: &str| AccessError::unusable(found.file.display(), format!("user {name:?}: {message}"));
     let remedy = "give a token, a tokenFile or a client-certificate instead";
     for (is_given, what) in [
-        (user.exec.is_some(), "logging in by a program (exec)"),
         (user.auth_provider.is_some(), "auth-provider"),
         (user.username.as_deref().is_some_and(|name| !name.is_empty()), "a password"),
     ] {
@@ -191,6 +191,8 @@ fn credentials(found: &Found<'_, NamedUser>) -> Result<Credentials, AccessError>
         (None, None) => None,
         _ => return Err(unusable("client-certificate and client-key belong together, and one is missing")),
     };
+    let login =
+        user.exec.clone().map(|login| usable(login, found.file)).transpose().map_err(|why| unusable(&why))?;
     // A token in a file may be newer than the one beside it.
     let token = match (&user.token_file, &user.token) {
         (Some(file), _) => {
@@ -199,9 +201,28 @@ fn credentials(found: &Found<'_, NamedUser>) -> Result<Credentials, AccessError>
             Some(Token::File(file))
         }
         (None, Some(token)) if !token.is_empty() => Some(Token::Fixed(token.clone())),
-        (None, _) => None,
+        (None, _) => login.map(|login| Token::Login(Box::new(login))),
     };
     Ok(Credentials { certificate, token })
+}
+
+/// A login command that can be run. Its path may be relative to the kubeconfig.
+fn usable(login: Login, kubeconfig: &Path) -> Result<Login, String> {
+    if login.command.as_os_str().is_empty() {
+        return Err("exec.command is required".to_owned());
+    }
+    if !["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"]
+        .contains(&login.api_version.as_str())
+    {
+        let version = &login.api_version;
+        return Err(format!(
+            "exec.apiVersion {version:?} must be client.authentication.k8s.io/v1 or v1beta1"
+        ));
+    }
+    // A name without a slash is looked up on the PATH.
+    let is_path = login.command.components().count() > 1;
+    let command = if is_path { beside(kubeconfig, &login.command) } else { login.command.clone() };
+    Ok(Login { command, ..login })
 }
 
 /// What stands in the kubeconfig itself, or in the file that it names.
@@ -249,6 +270,8 @@ mod tests {
                     None => "nobody".to_owned(),
                     Some(Token::Fixed(token)) => token.clone(),
                     Some(Token::File(file)) => format!("whoever is in {}", file.display()),
+                    Some(Token::Login(login)) =>
+                        format!("whoever {} {:?} says", login.command.display(), login.args),
                 },
                 if access.credentials.certificate.is_some() { " with a certificate" } else { "" },
                 format_args!(", trusting {:?}", String::from_utf8_lossy(&access.authorities)),
@@ -284,6 +307,17 @@ mod tests {
             &[&with(server, "tokenFile: ca.pem")],
             expect![[r#"https://1.2.3.4:6443/ as whoever is in ca.pem, trusting """#]],
         );
+        let exec = |command: &str| {
+            format!("exec: {{apiVersion: client.authentication.k8s.io/v1, command: {command}, args: [a, b]}}")
+        };
+        check(
+            &[&with(server, &exec("aws"))],
+            expect![[r#"https://1.2.3.4:6443/ as whoever aws ["a", "b"] says, trusting """#]],
+        );
+        check(
+            &[&with(server, &exec("bin/aws"))],
+            expect![[r#"https://1.2.3.4:6443/ as whoever bin/aws ["a", "b"] says, trusting """#]],
+        );
     }
 
     #[test]
@@ -314,10 +348,17 @@ mod tests {
             ]],
         );
         check(
-            &[&with("server: 'https://a'", "exec: {command: aws}")],
+            &[&with(
+                "server: 'https://a'",
+                "exec: {apiVersion: client.authentication.k8s.io/v1alpha, command: aws}",
+            )],
             expect![[
-                r#"config0: user "u": logging in by a program (exec) is not supported: give a token, a tokenFile or a client-certificate instead"#
+                r#"config0: user "u": exec.apiVersion "client.authentication.k8s.io/v1alpha" must be client.authentication.k8s.io/v1 or v1beta1"#
             ]],
+        );
+        check(
+            &[&with("server: 'https://a'", "exec: {apiVersion: client.authentication.k8s.io/v1}")],
+            expect![[r#"config0: user "u": exec.command is required"#]],
         );
         check(
             &[&with("server: 'https://a'", "client-key-data: Q0E=")],

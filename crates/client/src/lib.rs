@@ -4,6 +4,7 @@
 //! ```text
 //!   kubeconfig, service account -> Access       where the cluster is, whom it trusts, who asks
 //!   Access                      -> HttpsClient  list, watch, get, write: one connection where the server speaks HTTP/2
+//!     bearer.rs                   the token, and the command that logs in for it
 //!     request.rs                  what is asked: method, path, body
 //!     answer.rs                   what the answer means
 //!     watching.rs                 what comes on a watch, line by line
@@ -13,6 +14,7 @@
 
 mod access;
 mod answer;
+mod bearer;
 mod connector;
 mod https;
 mod kubeconfig;
@@ -21,5 +23,6 @@ pub mod tls;
 mod watching;
 
 pub use access::{Access, AccessError, Credentials, Token};
+pub use bearer::{Login, Variable};
 pub use https::{Attempt, HttpsClient, Limits, LogOptions};
 pub use request::{Names, Request, collection_path, encoded, object_path};
