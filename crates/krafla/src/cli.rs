@@ -118,7 +118,9 @@ pub(crate) enum Command {
     /// vsuspend, vresume and vqueues this program is that tool; `krafla install-links` creates the links.
     #[command(disable_help_flag = true)]
     Vcctl(Words),
-    /// Create links named vcctl, vsub, vjobs, vcancel, vsuspend, vresume, vqueues
+    /// Create links for Volcano's tools: vcctl, vsub, vjobs, ...
+    ///
+    /// Links this program as vcctl, vsub, vjobs, vcancel, vsuspend, vresume and vqueues.
     ///
     /// Example: krafla install-links ~/.local/bin
     InstallLinks(InstallLinks),

@@ -85,7 +85,7 @@ fn items(place: String, mut object: Value) -> Vec<(String, Value)> {
 /// Reads a document. Where it can not be read, the line is that of the file.
 pub(crate) fn parse(document: &str, n_lines_before: usize) -> Result<Value, String> {
     let parse = |text: &str| {
-        let node = yaml::parse(text.as_bytes())?;
+        let node = yaml::read(text.as_bytes())?;
         // The last would count, and nobody means that.
         match duplicates(&node).first() {
             Some(Finding::Duplicate(path)) => Err(format!("{path} is given twice: remove one of them")),

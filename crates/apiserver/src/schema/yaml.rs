@@ -17,9 +17,20 @@ use super::json::{DEPTH_MAX, Node, go_quote};
 /// What the values of one document may have together, aliases counted each time.
 const SCALAR_BYTES_MAX: usize = 16 << 20;
 
-/// Reads a document; nothing at all is null. The limits on aliases and on nesting (64 levels, since a level takes much of
-/// the stack) are the reader's own.
+/// Reads a document that a client sent. Errors are in the words of kube-apiserver's reader.
 pub fn parse(text: &[u8]) -> Result<Node<'_>, String> {
+    if std::str::from_utf8(text).is_ok_and(|text| text.trim_start_matches(' ').starts_with('\t')) {
+        return Err("yaml: found character that cannot start any token".to_owned());
+    }
+    read(text).map_err(|why| match why.strip_prefix("yaml: ") {
+        Some(why) => fault(why, &String::from_utf8_lossy(text)),
+        None => why,
+    })
+}
+
+/// Reads a document; nothing at all is null. Errors name what is wrong and its place. The limits on aliases and on nesting (64
+/// levels, since a level takes much of the stack) are the reader's own.
+pub fn read(text: &[u8]) -> Result<Node<'_>, String> {
     // Most clients send JSON, which is YAML too: it is read faster, and to the depth of JSON.
     if text.trim_ascii_start().starts_with(b"{")
         && let Ok(node) = Node::parse(text)
@@ -27,12 +38,9 @@ pub fn parse(text: &[u8]) -> Result<Node<'_>, String> {
         return Ok(node);
     }
     let text = std::str::from_utf8(text).map_err(|_| "yaml: invalid UTF-8".to_owned())?;
-    if text.trim_start_matches(' ').starts_with('\t') {
-        return Err("yaml: found character that cannot start any token".to_owned());
-    }
     let options = options();
     let first: Option<Tree> = serde_saphyr::from_str_with_options(first_document(text), options)
-        .map_err(|error| fault(&error.to_string(), text))?;
+        .map_err(|error| format!("yaml: {error}"))?;
     let node = first.map_or(Node::Null, |tree| tree.0);
     if depth(&node) > DEPTH_MAX { Err("yaml: exceeded max depth".to_owned()) } else { Ok(node) }
 }
