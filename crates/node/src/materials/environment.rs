@@ -11,7 +11,7 @@ use crate::pod::{Container, EnvVar, Pod};
 /// A text of more bytes cannot be given to a process, so no more of it is expanded: variables that name each other can double with
 /// each.
 const TEXT_BYTES_MAX: usize = 128 << 10;
-/// How many bytes of variables or arguments are expanded. No Linux starts a process with as many.
+/// How many bytes the expansion of variables or arguments may add. No Linux starts a process with as many.
 const ALL_BYTES_MAX: usize = 8 << 20;
 
 /// The variables that Kubernetes gives and the manifest defines: the way to the server, all of `envFrom`, then `env` in order,
@@ -40,11 +40,11 @@ pub fn variables(
     let mut n_bytes = 0;
     for variable in &container.env {
         if let Some(value) = value(variable, &variables, pod, container, facts, sources)? {
-            n_bytes += value.len();
+            n_bytes += value.len().saturating_sub(variable.value.len());
             if n_bytes > ALL_BYTES_MAX {
                 let name = &container.name;
                 let message =
-                    format!("the variables of container {name:?} have more than {ALL_BYTES_MAX} bytes");
+                    format!("the variables of container {name:?} expand to more than {ALL_BYTES_MAX} bytes");
                 return Err(Missing::Field(message));
             }
             variables.insert(variable.name.clone(), value);
@@ -187,7 +187,7 @@ mod tests {
             (TEXT_BYTES_MAX..4 * TEXT_BYTES_MAX).contains(&longest(&double(12))),
             "too long for a process"
         );
-        assert_eq!(double(500), "the variables of container \"main\" have more than 8388608 bytes");
+        assert_eq!(double(500), "the variables of container \"main\" expand to more than 8388608 bytes");
 
         let variables = BTreeMap::from([("BIG".to_owned(), "x".repeat(TEXT_BYTES_MAX))]);
         let container = serde_json::json!({"name": "main", "args": vec!["$(BIG)"; 10_000]});
