@@ -154,7 +154,7 @@ fn response_status(answer: Answered<'_>) -> Value {
     status
 }
 
-/// Writes lines until nobody sends any more.
+/// Writes lines until the channel is closed.
 fn write_all(lines: &Receiver<String>, mut sink: Sink) {
     let mut has_failed = false;
     while let Ok(line) = lines.recv() {

@@ -137,7 +137,7 @@ impl Identity {
             let Some(renewed) = kept.renewed_ca(now)?.unwrap_or(kept.clone()).renewed(now)? else {
                 return Ok(kept);
             };
-            // A full disk keeps nobody from a certificate that is good.
+            // On a full disk a certificate that is still good stays in use.
             if let Err(error) = renewed.save(dir) {
                 tracing::warn!(%error, "renewed certificates cannot be written");
             }
@@ -300,7 +300,7 @@ impl ResolvesServerCert for Shown {
     }
 }
 
-/// The longest time between two looks at the clock, which may be set while nobody looks.
+/// The longest time between two looks at the clock, which may be set in between.
 const LOOK_EVERY: std::time::Duration = std::time::Duration::from_secs(12 * 3600);
 const LOOK_AGAIN_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
 
@@ -387,7 +387,7 @@ mod tests {
         IpAddr::from([127, 0, 0, 1])
     }
 
-    /// Whether somebody who has this authority's certificate trusts the server at a moment.
+    /// Whether a client with this authority's certificate trusts the server at a moment.
     fn is_trusted(ca_pem: &str, server: &Identity, at: Timestamp) -> bool {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes()).unwrap()).unwrap();

@@ -93,7 +93,7 @@ impl Strangers {
     }
 }
 
-/// The part of an address that one peer cannot choose: whoever has an IPv6 address has all of a /64.
+/// The part of an address that one peer cannot choose: a peer with an IPv6 address has all of its /64.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (!0 << 64)).into(),
@@ -307,7 +307,7 @@ mod tests {
         let client = connections.admit(LOCAL).unwrap();
         client.is_known("u");
         let strangers: Vec<_> = (0..100).map(|_| connections.admit(LOCAL).unwrap()).collect();
-        assert!(!must_go(&client), "whoever has shown who asks stays");
+        assert!(!must_go(&client), "a client that has shown who asks stays");
         let n_left = strangers.iter().filter(|stranger| !must_go(stranger)).count();
         assert_eq!(n_left, 10, "a quarter of all");
         assert!(!must_go(&strangers[99]), "the oldest goes first");
@@ -362,7 +362,7 @@ mod tests {
         assert!(must_go(&all[1]) && !must_go(&all[0]) && !must_go(&all[2]));
         fourth.is_known("u");
         let _busy = fourth.request();
-        assert!(connections.admit(LOCAL).is_none(), "nobody is interrupted");
+        assert!(connections.admit(LOCAL).is_none(), "no request is interrupted");
         drop(busy);
         assert!(connections.admit(LOCAL).is_some());
     }
