@@ -1,6 +1,6 @@
-//! Acting as somebody else: `Impersonate-User` and its sisters.
+//! Acting as another user: `Impersonate-User` and its sisters.
 //!
-//! Whoever may `impersonate` a user, group, account, UID or extra value may do so in every request. Beside that there are
+//! A user who may `impersonate` a user, group, account, UID or extra value may do so in every request. Beside that there are
 //! constrained modes, as Kubernetes has them since 1.36: the verb `impersonate:MODE` says as whom, and
 //! `impersonate-on:MODE:VERB` what may be done as that user. The modes are tried in order, and the first refusal is the
 //! one that is told.
@@ -28,7 +28,7 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 /// From how many values on it is asked first whether all of them are allowed.
 const MANY: usize = 4;
 
-/// Whether a request wants to act as somebody else.
+/// Whether a request wants to act as another user.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with("impersonate-"))
 }
@@ -100,7 +100,7 @@ fn joined(list: &[String]) -> String {
     list.iter().map(|item| go_quote(item)).collect::<Vec<_>>().join(", ")
 }
 
-/// One way to be allowed to act as somebody.
+/// One way to be allowed to act as another user.
 struct Mode {
     /// Its name in verbs; empty for the one that knows no constraints.
     name: &'static str,

@@ -60,7 +60,7 @@ impl RequestInfo {
         Attributes { user, verb: &self.verb, target }
     }
 
-    /// Whether the path leads to what was authorised. It does, unless somebody writes paths in a way that is read
+    /// Whether the path leads to what was authorised. It does, unless a client writes paths in a way that is read
     /// differently in two places.
     pub(super) fn is_about(&self, route: &Route) -> bool {
         let Route::Resource(path) = route else { return true };

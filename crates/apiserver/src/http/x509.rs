@@ -1,6 +1,6 @@
 //! The user that a client's certificate names: its common name is the user, its organisations are the groups.
 //!
-//! Only certificates that our own authority has signed get here, so what cannot be read names nobody.
+//! Only certificates that our own authority has signed get here, so a certificate that cannot be read names no user.
 
 use krafla_admission::rbac::User;
 

@@ -89,7 +89,7 @@ impl Api {
             change: Change::Delete(draft),
         };
         match self.store().commit(write).await {
-            // It was written a moment ago, or somebody has removed it.
+            // It was written a moment ago, or another process has removed it.
             Ok(_) | Err(CommitError::Stale { .. } | CommitError::Missing) => {}
             Err(error) => tracing::warn!(event = %due.key, %error, "cannot remove an old event"),
         }
