@@ -4,7 +4,7 @@
 //! same answers from the same seed.
 
 use krafla_api::{Time, Uid};
-use krafla_plan::plugin::SshKeyPair;
+use krafla_cluster::SshKeyPair;
 
 /// The surroundings.
 pub trait Env: Send + Sync {

@@ -8,9 +8,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use krafla_api::{Key, Kind, Served, Uid};
-use krafla_plan::Step;
-use krafla_plan::plugin::SshKeyPair;
-use krafla_runtime::{Client, ClientError, Event, EventType, Listed, Manifests, Written};
+use krafla_cluster::{Client, ClientError, Event, EventType, Listed, Manifests, SshKeyPair, Step, Written};
 use serde_json::{Value, json};
 
 use crate::codec;

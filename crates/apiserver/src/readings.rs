@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use krafla_runtime::Reading;
+use krafla_cluster::Reading;
 use parking_lot::Mutex;
 
 /// So many changes are remembered: a component that is further behind reads for itself. A reading holds nothing but the
@@ -33,36 +33,41 @@ impl Readings {
 mod tests {
     use std::sync::Arc;
 
-    use krafla_api::Kind;
-    use krafla_runtime::{Event, EventType};
+    use krafla_cluster::{Event, EventType};
 
     use super::*;
 
     fn told(readings: &Readings, revision: u64) -> Event {
-        let object = br#"{"metadata":{"name":"a","namespace":"n"}}"#.as_slice().into();
-        Event { reading: readings.of(revision), ..Event::new(EventType::Added, revision, object) }
+        Event {
+            reading: readings.of(revision),
+            ..Event::new(EventType::Added, revision, b"object".as_slice().into())
+        }
+    }
+
+    fn decode() -> String {
+        "decoded".to_owned()
     }
 
     #[test]
     fn an_object_is_read_once_for_all_who_are_told_of_it() {
         let readings = Readings::default();
         let [first, second, later] = [1, 1, 2].map(|revision| told(&readings, revision));
-        let object = first.read(Kind::Pod);
-        assert!(Arc::ptr_eq(&object, &second.read(Kind::Pod)));
-        assert!(!Arc::ptr_eq(&object, &later.read(Kind::Pod)));
+        let object = first.reading.get_or_decode(decode);
+        assert!(Arc::ptr_eq(&object, &second.reading.get_or_decode(decode)));
+        assert!(!Arc::ptr_eq(&object, &later.reading.get_or_decode(decode)));
         // Nobody has it any more, and it is read again.
         let was = Arc::downgrade(&object);
         drop(object);
         assert!(was.upgrade().is_none());
-        assert_eq!(&*second.read(Kind::Pod).meta.key.name, "a");
+        assert_eq!(*second.reading.get_or_decode(decode), "decoded");
     }
 
     #[test]
     fn only_the_latest_changes_are_remembered() {
         let readings = Readings::default();
-        let first = told(&readings, 1).read(Kind::Pod);
+        let first = told(&readings, 1).reading.get_or_decode(decode);
         (2..=REMEMBERED_MAX as u64 + 1).for_each(|revision| drop(readings.of(revision)));
         assert_eq!(readings.0.lock().len(), REMEMBERED_MAX);
-        assert!(!Arc::ptr_eq(&first, &told(&readings, 1).read(Kind::Pod)));
+        assert!(!Arc::ptr_eq(&first, &told(&readings, 1).reading.get_or_decode(decode)));
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
 use krafla_api::{Key, Kind, Scope, Served, Uid};
-use krafla_runtime::{ClientError, Written};
+use krafla_cluster::{ClientError, Written};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

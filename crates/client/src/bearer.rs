@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 use jiff::Timestamp;
-use krafla_runtime::ClientError;
+use krafla_cluster::ClientError;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::process::Command;

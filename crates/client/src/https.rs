@@ -15,8 +15,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use krafla_api::{Key, Kind, Served, Uid};
-use krafla_plan::Step;
-use krafla_runtime::{Client, ClientError, Event, Listed, Manifests, Written};
+use krafla_cluster::{Client, ClientError, Event, Listed, LogOptions, Manifests, Step, Written};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -65,27 +64,6 @@ impl Default for Limits {
             page: 500,
         }
     }
-}
-
-/// How much of a container's log to read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LogOptions {
-    /// Whether to go on until the container ends.
-    pub follow: bool,
-    /// Which attempt at the container, if not the current one. Kubernetes only tells the current one from the one before;
-    /// an embedded server knows each by its number.
-    pub attempt: Option<Attempt>,
-    /// How many of the last lines to begin with.
-    pub tail_lines: Option<u64>,
-}
-
-/// One attempt at a container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attempt {
-    /// What restartCount was while it ran.
-    pub number: u32,
-    /// Whether a later one has begun.
-    pub is_previous: bool,
 }
 
 /// A cluster over HTTPS.
@@ -162,18 +140,9 @@ impl HttpsClient {
         &self,
         pod: &Key,
         container: &str,
-        options: LogOptions,
+        options: &LogOptions,
     ) -> Result<BoxStream<'static, Result<Bytes, ClientError>>, ClientError> {
-        let tail = options.tail_lines.map(|n| format!("&tailLines={n}")).unwrap_or_default();
-        let attempt = options.attempt.map(|it| format!("&previous={}&attempt={}", it.is_previous, it.number));
-        let attempt = attempt.unwrap_or_default();
-        let path = format!(
-            "{}/log?container={}&follow={}{attempt}{tail}",
-            object_path(Kind::Pod, pod),
-            encoded(container),
-            options.follow
-        );
-        let response = self.shared.open(&Request::get(path)).await?;
+        let response = self.shared.open(&Request::log(pod, container, options)).await?;
         let pieces = response.into_body().into_data_stream();
         Ok(pieces.map_err(|error| ClientError::Unknown(error.to_string())).boxed())
     }

@@ -1,4 +1,4 @@
-//! A cluster over HTTPS: the same [`krafla_runtime::Client`] that stands in front of the embedded server, for any server
+//! A cluster over HTTPS: the same [`krafla_cluster::Client`] that stands in front of the embedded server, for any server
 //! that speaks Kubernetes' API.
 //!
 //! ```text
@@ -24,5 +24,5 @@ mod watching;
 
 pub use access::{Access, AccessError, Credentials, Token};
 pub use bearer::{Login, Variable};
-pub use https::{Attempt, HttpsClient, Limits, LogOptions};
+pub use https::{HttpsClient, Limits};
 pub use request::{Names, Request, collection_path, encoded, object_path};

@@ -2,7 +2,7 @@
 
 use http::Method;
 use krafla_api::{Key, Kind, Scope, Served, Uid};
-use krafla_plan::{Propagation, Step};
+use krafla_cluster::{LogOptions, Propagation, Step, Stream};
 use serde_json::{Value, json};
 
 /// Of the types of patches, the one that every kind takes, CRDs included.
@@ -28,6 +28,45 @@ impl Request {
     /// Reads what is at a path.
     pub fn get(path: String) -> Request {
         Request { method: Method::GET, path, content_type: JSON, body: Value::Null, accept: JSON }
+    }
+
+    /// Reads a container's log.
+    pub fn log(pod: &Key, container: &str, options: &LogOptions) -> Request {
+        let LogOptions {
+            follow,
+            previous,
+            attempt,
+            timestamps,
+            tail_lines,
+            limit_bytes,
+            since_seconds,
+            since_time,
+            stream,
+        } = options;
+        let mut path =
+            format!("{}/log?container={}&follow={follow}", object_path(Kind::Pod, pod), encoded(container));
+        let number = |name: &str, value: Option<u64>| value.map(|value| (name.to_owned(), value.to_string()));
+        let wanted = [
+            previous.then(|| ("previous".to_owned(), "true".to_owned())),
+            number("attempt", attempt.map(u64::from)),
+            timestamps.then(|| ("timestamps".to_owned(), "true".to_owned())),
+            number("tailLines", *tail_lines),
+            number("limitBytes", *limit_bytes),
+            number("sinceSeconds", *since_seconds),
+            since_time.map(|time| ("sinceTime".to_owned(), time.0.to_string())),
+            // Kubernetes' names of the streams begin with a capital.
+            stream.map(|stream| {
+                let name = match stream {
+                    Stream::Stdout => "Stdout",
+                    Stream::Stderr => "Stderr",
+                };
+                ("stream".to_owned(), name.to_owned())
+            }),
+        ];
+        for (name, value) in wanted.into_iter().flatten() {
+            path.push_str(&format!("&{name}={}", encoded(&value)));
+        }
+        Request::get(path)
     }
 
     /// Makes an object in the collection at a path.
@@ -219,6 +258,36 @@ mod tests {
     fn check(step: &Step, expected: Expect) {
         let Request { method, path, content_type, body, .. } = Request::of_step(step, "krafla-controllers");
         expected.assert_eq(&format!("{method} {path}\n{content_type}\n{body}"));
+    }
+
+    #[test]
+    fn a_log_request_carries_every_option_that_is_set() {
+        let path = |options: &LogOptions| Request::log(&Key::new("ns", "p"), "main", options).path;
+        expect!["/api/v1/namespaces/ns/pods/p/log?container=main&follow=false"]
+            .assert_eq(&path(&LogOptions::default()));
+        let every = LogOptions {
+            follow: true,
+            previous: true,
+            attempt: Some(3),
+            timestamps: true,
+            tail_lines: Some(10),
+            limit_bytes: Some(100),
+            since_seconds: Some(60),
+            since_time: Some(krafla_api::Time::from_seconds(0)),
+            stream: Some(Stream::Stderr),
+        };
+        expect![[r#"
+            /api/v1/namespaces/ns/pods/p/log?container=main
+            follow=true
+            previous=true
+            attempt=3
+            timestamps=true
+            tailLines=10
+            limitBytes=100
+            sinceSeconds=60
+            sinceTime=1970-01-01T00%3A00%3A00Z
+            stream=Stderr"#]]
+        .assert_eq(&path(&every).replace('&', "\n"));
     }
 
     #[test]

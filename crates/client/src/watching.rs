@@ -7,7 +7,7 @@ use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use krafla_api::Kind;
-use krafla_runtime::{ClientError, Event, EventType};
+use krafla_cluster::{ClientError, Event, EventType};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

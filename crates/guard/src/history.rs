@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_api::volcano::{JobPhase, PodGroupPhase};
 use krafla_api::{Key, Kind, Uid, labels};
+use krafla_cluster::Step;
 use krafla_plan::object::{PodPhase, VcJob};
-use krafla_plan::{Object, Step, controlling_keys};
+use krafla_plan::{Object, controlling_keys};
 
 use crate::{Property, Violation};
 
@@ -564,7 +565,7 @@ mod tests {
                 key: Key::new("n", "a-work-0"),
                 uid: uid.into(),
                 revision: None,
-                propagation: krafla_plan::Propagation::Background,
+                propagation: krafla_cluster::Propagation::Background,
                 grace_seconds: None,
             };
             history.see_own_write(&root.into(), &step).map(|broken| broken.to_string())

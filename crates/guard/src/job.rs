@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use krafla_api::batch::{COMPLETION_INDEX, JOB_TRACKING};
 use krafla_api::{Kind, Uid};
+use krafla_cluster::Step;
 use krafla_plan::object::{Job, PodPhase};
-use krafla_plan::{Object, Plan, Snapshot, Step};
+use krafla_plan::{Object, Plan, Snapshot};
 use serde_json::Value;
 
 use crate::{Property, Violation, touches_only_its_own};
@@ -159,7 +160,8 @@ fn is_on_record(job: &Job, plan: &Plan, uid: &Uid) -> bool {
 #[cfg(test)]
 mod tests {
     use krafla_api::{Key, Time};
-    use krafla_plan::{Objects, Propagation};
+    use krafla_cluster::Propagation;
+    use krafla_plan::Objects;
     use serde_json::json;
 
     use super::*;

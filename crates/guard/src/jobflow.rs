@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use krafla_api::volcano::JobFlowPhase;
 use krafla_api::{Kind, Uid};
-use krafla_plan::{Plan, Snapshot, Step};
+use krafla_cluster::Step;
+use krafla_plan::{Plan, Snapshot};
 use serde_json::Value;
 
 use crate::{Property, Violation};

@@ -11,7 +11,8 @@ mod queue;
 mod vcjob;
 
 use krafla_api::{Kind, Uid};
-use krafla_plan::{Plan, Snapshot, Step};
+use krafla_cluster::Step;
+use krafla_plan::{Plan, Snapshot};
 use serde_json::Value;
 
 /// The twelve properties that Krafla promises.

@@ -2,8 +2,9 @@
 //! not own, so what they may touch is said here.
 
 use krafla_api::Kind;
+use krafla_cluster::Step;
+use krafla_plan::Snapshot;
 use krafla_plan::object::PodPhase;
-use krafla_plan::{Snapshot, Step};
 
 use crate::{Property, Violation, names_what_is_there};
 
@@ -42,7 +43,8 @@ fn may_be_bound(snapshot: &Snapshot<'_>, step: &Step) -> Result<(), Violation> {
 mod tests {
     use expect_test::expect;
     use krafla_api::{Key, Time};
-    use krafla_plan::{Object, Objects, Propagation};
+    use krafla_cluster::Propagation;
+    use krafla_plan::{Object, Objects};
     use serde_json::json;
 
     use super::*;

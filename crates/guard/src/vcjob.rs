@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use krafla_api::volcano::{Iteration, JobPhase, PodGroupPhase};
 use krafla_api::{Key, Kind, Uid, labels};
+use krafla_cluster::Step;
 use krafla_plan::object::{PodPhase, VcJob};
-use krafla_plan::{Object, Plan, Snapshot, Step};
+use krafla_plan::{Object, Plan, Snapshot};
 use serde_json::Value;
 
 use crate::{Property, Violation};

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use krafla_api::{Key, Kind};
-use krafla_runtime::{Client, ClientError, Event, EventType};
+use krafla_cluster::{Client, ClientError, Event, EventType};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -126,8 +126,9 @@ impl Named {
 #[cfg(test)]
 mod tests {
     use futures_util::future::BoxFuture;
-    use krafla_plan::{Object, Step};
-    use krafla_runtime::{Listed, Written};
+    use krafla_cluster::Step;
+    use krafla_cluster::{Listed, Written};
+    use krafla_plan::Object;
     use parking_lot::Mutex;
 
     use super::*;

@@ -20,6 +20,7 @@ use krafla_apiserver::{
     Api, AuditConfig, AuthorizationMode, LocalClient, PodAccess, RunningServer, ServerConfig, SystemEnv,
     Tokens, User, serve,
 };
+use krafla_cluster::Client;
 use krafla_node::simulated::{ClusterSize, SimulatedNodes, is_simulated};
 use krafla_node::{Mode, Node, NodeConfig, ServerAccess};
 use krafla_plan::k8sjob::Managed;
@@ -27,7 +28,7 @@ use krafla_plan::podgc::PodGcController;
 use krafla_plan::podgroup::PodGroupController;
 use krafla_plan::{Controller, Object};
 use krafla_runtime::metrics::Metrics;
-use krafla_runtime::{Client, Engine, SystemClock};
+use krafla_runtime::{Engine, SystemClock};
 use krafla_scheduler::Scheduler;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};

@@ -12,9 +12,9 @@ use futures_util::stream::BoxStream;
 use krafla_admission::Settings;
 use krafla_api::{Key, Quantity};
 use krafla_apiserver::http::{SIMULATED_SUFFIX, VERSION_SUFFIX};
-use krafla_client::{Access, AccessError, Attempt, HttpsClient, Limits};
+use krafla_client::{Access, AccessError, HttpsClient, Limits};
+use krafla_cluster::{Client, ClientError, LogOptions, Manifests};
 use krafla_node::{Mode, Node};
-use krafla_runtime::{Client, ClientError, Manifests};
 use tokio::sync::watch;
 
 use crate::cluster::{self, Cluster};
@@ -222,6 +222,15 @@ pub(crate) enum Logs {
     Server(HttpsClient),
 }
 
+/// One attempt at a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attempt {
+    /// restartCount while it ran.
+    pub(crate) number: u32,
+    /// Whether a later attempt has begun.
+    pub(crate) is_previous: bool,
+}
+
 impl Logs {
     /// What an attempt at a container writes, from its beginning to its end. One that never started has no log.
     pub(crate) async fn follow(
@@ -231,22 +240,20 @@ impl Logs {
         attempt: Attempt,
         is_ending: &watch::Receiver<bool>,
     ) -> Option<BoxStream<'static, Bytes>> {
+        let options = LogOptions {
+            follow: true,
+            previous: attempt.is_previous,
+            attempt: Some(attempt.number),
+            ..LogOptions::default()
+        };
         match self {
-            Logs::Node(node) => {
-                let options = krafla_node::LogOptions {
-                    follow: true,
-                    attempt: Some(attempt.number),
-                    ..Default::default()
-                };
-                of_node(node, pod, container, options).await
-            }
+            Logs::Node(node) => of_node(node, pod, container, options).await,
             Logs::Server(client) => {
-                let options =
-                    krafla_client::LogOptions { follow: true, attempt: Some(attempt), tail_lines: None };
                 let (client, pod, container) = (client.clone(), pod.clone(), container.to_owned());
                 let ask = move || {
-                    let (client, pod, container) = (client.clone(), pod.clone(), container.clone());
-                    async move { client.log(&pod, &container, options).await }
+                    let (client, pod) = (client.clone(), pod.clone());
+                    let (container, options) = (container.clone(), options.clone());
+                    async move { client.log(&pod, &container, &options).await }
                 };
                 Some(unbroken(ask, is_ending.clone(), LOG_RETRIED_AFTER))
             }
@@ -260,15 +267,11 @@ impl Logs {
         container: &str,
         n_lines: u64,
     ) -> Option<BoxStream<'static, Bytes>> {
-        let tail_lines = Some(n_lines);
+        let options = LogOptions { tail_lines: Some(n_lines), ..LogOptions::default() };
         match self {
-            Logs::Node(node) => {
-                let options = krafla_node::LogOptions { tail_lines, ..Default::default() };
-                of_node(node, pod, container, options).await
-            }
+            Logs::Node(node) => of_node(node, pod, container, options).await,
             Logs::Server(client) => {
-                let options = krafla_client::LogOptions { follow: false, attempt: None, tail_lines };
-                let log = client.log(pod, container, options).await.ok()?;
+                let log = client.log(pod, container, &options).await.ok()?;
                 Some(log.scan((), |(), piece| std::future::ready(piece.ok())).boxed())
             }
         }
@@ -279,7 +282,7 @@ async fn of_node(
     node: &Node,
     pod: &Key,
     container: &str,
-    options: krafla_node::LogOptions,
+    options: LogOptions,
 ) -> Option<BoxStream<'static, Bytes>> {
     let log = node.logs(&pod.namespace, &pod.name, Some(container), options).await.ok()?;
     Some(log.scan((), |(), piece| std::future::ready(piece.ok())).boxed())

@@ -7,8 +7,9 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use krafla_api::Key;
-use krafla_apiserver::http::{Amount, ExecOptions, LogOptions, Output, Session, Usage};
+use krafla_apiserver::http::{Amount, Output, Session, Usage};
 use krafla_apiserver::{PodAccess, Status};
+use krafla_cluster::{ExecOptions, LogOptions};
 use krafla_node::{LogError, Node};
 
 /// Access to pods that only seem to run: there is nothing of them but what their status says.
@@ -50,17 +51,6 @@ impl PodAccess for NodeAccess {
         container: &'a str,
         options: LogOptions,
     ) -> BoxFuture<'a, Result<BoxStream<'static, Bytes>, Status>> {
-        let options = krafla_node::LogOptions {
-            follow: options.follow,
-            previous: options.previous,
-            attempt: options.attempt,
-            tail_lines: options.tail_lines,
-            since_time: options.since_time,
-            since_seconds: options.since_seconds,
-            timestamps: options.timestamps,
-            limit_bytes: options.limit_bytes,
-            stream: None,
-        };
         Box::pin(async move {
             let logs = self.0.logs(&pod.namespace, &pod.name, Some(container), options).await;
             let logs = logs.map_err(|error| match error {
@@ -86,11 +76,6 @@ impl PodAccess for NodeAccess {
             let session = if options.command.is_empty() {
                 self.0.attach(&pod.namespace, &pod.name, container).await
             } else {
-                let options = krafla_node::ExecOptions {
-                    command: options.command,
-                    stdin: options.stdin,
-                    tty: options.tty,
-                };
                 self.0.exec(&pod.namespace, &pod.name, container, options).await
             };
             let session = session.map_err(|error| Status::bad_request(error.to_string()))?;

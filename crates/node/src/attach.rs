@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use krafla_api::Key;
+use krafla_cluster::{LogOptions, Stream};
 use tokio::io::AsyncWrite;
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
@@ -17,8 +18,6 @@ use tokio::sync::oneshot;
 use crate::agent::{Node, Shared};
 use crate::container::ContainerId;
 use crate::exec::{ExecError, Output, Session};
-use crate::logs::LogOptions;
-use crate::supervisor::log_file::Stream;
 use crate::supervisor::protocol::Request;
 
 impl Node {

@@ -18,6 +18,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use krafla_api::Key;
+use krafla_cluster::ExecOptions;
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::process::Command;
@@ -33,17 +34,6 @@ use crate::supervisor::stage::{LIMITED, Sandbox, UNLIMITED};
 
 /// How much output is passed on at once.
 const CHUNK_BYTES: usize = 32 << 10;
-
-/// What to run, and with which streams.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExecOptions {
-    /// The command and its arguments.
-    pub command: Vec<String>,
-    /// Whether it can be written to.
-    pub stdin: bool,
-    /// Whether it has a terminal, on which standard output and standard error are one.
-    pub tty: bool,
-}
 
 /// A command that runs. Dropping `end` kills it.
 pub struct Session {

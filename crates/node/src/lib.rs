@@ -41,9 +41,8 @@ mod within;
 
 pub use access::ServerAccess;
 pub use agent::{NO_MOUNTS, Node, NodeConfig, capacity, forget};
-pub use exec::{ExecError, ExecOptions, Output, Session};
-pub use logs::{LogError, LogOptions, LogStream};
+pub use exec::{ExecError, Output, Session};
+pub use logs::{LogError, LogStream};
 pub use supervisor::Mode;
-pub use supervisor::log_file::Stream;
 pub use tree::remove_tree;
 pub use usage::{Amount, Usage};

@@ -7,7 +7,8 @@ mod common;
 use common::{Machine, RunningNode, once, until_ended};
 use futures_util::StreamExt;
 use krafla_api::Kind;
-use krafla_node::{ExecError, ExecOptions, LogOptions, Mode, Output, Session};
+use krafla_cluster::{ExecOptions, LogOptions};
+use krafla_node::{ExecError, Mode, Output, Session};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 

@@ -7,7 +7,8 @@ mod common;
 use common::{Machine, once, sh, until_ended};
 use expect_test::expect;
 use krafla_api::Kind;
-use krafla_node::{LogError, LogOptions, Mode};
+use krafla_cluster::LogOptions;
+use krafla_node::{LogError, Mode};
 use serde_json::{Value, json};
 
 fn machine() -> Machine {

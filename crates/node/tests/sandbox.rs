@@ -9,7 +9,8 @@ use std::path::Path;
 
 use common::{Machine, once, sh};
 use krafla_api::Kind;
-use krafla_node::{LogOptions, Mode};
+use krafla_cluster::LogOptions;
+use krafla_node::Mode;
 use serde_json::{Value, json};
 
 fn machine() -> Machine {

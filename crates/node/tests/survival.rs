@@ -6,7 +6,8 @@ mod common;
 
 use common::{Machine, once, sh, until_ended};
 use futures_util::StreamExt;
-use krafla_node::{ExecOptions, LogOptions, Mode, Output};
+use krafla_cluster::{ExecOptions, LogOptions};
+use krafla_node::{Mode, Output};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::json;
 

@@ -3,9 +3,10 @@
 //! Mirrors Volcano's `pkg/controllers/jobtemplate`, whose list never shrinks.
 
 use krafla_api::{Key, Kind, labels};
+use krafla_cluster::Step;
 use serde_json::json;
 
-use crate::{Controller, Object, Objects, Plan, Snapshot, Step};
+use crate::{Controller, Object, Objects, Plan, Snapshot};
 
 /// The controller of JobTemplates.
 pub struct JobTemplateController;

@@ -26,22 +26,22 @@ mod merge_patch;
 pub mod object;
 pub mod objects;
 pub mod placement;
+mod plan;
 pub mod plugin;
 pub mod podgc;
 pub mod podgroup;
 pub mod probe;
 pub mod queue;
 pub mod snapshot;
-pub mod step;
 pub mod ttl;
 pub mod vcjob;
 
 pub use measure::{Attempt, Measure, Stored};
 pub use object::{Body, Meta, Object};
 pub use objects::Objects;
+pub use plan::{Note, Plan, Severity};
 pub use probe::{Answer, Answers, Probe};
 pub use snapshot::{Departed, Snapshot};
-pub use step::{Note, Plan, Propagation, Severity, Step, Verb, Write};
 
 use krafla_api::{Key, Kind};
 

@@ -19,7 +19,7 @@ use krafla_api::Kind;
 
 use crate::object::Object;
 use crate::objects::Objects;
-use crate::step::Plan;
+use crate::plan::Plan;
 
 /// A number with a name, and one series for every combination of its labels' values.
 #[derive(Debug)]

@@ -14,8 +14,9 @@ use krafla_api::volcano::{
     CommandFields, JobSpec, JobStatus, PodGroupSpec, PodGroupStatus, QueueSpec, QueueStatus, ResourceList,
 };
 use krafla_api::{Key, Kind, OwnerReference, Pairs, Time, Uid};
+use krafla_cluster::{Event, Propagation, Step};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::cronjob::VcCronJob;
 use crate::jobflow::{JobFlow, JobTemplate};
@@ -74,6 +75,18 @@ impl Meta {
     /// The UID of the owner that manages this object.
     pub fn controller_uid(&self) -> Option<&Uid> {
         self.owners.iter().find(|owner| owner.controller == Some(true)).map(|owner| &owner.uid)
+    }
+
+    /// A patch of these fields of the status, if the object is still as it was read.
+    pub fn status_patch(&self, kind: Kind, fields: &Value) -> Step {
+        Step::Patch {
+            kind,
+            key: self.key.clone(),
+            uid: self.uid.clone(),
+            revision: Some(self.revision),
+            of_status: true,
+            patch: json!({ "status": fields }),
+        }
     }
 
     /// What stands in the metadata of an object that this one, which is of this kind, controls.
@@ -612,6 +625,23 @@ pub struct NodeCondition {
 }
 
 impl Object {
+    /// The object of an event, decoded once for all components of this process.
+    pub fn from_event(kind: Kind, event: &Event) -> Arc<Object> {
+        event.reading.get_or_decode(|| Object::decode(kind, &event.object))
+    }
+
+    /// The deletion of this object, whatever it says by now, and then of its children.
+    pub fn deletion(&self) -> Step {
+        Step::Delete {
+            kind: self.kind,
+            key: self.meta.key.clone(),
+            uid: self.meta.uid.clone(),
+            revision: None,
+            propagation: Propagation::Background,
+            grace_seconds: None,
+        }
+    }
+
     /// Reads an object of `kind`. Never fails: what cannot be read becomes [`Body::Unreadable`] with as much
     /// metadata as there is, so that one bad object cannot hide the others.
     pub fn decode(kind: Kind, json: &[u8]) -> Object {

@@ -10,10 +10,11 @@
 //! would make a Job that names a wrong node start anew every minute, where it can say instead what it waits for.
 
 use krafla_api::{Key, Kind, Time};
+use krafla_cluster::{Propagation, Step};
 use serde_json::{Value, json};
 
 use crate::object::{Pod, PodCondition, PodConditions};
-use crate::{Controller, Object, Objects, Plan, Propagation, Snapshot, Step};
+use crate::{Controller, Object, Objects, Plan, Snapshot};
 
 /// The condition by which a Job's failure policy knows a disruption from a failure.
 const DISRUPTION_TARGET: &str = "DisruptionTarget";

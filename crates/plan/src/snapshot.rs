@@ -6,8 +6,8 @@ use krafla_api::{Key, Kind, Time};
 
 use crate::object::Object;
 use crate::objects::Objects;
+use crate::plan::Note;
 use crate::probe::{Answers, NO_ANSWERS};
-use crate::step::Note;
 
 /// What one decision sees: a root by its key, everything observed around it, and the time.
 ///

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use krafla_api::volcano::JobStatus;
 use krafla_api::{Key, Kind, Time};
+use krafla_cluster::{Propagation, Step};
 
 use crate::cronjob::has_recorded;
 use crate::object::Body;
-use crate::{Controller, Object, Objects, Plan, Propagation, Snapshot, Step, controlling_keys};
+use crate::{Controller, Object, Objects, Plan, Snapshot, controlling_keys};
 
 /// The controller that removes finished Volcano Jobs.
 pub struct TtlController;

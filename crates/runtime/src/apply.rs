@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use krafla_api::{Key, Kind, Uid};
-use krafla_plan::{Object, Plan, Step, Write};
+use krafla_cluster::{Client, ClientError, Step, Write, Written};
+use krafla_plan::{Object, Plan};
 
 use crate::barrier::Expectation;
-use crate::client::{Client, ClientError, Written};
 
 /// How many writes of one plan may be under way at once.
 const WRITES_IN_FLIGHT_MAX: usize = 32;

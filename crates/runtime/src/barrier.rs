@@ -110,7 +110,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::client::Listed;
+    use krafla_cluster::Listed;
 
     fn list(cache: &mut Cache, kind: Kind, revision: u64, names: &[&str]) {
         let item = |name: &&str| json!({ "metadata": { "name": name, "uid": name } }).to_string().into();

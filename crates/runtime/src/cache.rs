@@ -5,9 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use krafla_api::{Key, Kind};
+use krafla_cluster::{Event, EventType, Listed};
 use krafla_plan::{Object, Objects};
-
-use crate::client::{Event, EventType, Listed};
 
 /// An object that is new, changed or gone.
 #[derive(Debug, PartialEq)]
@@ -42,12 +41,12 @@ impl Cache {
         match event.event_type {
             EventType::Bookmark => None,
             EventType::Added | EventType::Modified => {
-                let object = self.following(event.read(kind));
+                let object = self.following(Object::from_event(kind, event));
                 let before = self.objects.insert(object.clone());
                 Some(Change { object, before, is_gone: false, is_news: true })
             }
             EventType::Deleted => {
-                let object = self.following(event.read(kind));
+                let object = self.following(Object::from_event(kind, event));
                 let before = self.objects.remove(kind, &object.meta.key);
                 Some(Change { object, before, is_gone: true, is_news: true })
             }

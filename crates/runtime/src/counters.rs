@@ -84,7 +84,7 @@ impl<K: Ord + Clone> Counters<K> {
 #[cfg(test)]
 mod tests {
     use krafla_api::{Key, Kind};
-    use krafla_plan::Step;
+    use krafla_cluster::Step;
     use serde_json::json;
 
     use super::*;

@@ -7,14 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::{
-    Answer, Attempt, Controller, Departed, Note, Object, Plan, Severity, Snapshot, Step, Write,
-};
+use krafla_cluster::{ClientError, Event, EventType, Listed, Step, Write};
+use krafla_plan::{Answer, Attempt, Controller, Departed, Note, Object, Plan, Severity, Snapshot};
 
 use crate::apply::{Applied, Failure, Premise};
 use crate::barrier::Barrier;
 use crate::cache::{Cache, Change, OutdatedList};
-use crate::client::{ClientError, Event, EventType, Listed};
 use crate::counters::Counters;
 use crate::events::{Remark, refusal};
 use crate::inquiry::{Inquiries, Inquiry};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::{Note, Object, Severity, Step};
+use krafla_cluster::Step;
+use krafla_plan::{Note, Object, Severity};
 use serde_json::json;
 
 /// Who speaks. Dashboards and scripts look for Volcano's and Kubernetes' own names.

@@ -7,12 +7,11 @@
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::Step;
+use krafla_cluster::{Client, ClientError, Step};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::client::{Client, ClientError};
 use crate::run::Clock;
 
 /// Which lease, who wants it, and how patient everybody is.

@@ -16,7 +16,6 @@
 pub mod apply;
 mod barrier;
 mod cache;
-pub mod client;
 mod counters;
 pub mod dial;
 mod engine;
@@ -30,7 +29,6 @@ mod run;
 pub mod ssh;
 
 pub use barrier::Expectation;
-pub use client::{Client, ClientError, Event, EventType, Listed, Manifests, Reading, Written};
 pub use engine::{Counts, Engine, Outcome, Root, Work};
 pub use events::{Recorder, Remark};
 pub use inquiry::Inquiry;

@@ -6,13 +6,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use krafla_api::{Kind, Time};
-use krafla_plan::Step;
+use krafla_cluster::{Client, ClientError, Step};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use crate::apply::apply;
-use crate::client::{Client, ClientError};
 use crate::dial;
 use crate::engine::{Engine, Outcome, Work};
 use crate::events::Recorder;

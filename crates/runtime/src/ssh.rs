@@ -4,7 +4,7 @@ use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rsa::{KeyPair, KeySize};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use krafla_plan::plugin::SshKeyPair;
+use krafla_cluster::SshKeyPair;
 
 /// The width of PEM's lines.
 const PEM_WIDTH: usize = 64;

@@ -1,7 +1,8 @@
 //! Whoever loses an object to another owner, or to nobody, looks again.
 
 use krafla_api::{Kind, Time};
-use krafla_runtime::{Engine, Event, EventType, Listed};
+use krafla_cluster::{Event, EventType, Listed};
+use krafla_runtime::Engine;
 use serde_json::{Value, json};
 
 /// A running pod of a Job, or of nobody.
@@ -35,6 +36,6 @@ fn a_job_that_loses_a_pod_makes_another() {
     let object = pod(2, &json!([]), &json!({ "of": "nobody" }));
     engine.observed(Kind::Pod, &Event::new(EventType::Modified, 2, object), now);
     let work = engine.next(now).expect("it looks again");
-    assert!(work.plan.steps.iter().all(krafla_plan::Step::creates), "{}", work.plan);
+    assert!(work.plan.steps.iter().all(krafla_cluster::Step::creates), "{}", work.plan);
     assert_eq!(work.plan.steps.len(), 1);
 }

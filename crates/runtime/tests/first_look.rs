@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time};
+use krafla_cluster::{Event, EventType, Listed};
 use krafla_plan::{Controller, Note, Object, Objects, Plan, Snapshot};
-use krafla_runtime::{Engine, Event, EventType, Listed};
+use krafla_runtime::Engine;
 use serde_json::{Value, json};
 
 /// Says what it takes for its first look.

@@ -5,9 +5,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use krafla_api::{Key, Kind, Uid};
-use krafla_plan::{Plan, Step};
+use krafla_cluster::{Client, ClientError, Event, Listed, Step, Written};
+use krafla_plan::Plan;
+use krafla_runtime::Expectation;
 use krafla_runtime::apply::{Premise, apply};
-use krafla_runtime::{Client, ClientError, Event, Expectation, Listed, Written};
 use serde_json::json;
 
 /// A server that has nothing, and takes everything new.

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use expect_test::expect;
 use krafla_api::{Kind, Time};
+use krafla_cluster::{ClientError, Event, EventType, Listed};
 use krafla_plan::Controller;
 use krafla_plan::jobflow::JobFlowController;
 use krafla_plan::vcjob::JobController;
 use krafla_runtime::apply::{Applied, Failure};
 use krafla_runtime::metrics::Metrics;
-use krafla_runtime::{ClientError, Engine, Event, EventType, Expectation, Listed, Outcome};
+use krafla_runtime::{Engine, Expectation, Outcome};
 use serde_json::json;
 
 fn job(uid: &str, phase: &str, revision: u64) -> bytes::Bytes {

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time};
-use krafla_plan::{Controller, Object, Objects, Plan, Snapshot, Step};
+use krafla_cluster::{Event, EventType, Listed, Step};
+use krafla_plan::{Controller, Object, Objects, Plan, Snapshot};
 use krafla_runtime::apply::Applied;
-use krafla_runtime::{Engine, Event, EventType, Expectation, Listed, Outcome};
+use krafla_runtime::{Engine, Expectation, Outcome};
 use serde_json::{Value, json};
 
 /// Wants every namespace to have one ConfigMap.

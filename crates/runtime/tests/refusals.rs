@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time};
-use krafla_plan::{Controller, Note, Object, Objects, Plan, Snapshot, Step, Verb};
+use krafla_cluster::{ClientError, Event, EventType, Listed, Step, Verb};
+use krafla_plan::{Controller, Note, Object, Objects, Plan, Snapshot};
 use krafla_runtime::apply::{Applied, Failure};
-use krafla_runtime::{ClientError, Engine, Event, EventType, Listed, Outcome, Work};
+use krafla_runtime::{Engine, Outcome, Work};
 use serde_json::{Value, json};
 
 /// Wants two ConfigMaps.

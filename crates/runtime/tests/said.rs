@@ -6,9 +6,10 @@ use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::{Controller, Note, Object, Objects, Plan, Snapshot, Step, Verb};
+use krafla_cluster::{Client, ClientError, Event, Listed, Step, Verb, Written};
+use krafla_plan::{Controller, Note, Object, Objects, Plan, Snapshot};
 use krafla_runtime::apply::apply;
-use krafla_runtime::{Client, ClientError, Engine, Event, Listed, Outcome, Written};
+use krafla_runtime::{Engine, Outcome};
 use serde_json::json;
 
 /// Sets its root right, and wants two ConfigMaps and no third, which it marks before it removes it.
@@ -46,9 +47,9 @@ impl Controller for Busy {
             patch: json!({}),
         };
         Plan {
-            status: Some(Step::patch_status(Kind::Namespace, &root.meta, &json!({}))),
+            status: Some(root.meta.status_patch(Kind::Namespace, &json!({}))),
             steps: vec![mark, create("one"), create("two")],
-            aside: vec![Step::delete(old)],
+            aside: vec![old.deletion()],
             notes: vec![
                 Note::normal("Set", "right".to_owned()).of(Verb::Report, Kind::Namespace, snapshot.key),
                 created("one"),

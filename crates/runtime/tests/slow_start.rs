@@ -9,9 +9,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::{Object, Plan, Step};
+use krafla_cluster::{Client, ClientError, Event, EventType, Listed, Step, Written};
+use krafla_plan::{Object, Plan};
 use krafla_runtime::apply::apply;
-use krafla_runtime::{Client, ClientError, Engine, Event, EventType, Listed, Outcome, Written};
+use krafla_runtime::{Engine, Outcome};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -176,7 +177,7 @@ async fn what_is_of_no_more_use_is_removed_also_when_the_server_is_full() {
     let pod = json!({ "metadata": { "namespace": "n", "name": "b", "uid": "b" } });
     let plan = Plan {
         steps: vec![Step::Create { kind: Kind::Pod, object: pod }],
-        aside: vec![Step::delete(&Object::decode(Kind::Job, &job(1, &Value::Null)))],
+        aside: vec![Object::decode(Kind::Job, &job(1, &Value::Null)).deletion()],
         ..Plan::nothing()
     };
     let applied = apply(&Server::with_room_for(0), None, &plan).await;

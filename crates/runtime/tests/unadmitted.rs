@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use krafla_api::{Kind, Time};
+use krafla_cluster::{Event, EventType, Listed};
 use krafla_plan::Controller;
 use krafla_plan::cronjob::CronJobController;
 use krafla_plan::jobflow::JobFlowController;
 use krafla_plan::queue::QueueController;
 use krafla_runtime::apply::Applied;
-use krafla_runtime::{Engine, Event, EventType, Listed, Outcome};
+use krafla_runtime::{Engine, Outcome};
 use serde_json::{Value, json};
 
 /// An engine and the one root that it looks after, as it is stored.

@@ -39,7 +39,8 @@ mod spread;
 mod tests;
 
 use krafla_api::{Key, Kind};
-use krafla_plan::{Controller, Note, Object, Objects, Plan, Snapshot, Step};
+use krafla_cluster::Step;
+use krafla_plan::{Controller, Note, Object, Objects, Plan, Snapshot};
 
 use crate::cluster::Cluster;
 use crate::gang::{Gang, State};

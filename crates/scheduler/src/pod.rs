@@ -10,8 +10,9 @@
 //! leads to another decision.
 
 use krafla_api::{Kind, Time};
+use krafla_cluster::Step;
 use krafla_plan::object::PodCondition;
-use krafla_plan::{Note, Object, Step};
+use krafla_plan::{Note, Object};
 use serde_json::json;
 
 use crate::Told;

@@ -12,7 +12,8 @@
 
 use krafla_api::Time;
 use krafla_api::volcano::{PodGroupCondition, PodGroupPhase, PodGroupStatus};
-use krafla_plan::{Note, Step};
+use krafla_cluster::Step;
+use krafla_plan::Note;
 use serde_json::{Map, Value, json};
 
 use crate::Told;

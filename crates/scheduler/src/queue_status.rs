@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use krafla_api::Kind;
 use krafla_api::volcano::{PodGroupPhase, QueueStatus, ResourceList};
-use krafla_plan::{Object, Step};
+use krafla_cluster::Step;
+use krafla_plan::Object;
 use serde_json::{Map, Value, json};
 
 use crate::cluster::Cluster;

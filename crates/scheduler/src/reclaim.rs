@@ -17,7 +17,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_api::{Key, Time};
-use krafla_plan::{Object, Step};
+use krafla_cluster::Step;
+use krafla_plan::Object;
 
 use crate::Scheduler;
 use crate::allocate::Obstacle;
@@ -438,5 +439,5 @@ impl<'a> Tenant<'a> {
 
 /// The deletion of a pod that must go.
 pub(crate) fn eviction(tenant: &Tenant<'_>) -> Step {
-    Step::delete(tenant.object)
+    tenant.object.deletion()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use krafla_api::{Time, Uid};
 use krafla_apiserver::env::Env;
-use krafla_plan::plugin::SshKeyPair;
+use krafla_cluster::SshKeyPair;
 
 /// When every world begins: 2026-01-01T00:00:00Z.
 const START_SECONDS: i64 = 1_767_225_600;

@@ -4,7 +4,8 @@ use std::hash::{Hash, Hasher};
 
 use krafla_api::{Kind, Time};
 use krafla_apiserver::store::{EventType as StoredType, StoredEvent, Watcher};
-use krafla_runtime::{Engine, Event, EventType};
+use krafla_cluster::{Event, EventType};
+use krafla_runtime::Engine;
 
 use crate::clock;
 use crate::fault::REVISIONS_BACK;

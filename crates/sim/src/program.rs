@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use krafla_api::Kind;
+use krafla_cluster::Client;
 use krafla_plan::Controller;
-use krafla_runtime::Client;
 
 /// What is being tested: the processes that run beside the server.
 #[derive(Clone, Debug)]

@@ -10,8 +10,7 @@ use krafla_apiserver::env::Env;
 use krafla_apiserver::gc::{Collector, Deed};
 use krafla_apiserver::store::{ResourceId, Store, Watcher};
 use krafla_apiserver::{Api, LocalClient};
-use krafla_plan::{Propagation, Step};
-use krafla_runtime::{Client, ClientError, Listed, Written};
+use krafla_cluster::{Client, ClientError, Listed, Propagation, Step, Written};
 use serde_json::{Value, json};
 
 use crate::clock::{Clock, Surroundings};

@@ -20,8 +20,8 @@ use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::BoxStream;
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::Step;
-use krafla_runtime::{Client, ClientError, Event, Listed, Root, Written};
+use krafla_cluster::{Client, ClientError, Event, Listed, Step, Written};
+use krafla_runtime::Root;
 use parking_lot::Mutex;
 use serde_json::json;
 

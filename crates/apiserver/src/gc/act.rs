@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use futures_util::{StreamExt, TryStreamExt};
 use krafla_api::{OwnerReference, Uid};
-use krafla_plan::Propagation;
+use krafla_cluster::Propagation;
 use serde_json::{Value, json};
 
 use super::facts::Judged;

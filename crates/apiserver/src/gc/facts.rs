@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use krafla_api::meta::null_as_default;
 use krafla_api::{Key, OwnerReference};
-use krafla_plan::Propagation;
+use krafla_cluster::Propagation;
 use serde::Deserialize;
 
 use super::graph::Item;

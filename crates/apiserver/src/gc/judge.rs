@@ -3,7 +3,7 @@
 //! **Invariant:** an object is deleted only if every one of its owners is known to be gone or to be waiting for it to go.
 
 use krafla_api::Uid;
-use krafla_plan::Propagation;
+use krafla_cluster::Propagation;
 
 /// How the owner that a reference names is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

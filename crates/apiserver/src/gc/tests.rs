@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use expect_test::{Expect, expect};
 use futures_util::FutureExt;
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::Propagation;
+use krafla_cluster::Propagation;
 use serde_json::{Value, json};
 
 use super::*;

@@ -21,8 +21,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::exec::{ExecOptions, Output, Session};
+use super::exec::{Output, Session};
 use crate::status::Status;
+use krafla_cluster::ExecOptions;
 
 /// The longest message that is taken. Clients send at most 32 KiB at once.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;

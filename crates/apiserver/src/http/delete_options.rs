@@ -1,6 +1,6 @@
 //! How an object is to be deleted, as bodies and query parameters say it.
 
-use krafla_plan::Propagation;
+use krafla_cluster::Propagation;
 use serde_json::{Value, json};
 
 use super::query::Query;

@@ -16,6 +16,7 @@ use http::header::{
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use krafla_api::Key;
+use krafla_cluster::ExecOptions;
 use serde_json::Value;
 use tokio::io::AsyncWrite;
 use tokio::sync::watch;
@@ -31,21 +32,6 @@ use crate::status::Status;
 
 /// What a WebSocket server adds to a client's key before it hashes it: RFC 6455, section 1.3.
 const ACCEPT_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-
-/// What is to be connected.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExecOptions {
-    /// The command to run; empty to attach to what runs already.
-    pub command: Vec<String>,
-    /// Whether something will be written to it.
-    pub stdin: bool,
-    /// Whether its standard output is wanted.
-    pub stdout: bool,
-    /// Whether its standard error is wanted.
-    pub stderr: bool,
-    /// Whether it shall have a terminal.
-    pub tty: bool,
-}
 
 /// A command that runs, and its streams.
 pub struct Session {

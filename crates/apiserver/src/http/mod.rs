@@ -72,9 +72,9 @@ use tokio::sync::Semaphore;
 
 pub use audit::AuditConfig;
 pub use certificates::gather_noise;
-pub use exec::{ExecOptions, Output, Session};
+pub use exec::{Output, Session};
 pub use plain::{SIMULATED_SUFFIX, VERSION_SUFFIX};
-pub use pods::{LogOptions, PodAccess};
+pub use pods::PodAccess;
 pub use server::{RunningServer, ServeError, ServerConfig, serve, write_private};
 pub use usage::{Amount, Usage};
 

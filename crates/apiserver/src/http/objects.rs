@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::{HeaderValue, WARNING};
 use krafla_admission::rbac::User;
 use krafla_api::Key;
-use krafla_plan::Propagation;
+use krafla_cluster::Propagation;
 use serde_json::{Value, json};
 
 use super::accept::Accept;

@@ -6,10 +6,11 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use krafla_api::{Key, Time};
+use krafla_cluster::{ExecOptions, LogOptions};
 use serde_json::Value;
 
 use super::body::{self, Reply};
-use super::exec::{ExecOptions, Session};
+use super::exec::Session;
 use super::query::Query;
 use super::unread::Reading;
 use super::usage::Usage;
@@ -48,70 +49,49 @@ pub trait PodAccess: Send + Sync {
     }
 }
 
-/// Which part of a log, and how.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LogOptions {
-    /// Whether to go on as the container writes.
-    pub follow: bool,
-    /// Whether the log of the container before its last restart is meant.
-    pub previous: bool,
-    /// Which attempt at the container is meant, by its restartCount. Kubernetes knows no such parameter.
-    pub attempt: Option<u32>,
-    /// Whether each line begins with its time.
-    pub timestamps: bool,
-    /// Only so many lines from the end.
-    pub tail_lines: Option<u64>,
-    /// Only so many bytes.
-    pub limit_bytes: Option<u64>,
-    /// Only what was written in the last so many seconds.
-    pub since_seconds: Option<u64>,
-    /// Only what was written after a time.
-    pub since_time: Option<Time>,
-}
-
-impl LogOptions {
-    fn decode(pod: &str, query: &Query) -> Result<LogOptions, Status> {
-        let refuse = |error: FieldError| {
-            Err(Status::invalid(&Qualified { group: "", what: "PodLogOptions" }, pod, &[error]))
-        };
-        let (tail, limit) = (query.number("tailLines")?, query.number("limitBytes")?);
-        let since = query.number("sinceSeconds")?;
-        match (tail, limit, since) {
-            (Some(lines @ ..0), _, _) => {
-                return refuse(FieldError::invalid("tailLines", lines, "must be greater than or equal to 0"));
-            }
-            (_, Some(bytes @ ..1), _) => {
-                return refuse(FieldError::invalid("limitBytes", bytes, "must be greater than 0"));
-            }
-            (_, _, Some(seconds @ ..1)) => {
-                return refuse(FieldError::invalid("sinceSeconds", seconds, "must be greater than 0"));
-            }
-            _ => {}
+/// The options in the query of a log request.
+fn log_options(pod: &str, query: &Query) -> Result<LogOptions, Status> {
+    let refuse = |error: FieldError| {
+        Err(Status::invalid(&Qualified { group: "", what: "PodLogOptions" }, pod, &[error]))
+    };
+    let (tail, limit) = (query.number("tailLines")?, query.number("limitBytes")?);
+    let since = query.number("sinceSeconds")?;
+    match (tail, limit, since) {
+        (Some(lines @ ..0), _, _) => {
+            return refuse(FieldError::invalid("tailLines", lines, "must be greater than or equal to 0"));
         }
-        let since_time = query.text("sinceTime");
-        if !since_time.is_empty() {
-            scalar::parse_time(since_time, scalar::Precision::Seconds).map_err(Status::bad_request)?;
+        (_, Some(bytes @ ..1), _) => {
+            return refuse(FieldError::invalid("limitBytes", bytes, "must be greater than 0"));
         }
-        if since.is_some() && !since_time.is_empty() {
-            // Upstream names no field here, and shows that as an empty index.
-            let rule = "at most one of `sinceTime` or `sinceSeconds` may be specified";
-            return refuse(FieldError::forbidden("[]", rule));
+        (_, _, Some(seconds @ ..1)) => {
+            return refuse(FieldError::invalid("sinceSeconds", seconds, "must be greater than 0"));
         }
-        if !query.text("stream").is_empty() {
-            return refuse(FieldError::forbidden("stream", "may not be specified"));
-        }
-        let positive = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
-        Ok(LogOptions {
-            follow: query.flag("follow"),
-            previous: query.flag("previous"),
-            attempt: query.number("attempt")?.and_then(|attempt| u32::try_from(attempt).ok()),
-            timestamps: query.flag("timestamps"),
-            tail_lines: positive(tail),
-            limit_bytes: positive(limit),
-            since_seconds: positive(since),
-            since_time: query.get("sinceTime").and_then(|text| text.parse().ok()).map(Time),
-        })
+        _ => {}
     }
+    let since_time = query.text("sinceTime");
+    if !since_time.is_empty() {
+        scalar::parse_time(since_time, scalar::Precision::Seconds).map_err(Status::bad_request)?;
+    }
+    if since.is_some() && !since_time.is_empty() {
+        // Upstream names no field here, and shows that as an empty index.
+        let rule = "at most one of `sinceTime` or `sinceSeconds` may be specified";
+        return refuse(FieldError::forbidden("[]", rule));
+    }
+    if !query.text("stream").is_empty() {
+        return refuse(FieldError::forbidden("stream", "may not be specified"));
+    }
+    let positive = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+    Ok(LogOptions {
+        follow: query.flag("follow"),
+        previous: query.flag("previous"),
+        attempt: query.number("attempt")?.and_then(|attempt| u32::try_from(attempt).ok()),
+        timestamps: query.flag("timestamps"),
+        tail_lines: positive(tail),
+        limit_bytes: positive(limit),
+        since_seconds: positive(since),
+        since_time: query.get("sinceTime").and_then(|text| text.parse().ok()).map(Time),
+        stream: None,
+    })
 }
 
 /// `GET .../pods/NAME/log`.
@@ -121,7 +101,7 @@ pub(super) async fn log(
     pod: &Value,
     query: &Query,
 ) -> Result<Reply, Status> {
-    let options = LogOptions::decode(&key.name, query)?;
+    let options = log_options(&key.name, query)?;
     let container = container(key, pod, query.text("container"))?;
     if object::text_at(pod, "spec.nodeName").is_empty() {
         return Ok(no_content());

@@ -16,9 +16,10 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadHalf};
 use tokio::sync::mpsc;
 
 use super::channels::{DRAIN, FAREWELL, status_of};
-use super::exec::{ExecOptions, Output, Session};
+use super::exec::{Output, Session};
 use super::spdy::{self, Frame, Reader, Replies};
 use crate::status::Status;
+use krafla_cluster::ExecOptions;
 
 /// How long a client has to open the streams that it asked for.
 const OPENING: Duration = Duration::from_secs(30);

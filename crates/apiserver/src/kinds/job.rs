@@ -2,7 +2,7 @@
 
 use krafla_admission::{Finding, batch, pod};
 use krafla_api::Time;
-use krafla_plan::Propagation;
+use krafla_cluster::Propagation;
 use serde_json::{Map, Value};
 
 use super::workload::{default_template, drop_unserved_of_pods};

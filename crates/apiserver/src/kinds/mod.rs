@@ -34,7 +34,7 @@ pub mod webhook;
 pub mod workload;
 
 use krafla_api::Time;
-use krafla_plan::Propagation;
+use krafla_cluster::Propagation;
 use serde_json::{Map, Value};
 
 use crate::field::FieldError;

@@ -2,7 +2,7 @@
 
 use krafla_admission::builtin::workload;
 use krafla_admission::{Path, pod};
-use krafla_plan::Propagation;
+use krafla_cluster::Propagation;
 use serde_json::{Map, Value, json};
 
 use super::{Rules, default_to};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use krafla_admission::rbac::User;
 use krafla_api::{Key, Time};
-use krafla_plan::Propagation;
+use krafla_cluster::Propagation;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

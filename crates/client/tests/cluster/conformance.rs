@@ -5,8 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use krafla_api::{Key, Kind, Uid};
-use krafla_plan::Step;
-use krafla_runtime::{Client, ClientError, Event, EventType};
+use krafla_cluster::{Client, ClientError, Event, EventType, Step};
 use serde_json::{Value, json};
 
 use crate::support::{Server, config_map, delete, patch};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use krafla_api::Kind;
 use krafla_client::{HttpsClient, Limits};
-use krafla_plan::Step;
-use krafla_runtime::{Client, Engine, SystemClock};
+use krafla_cluster::{Client, Step};
+use krafla_runtime::{Engine, SystemClock};
 use serde_json::{Value, json};
 
 use crate::proxy::Proxy;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use krafla_api::{Key, Kind};
 use krafla_client::{Access, Credentials, HttpsClient, Limits, Token};
-use krafla_runtime::{Client, EventType};
+use krafla_cluster::{Client, EventType};
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -142,7 +142,7 @@ async fn a_busy_server_is_given_the_time_it_asks_for() {
     // A write is not repeated here: whoever made it is told when to try again, and whether to.
     let busy = client.write(&config_map("a")).await.unwrap_err();
     assert!(
-        matches!(&busy, krafla_runtime::ClientError::Busy { retry_after: Some(after), .. } if after.as_secs() == 1),
+        matches!(&busy, krafla_cluster::ClientError::Busy { retry_after: Some(after), .. } if after.as_secs() == 1),
         "{busy}"
     );
 }

@@ -8,9 +8,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use krafla_api::{Key, Kind};
-use krafla_plan::Step;
+use krafla_cluster::{Client, ClientError, Event, Listed, Step, Written};
+use krafla_runtime::SystemClock;
 use krafla_runtime::lease::{Candidate, Election};
-use krafla_runtime::{Client, ClientError, Event, Listed, SystemClock, Written};
 use serde_json::{Value, json};
 
 use crate::support::Server;

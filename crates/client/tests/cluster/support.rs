@@ -9,8 +9,7 @@ use krafla_apiserver::admit::{Admission, Volcano};
 use krafla_apiserver::store::Store;
 use krafla_apiserver::{Api, LocalClient, RunningServer, ServerConfig, SystemEnv, Tokens, serve};
 use krafla_client::{Access, HttpsClient, Limits};
-use krafla_plan::Step;
-use krafla_runtime::{Client, Written};
+use krafla_cluster::{Client, Step, Written};
 use serde_json::{Value, json};
 
 /// A server, reached both ways.

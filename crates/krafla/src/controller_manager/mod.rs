@@ -12,12 +12,13 @@ use anyhow::{Context, Result, bail};
 use krafla_api::Key;
 use krafla_apiserver::{Env, SystemEnv};
 use krafla_client::{Access, HttpsClient, Limits};
+use krafla_cluster::Client;
 use krafla_plan::Controller;
 use krafla_plan::k8sjob::Managed;
 use krafla_plan::podgroup::PodGroupController;
 use krafla_runtime::lease::{Candidate, Election};
 use krafla_runtime::metrics::Metrics;
-use krafla_runtime::{Client, Engine, SystemClock};
+use krafla_runtime::{Engine, SystemClock};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 

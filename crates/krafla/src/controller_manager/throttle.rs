@@ -9,8 +9,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use krafla_api::{Key, Kind};
-use krafla_plan::Step;
-use krafla_runtime::{Client, ClientError, Event, Listed, Written};
+use krafla_cluster::{Client, ClientError, Event, Listed, Step, Written};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time, Uid};
+use krafla_cluster::{Client, ClientError};
 use krafla_node::pod::Pod;
 use krafla_plan::Object;
-use krafla_runtime::{Client, ClientError};
 use serde::Deserialize;
 
 use super::waiting::{Lease, Seen, Warning};

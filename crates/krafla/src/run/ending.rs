@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use krafla_api::{Key, Kind, Uid};
+use krafla_cluster::{ClientError, EventType};
 use krafla_plan::Object;
-use krafla_runtime::{ClientError, EventType};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{Followed, Run, Signals};

@@ -15,9 +15,9 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::select_all;
 use krafla_api::{Key, Kind, Uid};
+use krafla_cluster::{ClientError, Event, EventType};
 use krafla_node::pod::Pod;
 use krafla_plan::{Object, controlling_keys};
-use krafla_runtime::{ClientError, Event, EventType};
 use serde_json::json;
 use tokio::time::MissedTickBehavior;
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use http::Uri;
 use krafla_api::Kind;
 use krafla_client::{Access, AccessError, Credentials, HttpsClient, Limits, Request};
-use krafla_runtime::ClientError;
+use krafla_cluster::ClientError;
 use serde_json::{Value, json};
 
 use super::flags::Values;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use krafla_api::{Kind, Uid};
 use krafla_client::{Access, HttpsClient, Limits};
+use krafla_cluster::{Client, EventType};
 use krafla_guard::Property;
 use krafla_guard::history::{Change, History};
 use krafla_plan::Object;
-use krafla_runtime::{Client, EventType};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 

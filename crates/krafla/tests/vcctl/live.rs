@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use krafla_api::{Key, Kind, Uid};
 use krafla_apiserver::LocalClient;
-use krafla_plan::{Propagation, Step as Write};
-use krafla_runtime::Client;
+use krafla_cluster::{Client, Propagation, Step as Write};
 use serde::Deserialize;
 use serde_json::Value;
 

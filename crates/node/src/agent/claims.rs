@@ -15,8 +15,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use krafla_api::{Key, Kind, Uid};
-use krafla_plan::Step;
-use krafla_runtime::{Client, ClientError, Event, EventType};
+use krafla_cluster::{Client, ClientError, Event, EventType, Step};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -384,7 +383,7 @@ mod tests {
 
     use futures_util::future::BoxFuture;
     use futures_util::stream::{self, BoxStream, StreamExt};
-    use krafla_runtime::{Listed, Written};
+    use krafla_cluster::{Listed, Written};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::StreamExt;
 use krafla_api::Kind;
-use krafla_runtime::{Client, ClientError, Event};
+use krafla_cluster::{Client, ClientError, Event};
 
 use super::RETRY_AFTER;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::{Key, Kind};
-use krafla_runtime::ClientError;
+use krafla_cluster::ClientError;
 
 use super::Shared;
 use super::addresses::HOST;

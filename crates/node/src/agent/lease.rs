@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::Step;
-use krafla_runtime::{Client, ClientError, Clock};
+use krafla_cluster::{Client, ClientError, Step};
+use krafla_runtime::Clock;
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "kube-node-lease";

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use krafla_api::Key;
 use krafla_api::meta::null_as_default;
-use krafla_runtime::{Event, EventType};
+use krafla_cluster::{Event, EventType};
 use parking_lot::Mutex;
 use serde::Deserialize;
 

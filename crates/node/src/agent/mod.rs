@@ -38,7 +38,8 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
 use krafla_api::{Key, Kind, Quantity, Uid};
-use krafla_runtime::{Client, ClientError, Clock, Event, EventType, SystemClock};
+use krafla_cluster::{Client, ClientError, Event, EventType};
+use krafla_runtime::{Clock, SystemClock};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process};
 use tokio::process::Child;

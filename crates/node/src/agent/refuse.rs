@@ -2,8 +2,7 @@
 //! must not be in the way of its own deletion.
 
 use krafla_api::{Key, Kind, Time, Uid};
-use krafla_plan::{Propagation, Step};
-use krafla_runtime::{Client, ClientError};
+use krafla_cluster::{Client, ClientError, Propagation, Step};
 use serde::Deserialize;
 use serde_json::json;
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use krafla_api::quantity::Notation;
 use krafla_api::{Key, Kind, Quantity, Time, Uid};
-use krafla_plan::{Object, Propagation, Step};
-use krafla_runtime::{Client, ClientError};
+use krafla_cluster::{Client, ClientError, Propagation, Step};
+use krafla_plan::Object;
 use rustix::fs::statvfs;
 use serde_json::{Map, Value, json};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::{Kind, Time};
-use krafla_plan::{Note, Propagation, Severity, Step};
-use krafla_runtime::ClientError;
+use krafla_cluster::{ClientError, Propagation, Step};
+use krafla_plan::{Note, Severity};
 use serde_json::{Map, Value};
 
 use super::worker::Worker;

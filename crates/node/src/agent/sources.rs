@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use krafla_api::Kind;
-use krafla_runtime::{Event, EventType};
+use krafla_cluster::{Event, EventType};
 
 use super::feed::Observer;
 use super::pods::Pods;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::supervisor::log_file::Stream;
+use krafla_cluster::Stream;
 
 /// One entry of a log file: `<time> <stream> <tag> <text>`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -10,38 +10,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use jiff::Timestamp;
-use krafla_api::{Key, Time};
+use krafla_api::Key;
+use krafla_cluster::LogOptions;
 
 use crate::agent::{Node, Shared, View};
 use crate::container::ContainerId;
 use crate::pod::Container;
-use crate::supervisor::log_file::Stream;
 use entry::Printer;
 pub(crate) use entry::last_lines;
 use segments::{Piece, Segments};
-
-/// The reader's wishes, as in the query of a log request.
-#[derive(Clone, Debug, Default)]
-pub struct LogOptions {
-    /// Go on until the container ends.
-    pub follow: bool,
-    /// The attempt before the current one; the last one, of a container that waits to be started again.
-    pub previous: bool,
-    /// This attempt and no other: the current one may be over by the time that somebody asks for it.
-    pub attempt: Option<u32>,
-    /// Only so many lines from the end.
-    pub tail_lines: Option<u64>,
-    /// Nothing that is older.
-    pub since_time: Option<Time>,
-    /// Nothing that is older than so many seconds.
-    pub since_seconds: Option<u64>,
-    /// Each line's time before it.
-    pub timestamps: bool,
-    /// No more than so many bytes.
-    pub limit_bytes: Option<u64>,
-    /// Only what was written to this stream.
-    pub stream: Option<Stream>,
-}
 
 /// Why there is no log. The words are those of a kubelet and a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

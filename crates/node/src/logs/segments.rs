@@ -181,7 +181,8 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::supervisor::log_file::{LogFile, Stream};
+    use crate::supervisor::log_file::LogFile;
+    use krafla_cluster::Stream;
 
     /// A log of which each file holds two entries, of a line each.
     struct Writer(LogFile);

@@ -21,7 +21,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use krafla_api::{Kind, Uid};
-use krafla_runtime::{Client, ClientError, Clock, Event, EventType, SystemClock};
+use krafla_cluster::{Client, ClientError, Event, EventType};
+use krafla_runtime::{Clock, SystemClock};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::{Kind, Time};
-use krafla_plan::{Propagation, Step};
-use krafla_runtime::ClientError;
+use krafla_cluster::{ClientError, Propagation, Step};
 use serde_json::json;
 use tokio::sync::watch;
 

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use krafla_cluster::Stream;
 
 /// What containerd writes at most into one entry.
 const ENTRY_BYTES_MAX: usize = 16 << 10;
@@ -29,25 +30,6 @@ const FILE_LASTS_MIN: Duration = Duration::from_millis(100);
 const FROM_BYTE: &str = "from-byte ";
 /// That and a number, the longest there is, and a line end.
 const FIRST_LINE_BYTES_MAX: usize = 32;
-
-/// Which of the two standard streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard output, and all that is written to a terminal.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
-impl Stream {
-    /// As it stands in a log.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Stream::Stdout => "stdout",
-            Stream::Stderr => "stderr",
-        }
-    }
-}
 
 /// The log of one attempt, open for writing.
 ///

@@ -6,12 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::{Rc, Weak};
 
 use jiff::Timestamp;
+use krafla_cluster::Stream;
 use pty_process::OwnedReadPty;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::task::AbortHandle;
 
-use super::log_file::{LogFile, Stream};
+use super::log_file::LogFile;
 use super::outbox::Outbox;
 use crate::container::ContainerId;
 

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt};
 use krafla_api::Uid;
-use krafla_node::{LogOptions, Mode, Node, NodeConfig, ServerAccess};
+use krafla_cluster::LogOptions;
+use krafla_node::{Mode, Node, NodeConfig, ServerAccess};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};

@@ -18,13 +18,14 @@ use std::time::Duration;
 
 use krafla_api::volcano::{ConcurrencyPolicy, CronJobStatus, JobPhase};
 use krafla_api::{Key, Kind, Time};
+use krafla_cluster::{Step, Verb};
 
 pub use self::object::{Spec, VcCronJob};
 pub(crate) use self::status::has_recorded;
 
 use crate::cron::{Problem, Timetable};
 use crate::object::{Body, Meta};
-use crate::{Controller, Note, Object, Objects, Plan, Snapshot, Step, Verb, controlling_keys};
+use crate::{Controller, Note, Object, Objects, Plan, Snapshot, controlling_keys};
 
 /// Beyond this many missed runs somebody should look at the clock, or at the deadline.
 const MISSED_MAX: u64 = 100;
@@ -210,10 +211,7 @@ fn warn(plan: &mut Plan, reason: &'static str, message: String) {
 /// Removes a job, and says so when it is done.
 fn removed(job: &Object, why: &str) -> (Step, Note) {
     let message = format!("job {} is removed{why}", job.meta.key.name);
-    (
-        Step::delete(job),
-        Note::normal("SuccessfulDelete", message).of(Verb::Delete, Kind::VcJob, &job.meta.key),
-    )
+    (job.deletion(), Note::normal("SuccessfulDelete", message).of(Verb::Delete, Kind::VcJob, &job.meta.key))
 }
 
 fn phase(job: &Object) -> &JobPhase {

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use krafla_api::volcano::{ConcurrencyPolicy, CronJobStatus, JobPhase, ObjectReference};
 use krafla_api::{Kind, Time};
+use krafla_cluster::Verb;
 use serde_json::json;
 
 use super::build::due_time;
 use super::{View, phase};
 use crate::merge_patch::difference;
-use crate::{Note, Object, Plan, Step, Verb};
+use crate::{Note, Object, Plan};
 
 /// Puts the status write into the plan, if there is anything to write, and says what left the active jobs. A job that has gone
 /// still tells how it ended.
@@ -23,7 +24,7 @@ pub(super) fn write(cronjob: &View<'_>, last_run: Option<Time>, departed: &[&Obj
         last_successful_time: completed.chain(before.last_successful_time).max(),
     };
     let Some(patch) = difference(&json!(before), &json!(after)) else { return };
-    plan.status = Some(Step::patch_status(Kind::VcCronJob, cronjob.meta, &patch));
+    plan.status = Some(cronjob.meta.status_patch(Kind::VcCronJob, &patch));
 }
 
 /// Whether the status says all that it will ever say about a finished job.

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_admission::graph;
 use krafla_api::{Key, Kind};
+use krafla_cluster::{Step, Verb};
 
 use super::hindrance::Hindrance;
 use super::jobs::Jobs;
 use super::ready::is_ready;
 use super::{Flow, View, build};
 use crate::object::Body;
-use crate::{Note, Plan, Snapshot, Step, Verb};
+use crate::{Note, Plan, Snapshot};
 
 /// What keeps jobs from being made: by the name of the job, or the place in the spec that is wrong. The whole sentence is an
 /// Event.

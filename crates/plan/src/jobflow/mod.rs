@@ -26,6 +26,7 @@ mod status;
 
 use krafla_api::volcano::{JobFlowPhase, JobFlowStatus, JobPhase, JobRetainPolicy};
 use krafla_api::{Key, Kind};
+use krafla_cluster::Step;
 use serde_json::json;
 
 pub use self::hindrance::Hindrance;
@@ -34,7 +35,7 @@ pub use self::object::{Flow, JobFlow, JobTemplate, Spec};
 use self::deploy::Hindrances;
 use self::jobs::Jobs;
 use crate::object::{Body, Meta};
-use crate::{Controller, Measure, Object, Objects, Plan, Snapshot, Step, Stored, controlling_keys};
+use crate::{Controller, Measure, Object, Objects, Plan, Snapshot, Stored, controlling_keys};
 
 /// The controller of JobFlows.
 pub struct JobFlowController;
@@ -124,7 +125,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     let jobs = Jobs::observe(&flow, snapshot);
     let phase = decide(&flow, &jobs);
     // No step runs twice, also when a controller that was replaced makes its job once more.
-    plan.aside.extend(jobs.late().filter(|job| !job.meta.is_deleting()).map(|job| Step::delete(job)));
+    plan.aside.extend(jobs.late().filter(|job| !job.meta.is_deleting()).map(|job| job.deletion()));
     let mut hindrances = Hindrances::new();
     match &phase {
         JobFlowPhase::Unset | JobFlowPhase::Pending | JobFlowPhase::Running => {
@@ -134,7 +135,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
             // Only once the success is on record, so that a crash in between does not lose it.
             if flow.status.state.phase == JobFlowPhase::Succeed {
                 plan.steps
-                    .extend(jobs.live().filter(|job| !job.meta.is_deleting()).map(|job| Step::delete(job)));
+                    .extend(jobs.live().filter(|job| !job.meta.is_deleting()).map(|job| job.deletion()));
             }
         }
         JobFlowPhase::Succeed | JobFlowPhase::Failed | JobFlowPhase::Terminating => {}
@@ -154,7 +155,7 @@ fn going(root: &Object, snapshot: &Snapshot<'_>) -> Option<Step> {
     let is_unfinished = matches!(phase, JobFlowPhase::Unset | JobFlowPhase::Pending | JobFlowPhase::Running);
     let has_jobs = snapshot.children(Kind::VcJob).next().is_some();
     let state = json!({ "state": { "phase": JobFlowPhase::Terminating } });
-    (is_unfinished && has_jobs).then(|| Step::patch_status(Kind::JobFlow, &root.meta, &state))
+    (is_unfinished && has_jobs).then(|| root.meta.status_patch(Kind::JobFlow, &state))
 }
 
 /// Where the flow stands: only the jobs that its spec names now decide.

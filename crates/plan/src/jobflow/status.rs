@@ -11,8 +11,8 @@ use serde_json::json;
 use super::View;
 use super::deploy::Hindrances;
 use super::jobs::{Jobs, Seen};
+use crate::Plan;
 use crate::merge_patch::difference;
-use crate::{Plan, Step};
 
 /// How many phases of one job are remembered, if the flow has few jobs. A job that is suspended and resumed for ever must not
 /// fill the flow.
@@ -36,7 +36,7 @@ pub(super) fn write(flow: &View<'_>, after: &JobFlowStatus, plan: &mut Plan) {
         (status.state.clone(), jobs.collect::<Vec<_>>(), conditions.collect::<Vec<_>>())
     };
     plan.status_may_wait = decides(before) == decides(after) && plan.settled.is_empty();
-    plan.status = Some(Step::patch_status(Kind::JobFlow, flow.meta, &patch));
+    plan.status = Some(flow.meta.status_patch(Kind::JobFlow, &patch));
 }
 
 /// The status that follows from what is seen.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use krafla_api::Kind;
+use krafla_cluster::{Step, Verb};
 
 use super::CronJob;
-use crate::{Note, Object, Plan, Step, Verb};
+use crate::{Note, Object, Plan};
 
 const SUCCESSFUL_KEPT: i32 = 3;
 const FAILED_KEPT: i32 = 1;
@@ -39,7 +40,7 @@ pub(super) fn remove(cron_job: &CronJob<'_>, jobs: &[&Arc<Object>], plan: &mut P
 
 /// Removes a Job and its pods.
 pub(super) fn delete(job: &Object) -> Step {
-    Step::delete(job)
+    job.deletion()
 }
 
 /// Says so.

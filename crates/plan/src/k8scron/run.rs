@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use krafla_api::batch::{CRONJOB_SCHEDULED_TIMESTAMP, CronJobStatus};
 use krafla_api::{Key, Kind, Time};
+use krafla_cluster::{Step, Verb};
 use serde_json::json;
 
 use super::{CronJob, history};
 use crate::cron::Timetable;
-use crate::{Note, Object, Objects, Plan, Step, Verb};
+use crate::{Note, Object, Objects, Plan};
 
 /// Beyond this many missed runs somebody should look at the clock, or at the deadline.
 const MISSED_MAX: u64 = 100;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use krafla_api::batch::{CRONJOB_SCHEDULED_TIMESTAMP, CronJobStatus, JobReference};
 use krafla_api::{Kind, Time};
+use krafla_cluster::Verb;
 use serde_json::json;
 
 use super::CronJob;
 use crate::object::Meta;
-use crate::{Departed, Note, Object, Plan, Step, Verb, merge_patch};
+use crate::{Departed, Note, Object, Plan, merge_patch};
 
 /// The status as the Jobs show it. A Job that is gone already still tells when it was made.
 pub(super) fn recount(
@@ -98,5 +99,5 @@ fn note_ends(cron_job: &CronJob<'_>, jobs: &[&Arc<Object>], plan: &mut Plan) {
 /// Puts the status write into the plan, if there is anything to write.
 pub(super) fn write(cron_job: &CronJob<'_>, status: &CronJobStatus, plan: &mut Plan) {
     let Some(patch) = merge_patch::difference(&json!(cron_job.status), &json!(status)) else { return };
-    plan.status = Some(Step::patch_status(Kind::CronJob, cron_job.meta, &patch));
+    plan.status = Some(cron_job.meta.status_patch(Kind::CronJob, &patch));
 }

@@ -423,7 +423,7 @@ fn a_job_is_made_from_the_template() {
     objects.insert(Arc::new(Object::decode(Kind::CronJob, object.as_bytes())));
     let key = Key::new("ns", "c");
     let plan = super::plan(&Snapshot::new(Kind::CronJob, &key, time(NOW), &objects));
-    let Some(crate::Step::Create { object, .. }) = plan.steps.first() else { panic!("no Job") };
+    let Some(krafla_cluster::Step::Create { object, .. }) = plan.steps.first() else { panic!("no Job") };
     expect![[r#"
         {
           "apiVersion": "batch/v1",

@@ -2,6 +2,7 @@
 //!
 //! The other numbers about Jobs follow what is stored (`measure`). These are about how the controller fares.
 
+use krafla_cluster::Step;
 use serde_json::Value;
 
 use super::condition::{FAILURE_TARGET, SUCCESS_CRITERIA_MET};
@@ -9,7 +10,7 @@ use super::managed::Managed;
 use super::measure::{PODS_CREATED, creation_reason, has_failed, mode};
 use crate::measure::{Attempt, Effect, Measure, Metric, MetricKind};
 use crate::object::Job;
-use crate::{Object, Plan, Step};
+use crate::{Object, Plan};
 
 const LABELS: &[&str] = &["completion_mode", "result", "action"];
 

@@ -36,6 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_api::batch::{JobSpec, JobStatus};
 use krafla_api::{Key, Kind, Time, Uid};
+use krafla_cluster::{Propagation, Step, Verb};
 use serde_json::{Value, json};
 
 use self::former::Former;
@@ -48,8 +49,8 @@ use crate::indexes::Indexes;
 use crate::object::{Body, Meta};
 use crate::placement::selects;
 use crate::{
-    Attempt, Controller, Measure, Note, Object, Objects, Plan, Propagation, Snapshot, Step, Stored, Verb,
-    controlling_keys, merge_patch,
+    Attempt, Controller, Measure, Note, Object, Objects, Plan, Snapshot, Stored, controlling_keys,
+    merge_patch,
 };
 
 pub use self::managed::Managed;
@@ -323,7 +324,7 @@ fn write_status(
     // Counters may be a moment late. What decides does not wait, nor does the record of a pod that is let go.
     let decides = |status: &JobStatus| (status.conditions.clone(), status.start_time, status.completion_time);
     plan.status_may_wait = nothing_to_count && former.is_none() && decides(job.status) == decides(status);
-    let mut step = Step::patch_status(Kind::Job, job.meta, &patch.unwrap_or_else(|| json!({})));
+    let mut step = job.meta.status_patch(Kind::Job, &patch.unwrap_or_else(|| json!({})));
     if let (Some(metadata), Step::Patch { patch: Value::Object(fields), .. }) = (former, &mut step) {
         fields.insert("metadata".to_owned(), metadata);
     }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use krafla_api::batch::{COMPLETION_INDEX, INDEX_FAILURE_COUNT, INDEX_IGNORED_FAILURE_COUNT, JOB_TRACKING};
 use krafla_api::{Kind, OwnerReference, Time};
+use krafla_cluster::Step;
 use serde_json::json;
 
 use super::Job;
 use super::failure_policy::{self, Verdict};
+use crate::Snapshot;
 use crate::object::{Meta, Object, Pod, PodPhase};
 use crate::placement::selects;
-use crate::{Snapshot, Step};
 
 /// One pod of the Job.
 pub(super) struct JobPod<'a> {

@@ -11,7 +11,7 @@ use krafla_api::{Key, Kind};
 
 use super::managed::Managed;
 use super::pods::untrack;
-use crate::{Controller, Object, Objects, Plan, Snapshot, Step};
+use crate::{Controller, Object, Objects, Plan, Snapshot};
 
 /// The controller that lets go of pods without a Job.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Controller for ReleaseController {
         match snapshot.root() {
             Some(pod) if self.is_held(pod, snapshot.objects) => {
                 // It is let go once it goes: before that, nobody would know that it must not run.
-                let step = if is_late(pod, snapshot.objects) { Step::delete(pod) } else { untrack(pod) };
+                let step = if is_late(pod, snapshot.objects) { pod.deletion() } else { untrack(pod) };
                 Plan { steps: vec![step], ..Plan::nothing() }
             }
             _ => Plan::nothing(),

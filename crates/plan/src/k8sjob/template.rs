@@ -7,6 +7,7 @@ use krafla_api::batch::{
     JOB_TRACKING,
 };
 use krafla_api::{Key, Kind};
+use krafla_cluster::Step;
 use serde_json::{Map, Value, json};
 
 use super::Job;
@@ -14,7 +15,7 @@ use super::failure_policy::Verdict;
 use super::former::Former;
 use super::pods::JobPod;
 use super::tally::Uncounted;
-use crate::{Objects, Step};
+use crate::Objects;
 
 /// How long the part of a generated name before its last five characters may be.
 const PREFIX_LENGTH_MAX: usize = 58;

@@ -40,7 +40,7 @@ use serde_json::Value;
 
 use crate::Note;
 use arguments::Flags;
-pub use desired::{Desired, Follows, Lifetime, Recipe, SshKeyPair};
+pub use desired::{Desired, Follows, Lifetime};
 pub(crate) use edit::volume_name;
 pub use job_view::JobView;
 

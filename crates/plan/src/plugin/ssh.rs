@@ -16,11 +16,13 @@ use std::fmt::Write;
 
 use krafla_api::Kind;
 use krafla_api::volcano::TaskSpec;
+use krafla_cluster::{Recipe, SshKeyPair};
 use serde_json::{Value, json};
 
 use super::arguments::{Flag, Flags};
-use super::desired::{DATA_BYTES_MAX, secret_text};
-use super::{Desired, Finding, Follows, JobView, Lifetime, Plugin, Recipe, SshKeyPair, edit};
+use super::desired::DATA_BYTES_MAX;
+use super::{Desired, Finding, Follows, JobView, Lifetime, Plugin, edit};
+use krafla_cluster::recipe::secret_text;
 
 const PRIVATE_KEY: &str = "id_rsa";
 const PUBLIC_KEY: &str = "id_rsa.pub";
@@ -161,9 +163,9 @@ fn secret_name(job: &JobView<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::plugin::SshKeyPair;
     use crate::plugin::tests::fixture::{check, check_findings, world};
     use expect_test::expect;
+    use krafla_cluster::SshKeyPair;
 
     #[test]
     fn pods_log_in_to_each_other() {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use krafla_api::volcano::{NetworkTopologyMode, NetworkTopologySpec, ResourceList};
 use krafla_api::{Key, Kind, OwnerReference, Pairs, labels};
+use krafla_cluster::Step;
 use serde_json::{Map, Value, json};
 
-use crate::Step;
 use crate::object::{Object, Pod};
 use crate::vcjob::pod_usage;
 

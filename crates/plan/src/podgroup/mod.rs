@@ -15,10 +15,11 @@ mod build;
 use std::sync::Arc;
 
 use krafla_api::{Key, Kind, OwnerReference, Uid, labels};
+use krafla_cluster::Step;
 use serde_json::{Value, json};
 
 use crate::object::{Body, Meta, Pod};
-use crate::{Controller, Object, Objects, Plan, Snapshot, Step};
+use crate::{Controller, Object, Objects, Plan, Snapshot};
 
 /// What the names of these PodGroups start with.
 const PREFIX: &str = "podgroup-";
@@ -94,8 +95,7 @@ impl PodGroupController {
         let workloads: Vec<&Object> = owners.iter().filter_map(|owner| workload(owner, snapshot)).collect();
         let mut plan = Plan::nothing();
         if is_scaled_to_nothing(owner_uid, &workloads) {
-            plan.steps
-                .extend(group.filter(|group| !group.meta.is_deleting()).map(|group| Step::delete(group)));
+            plan.steps.extend(group.filter(|group| !group.meta.is_deleting()).map(|group| group.deletion()));
             return plan;
         }
         let workloads = if self.inherits_annotations { workloads.as_slice() } else { &[] };

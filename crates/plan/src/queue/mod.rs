@@ -16,10 +16,11 @@ mod measure;
 
 use krafla_api::volcano::{Action, PodGroupPhase, QueueState};
 use krafla_api::{Key, Kind, labels};
+use krafla_cluster::{Step, Verb};
 use serde_json::{Value, json};
 
 use crate::object::{Body, Queue};
-use crate::{Controller, Measure, Note, Object, Objects, Plan, Snapshot, Step, Stored, Verb};
+use crate::{Controller, Measure, Note, Object, Objects, Plan, Snapshot, Stored};
 
 /// The queue above all others. It can not be closed.
 const ROOT: &str = "root";
@@ -98,7 +99,7 @@ pub fn plan(snapshot: &Snapshot<'_>) -> Plan {
     match oldest_command(object, snapshot) {
         Some((command, action)) => {
             view.obey(action, &mut plan);
-            plan.steps.push(Step::delete(command));
+            plan.steps.push(command.deletion());
         }
         None => view.follow_parent(&mut plan),
     }
@@ -260,7 +261,7 @@ impl View<'_> {
     /// Only the state is written: the rest of the status is the scheduler's. It follows from what the queue was: a state that is
     /// written too late, by somebody who was replaced meanwhile, would undo a Command.
     fn state(&self, state: &QueueState) -> Step {
-        Step::patch_status(Kind::Queue, &self.object.meta, &json!({ "state": state }))
+        self.object.meta.status_patch(Kind::Queue, &json!({ "state": state }))
     }
 
     fn patch(&self, revision: Option<u64>, patch: Value) -> Step {

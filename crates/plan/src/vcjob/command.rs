@@ -6,10 +6,11 @@
 
 use krafla_api::Kind;
 use krafla_api::volcano::{Action, JobPhase};
+use krafla_cluster::Verb;
 
 use super::Job;
 use super::intent::{Intent, Targets};
-use crate::{Note, Object, Plan, Snapshot, Step, Verb};
+use crate::{Note, Object, Plan, Snapshot};
 
 /// The oldest Command for this job.
 pub(super) struct Pending<'a> {
@@ -65,6 +66,6 @@ impl Pending<'_> {
         let key = &self.object.meta.key;
         let message = format!("{} by command {}, which is now used up", self.action, key.name);
         plan.notes.push(Note::normal("CommandIssued", message).of(Verb::Delete, Kind::Command, key));
-        plan.steps.push(Step::delete(self.object));
+        plan.steps.push(self.object.deletion());
     }
 }

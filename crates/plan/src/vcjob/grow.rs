@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use krafla_admission::names;
 use krafla_api::volcano::TaskSpec;
 use krafla_api::{Key, Kind, labels};
+use krafla_cluster::Step;
 use serde_json::{Map, Value, json};
 
 use super::phase::Next;
@@ -14,7 +15,7 @@ use super::policy::Vacancies;
 use super::volumes::Claim;
 use super::{Job, dependency};
 use crate::plugin::Plugins;
-use crate::{Note, Plan, Snapshot, Step};
+use crate::{Note, Plan, Snapshot};
 
 /// One plan creates at most this many pods; the next goes on. No job, however large, holds a worker for long.
 const NEW_PODS_PER_PLAN_MAX: usize = 500;
@@ -30,7 +31,7 @@ pub(super) fn kill(job: &Job<'_>, next: &Next, pods: &Pods<'_>, plan: &mut Plan)
         of_status: false,
         patch: json!({ "metadata": { "annotations": { labels::OUT_OF_SYNC: "true" } } }),
     }));
-    plan.steps.extend(doomed().map(|pod| Step::delete(pod.object())));
+    plan.steps.extend(doomed().map(|pod| pod.object().deletion()));
 }
 
 /// What every new pod is made of, besides its task's template.

@@ -6,12 +6,13 @@ use krafla_admission::job::{contradictions, look_over};
 use krafla_admission::names;
 use krafla_api::volcano::{JobPhase, JobState, TaskSpec};
 use krafla_api::{Key, Kind};
+use krafla_cluster::Verb;
 
 use serde_json::json;
 
 use super::Job;
 use crate::object::Unreadable;
-use crate::{Note, Object, Plan, Snapshot, Step, Verb};
+use crate::{Note, Object, Plan, Snapshot};
 
 /// Why the job can not go on for now.
 #[derive(Debug)]
@@ -108,7 +109,7 @@ pub(super) fn unreadable(root: &Object, unreadable: &Unreadable) -> Plan {
     let is_restarting = JobPhase::from(phase.as_str()) == JobPhase::Restarting;
     let status = (*said != message && !is_restarting).then(|| {
         let state = json!({ "reason": Hold::UNREADABLE, "message": message });
-        Step::patch_status(root.kind, &root.meta, &json!({ "state": state }))
+        root.meta.status_patch(root.kind, &json!({ "state": state }))
     });
     Plan { status, ..Plan::hold(Hold::UNREADABLE, message) }
 }

@@ -54,6 +54,7 @@ use std::collections::BTreeSet;
 
 use krafla_api::volcano::{JobPhase, JobSpec, JobStatus, TaskSpec};
 use krafla_api::{Key, Kind, OwnerReference, Time, Uid, labels};
+use krafla_cluster::{Step, Verb};
 use serde_json::{Value, json};
 
 use self::grow::Parts;
@@ -65,9 +66,7 @@ use self::pods::Pods;
 use self::policy::{Decision, Vacancies};
 use crate::object::{Body, Meta, VcJob};
 use crate::plugin::Plugins;
-use crate::{
-    Controller, Measure, Note, Object, Objects, Plan, Snapshot, Step, Stored, Verb, controlling_keys,
-};
+use crate::{Controller, Measure, Note, Object, Objects, Plan, Snapshot, Stored, controlling_keys};
 
 /// The reason of the Events that say what a policy does.
 const EXECUTE_ACTION: &str = "ExecuteAction";

@@ -1,13 +1,14 @@
 //! The objects that the job's plugins want: made, owned, kept up to date and removed here, once for all plugins.
 
 use krafla_api::{Key, Kind};
+use krafla_cluster::{Step, Verb};
 use serde_json::{Value, json};
 
 use super::Job;
 use super::hold::Hold;
 use crate::object::Body;
 use crate::plugin::{Desired, Effect, JobView, Lifetime, Plugins};
-use crate::{Object, Plan, Snapshot, Step, Verb};
+use crate::{Object, Plan, Snapshot};
 
 /// The kinds of which plugins make objects.
 const KINDS: [Kind; 4] = [Kind::Service, Kind::ConfigMap, Kind::Secret, Kind::NetworkPolicy];
@@ -105,7 +106,7 @@ pub(super) fn remove(plugins: &Plugins<'_>, is_finished: bool, snapshot: &Snapsh
     for object in KINDS.into_iter().flat_map(|kind| snapshot.children(kind)) {
         let is_kept = kept.iter().any(|(kind, name)| *kind == object.kind && **name == *object.meta.key.name);
         if !is_kept && !object.meta.is_deleting() {
-            plan.steps.push(Step::delete(object));
+            plan.steps.push(object.deletion());
         }
     }
 }

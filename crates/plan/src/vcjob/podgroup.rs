@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use krafla_api::volcano::{JobPhase, NetworkTopologySpec, PodGroupCondition, PodGroupPhase, TaskSpec};
 use krafla_api::{Kind, Pairs, Time, labels};
+use krafla_cluster::Step;
 use serde_json::{Map, Value, json};
 
 use super::hold::Hold;
 use super::{Job, resources};
 use crate::merge_patch::difference;
-use crate::{Note, Object, Plan, Snapshot, Step};
+use crate::{Note, Object, Plan, Snapshot};
 
 /// The PodGroup as it is observed.
 pub(super) struct Group<'a>(Option<&'a Object>);
@@ -120,7 +121,7 @@ pub(super) fn warn(job: &Job<'_>, group: &Group<'_>, plan: &mut Plan) {
 /// Removes the PodGroup of an ended try.
 pub(super) fn remove(group: &Group<'_>, plan: &mut Plan) {
     if let Some(group) = group.0.filter(|group| !group.meta.is_deleting()) {
-        plan.steps.push(Step::delete(group));
+        plan.steps.push(group.deletion());
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use krafla_api::Kind;
 use krafla_api::volcano::{JobCondition, JobPhase, JobStatus};
+use krafla_cluster::Step;
 use serde_json::json;
 
 use super::hold::Hold;
@@ -11,10 +12,10 @@ use super::phase::Next;
 use super::pods::Pods;
 use super::policy::Vacancies;
 use super::{Job, completed};
+use crate::Plan;
 use crate::merge_patch::difference;
 use crate::object::PodPhase;
 use crate::plugin::Plugins;
-use crate::{Plan, Step};
 
 /// Puts the status write into the plan, if there is anything to write.
 pub(super) fn write(

@@ -2,12 +2,13 @@
 
 use krafla_api::volcano::VolumeSpec;
 use krafla_api::{Key, Kind};
+use krafla_cluster::Step;
 use serde_json::{Map, Value, json};
 
 use super::Job;
 use super::hold::Hold;
 use crate::plugin::volume_name;
-use crate::{Plan, Snapshot, Step};
+use crate::{Plan, Snapshot};
 
 /// A claim as pods use it.
 pub(super) struct Claim {

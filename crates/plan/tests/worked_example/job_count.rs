@@ -1,7 +1,8 @@
 //! Counts the jobs of each namespace, as an annotation of the namespace.
 
 use krafla_api::{Key, Kind};
-use krafla_plan::{Controller, Object, Objects, Plan, Snapshot, Step};
+use krafla_cluster::Step;
+use krafla_plan::{Controller, Object, Objects, Plan, Snapshot};
 use serde_json::json;
 
 const JOB_COUNT: &str = "krafla.dev/job-count";

@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use krafla_api::Time;
+use krafla_cluster::ClientError;
 use krafla_plan::measure::{Effect, Measure};
 use krafla_plan::{Attempt, Controller, Objects, Stored};
 use parking_lot::Mutex;
 
 use crate::cache::Change;
-use crate::client::ClientError;
 
 pub use family::Family;
 use workqueue::WorkQueue;

@@ -25,7 +25,8 @@ use std::sync::Arc;
 
 use expect_test::Expect;
 use krafla_api::{Key, Kind, Time};
-use krafla_plan::{Controller, Object, Objects, Plan, Snapshot, Step, Write};
+use krafla_cluster::{Step, Write};
+use krafla_plan::{Controller, Object, Objects, Plan, Snapshot};
 use serde_json::{Map, Value, json};
 
 use crate::Scheduler;

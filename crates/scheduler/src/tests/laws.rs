@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use krafla_api::Kind;
-use krafla_plan::{Objects, Plan, Step};
+use krafla_cluster::Step;
+use krafla_plan::{Objects, Plan};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

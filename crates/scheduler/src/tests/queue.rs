@@ -1,7 +1,7 @@
 //! Who may use how much, and whose turn it is.
 
 use expect_test::expect;
-use krafla_plan::Step;
+use krafla_cluster::Step;
 
 use super::fixture::{check, check_queues, check_reclaiming, objects, plan};
 

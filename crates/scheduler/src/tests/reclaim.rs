@@ -1,8 +1,7 @@
 //! Taking back what is due.
 
 use expect_test::expect;
-
-use krafla_plan::Step;
+use krafla_cluster::Step;
 
 use super::fixture::{check, check_reclaiming, objects, plan_reclaiming};
 

@@ -1,7 +1,8 @@
 //! What is said of pods and PodGroups, in conditions and in Events.
 
 use expect_test::expect;
-use krafla_plan::{Objects, Step};
+use krafla_cluster::Step;
+use krafla_plan::Objects;
 use serde_json::json;
 use std::sync::Arc;
 

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use krafla_api::{Key, Kind, Time, Uid};
 use krafla_apiserver::store::{EventType, Watcher};
+use krafla_cluster::{Propagation, Step};
 use krafla_plan::object::PodPhase;
-use krafla_plan::{Object, Probe, Propagation, Step};
+use krafla_plan::{Object, Probe};
 use serde_json::{Value, json};
 
 use crate::scenario::{Life, PodFacts, Scenario};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use krafla_api::volcano::{Action, Command, CommandFields, Resource};
 use krafla_api::{Key, Kind, ObjectMeta, OwnerReference, Time};
+use krafla_cluster::ClientError;
 use krafla_plan::Object;
-use krafla_runtime::ClientError;
 use serde_json::{Value, json};
 
 use crate::clock;

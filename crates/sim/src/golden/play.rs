@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use krafla_api::{Key, Kind, Scope, Time, Uid, labels};
-use krafla_plan::{Propagation, Step};
-use krafla_runtime::ClientError;
+use krafla_cluster::{ClientError, Propagation, Step};
 use serde_json::{Map, Value, json};
 
 use super::record::merge;

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use krafla_api::{Key, Kind, Uid};
-use krafla_plan::Step;
-use krafla_runtime::{Root, Written};
+use krafla_cluster::{Step, Written};
+use krafla_runtime::Root;
 use serde_json::Value;
 
 /// What one life of a process was told.

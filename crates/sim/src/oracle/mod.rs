@@ -22,9 +22,10 @@ use std::time::Duration;
 use krafla_api::volcano::JobPhase;
 use krafla_api::{Key, Kind, Time, Uid};
 use krafla_apiserver::store::{EventType, Store, StoredEvent, Watcher};
+use krafla_cluster::Step;
 use krafla_guard::Violation;
 use krafla_guard::history::{Change, History};
-use krafla_plan::{Object, Step};
+use krafla_plan::Object;
 use krafla_runtime::Root;
 use serde_json::Value;
 

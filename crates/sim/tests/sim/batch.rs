@@ -2,7 +2,8 @@
 
 use krafla_api::Kind;
 use krafla_api::batch::{COMPLETION_INDEX, JOB_TRACKING};
-use krafla_plan::{Object, Plan, Snapshot, Step};
+use krafla_cluster::Step;
+use krafla_plan::{Object, Plan, Snapshot};
 use serde_json::{Value, json};
 
 use crate::mutants::{is_deletion, rule_broken_by, status, tampered, without};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use krafla_plan::{Plan, Step};
-use krafla_runtime::{Client, ClientError, Written};
+use krafla_cluster::{Client, ClientError, Step, Written};
+use krafla_plan::Plan;
 use krafla_sim::driver::{Pairing, cases_of, exhaustive, pairs, play_cases};
 use krafla_sim::{Program, play, scenario};
 

@@ -12,9 +12,10 @@ use krafla_api::{Key, Kind, Time};
 use krafla_apiserver::admit::Admission;
 use krafla_apiserver::store::{EventType as Stored, ResourceId, Store, Watcher};
 use krafla_apiserver::{Api, LocalClient, SystemEnv};
-use krafla_plan::{Object, Propagation, Step};
+use krafla_cluster::{Client, ClientError, Event, EventType, Listed, Propagation, Step, Written};
+use krafla_plan::Object;
 use krafla_runtime::apply::apply;
-use krafla_runtime::{Client, ClientError, Engine, Event, EventType, Listed, Outcome, Written};
+use krafla_runtime::{Engine, Outcome};
 use serde_json::{Value, json};
 
 /// The controllers on a server of their own. They follow it by watches, one event at a time, and look for work after each.

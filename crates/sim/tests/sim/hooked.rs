@@ -6,8 +6,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use krafla_api::{Key, Kind};
-use krafla_plan::Step;
-use krafla_runtime::{Client, ClientError, Event, Listed, Written};
+use krafla_cluster::{Client, ClientError, Event, Listed, Step, Written};
 use krafla_sim::Program;
 
 /// How a write is made, given a client that makes it well.

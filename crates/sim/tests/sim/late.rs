@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use krafla_api::{Kind, Uid};
-use krafla_plan::Step;
+use krafla_cluster::Step;
 use serde_json::json;
 
 use crate::followed::Followed;
@@ -15,7 +15,7 @@ fn what_went_with_a_job_is_not_made_again_while_the_news_of_its_end_are_late() {
     world.settle();
     for kind in [Kind::VcJob, Kind::PodGroup] {
         for object in world.list(kind) {
-            world.write(&Step::delete(&object));
+            world.write(&object.deletion());
         }
     }
     world.see_only(Kind::PodGroup);
@@ -33,7 +33,7 @@ fn volcano_b21_a_job_made_again_under_its_old_name_leaves_nothing_to_clean_up() 
     world.admit_all();
     world.settle();
     for job in world.list(Kind::VcJob) {
-        world.write(&Step::delete(&job));
+        world.write(&job.deletion());
     }
     world.create_vcjob("a", 1);
     world.settle();
@@ -41,7 +41,7 @@ fn volcano_b21_a_job_made_again_under_its_old_name_leaves_nothing_to_clean_up() 
     let [job] = &world.list(Kind::VcJob)[..] else { panic!("one job") };
     for kind in [Kind::Pod, Kind::PodGroup] {
         let left = world.list(kind).into_iter().filter(|it| it.meta.controller_uid() != Some(&job.meta.uid));
-        left.for_each(|it| world.write(&Step::delete(&it)));
+        left.for_each(|it| world.write(&it.deletion()));
     }
     world.settle();
     world.admit_all();
@@ -59,7 +59,7 @@ fn what_somebody_removed_from_a_living_job_is_made_again() {
     world.create_vcjob("a", 2);
     world.settle();
     for group in world.list(Kind::PodGroup) {
-        world.write(&Step::delete(&group));
+        world.write(&group.deletion());
     }
     world.settle();
     assert_eq!(world.list(Kind::PodGroup).len(), 1);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt};
 use krafla_api::volcano::{ConcurrencyPolicy, JobPhase};
 use krafla_api::{Key, Kind};
-use krafla_plan::{Body, Controller, Object, Objects, Plan, Snapshot, Step};
-use krafla_runtime::{Client, ClientError, Written};
+use krafla_cluster::{Client, ClientError, Step, Written};
+use krafla_plan::{Body, Controller, Object, Objects, Plan, Snapshot};
 use krafla_sim::{Case, Fault, Injection, Program, play, scenario};
 use serde_json::Value;
 

@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use krafla_api::{Kind, labels};
-use krafla_plan::{Controller, Object, Plan, Step};
-use krafla_runtime::{Client, ClientError, Written};
+use krafla_cluster::{Client, ClientError, Step, Written};
+use krafla_plan::{Controller, Object, Plan};
 use krafla_sim::driver::cases_of;
 use krafla_sim::{Case, Order, Program, play, scenario};
 use serde_json::{Value, json};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use krafla_api::Kind;
 use krafla_api::batch::JOB_TRACKING;
-use krafla_plan::{Object, Step};
+use krafla_cluster::Step;
+use krafla_plan::Object;
 use serde_json::{Value, json};
 
 use crate::followed::Followed;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use krafla_api::volcano::{JobPhase, PodGroupPhase};
 use krafla_api::{Key, Kind, Time, labels};
+use krafla_cluster::Step;
 use krafla_plan::object::{EndOrder, PodPhase};
-use krafla_plan::{Body, Controller, Departed, Object, Objects, Plan, Snapshot, Step};
+use krafla_plan::{Body, Controller, Departed, Object, Objects, Plan, Snapshot};
 use krafla_sim::{Case, Program, TERMINATIONS, scenario};
 use serde_json::{Value, json};
 
@@ -157,7 +158,7 @@ fn volcano_b41_a_failed_pod_of_the_last_try_that_is_removed_is_found() {
                 let failed = snapshot
                     .children(Kind::Pod)
                     .filter(|pod| pod.as_pod().unwrap().status.phase.is_finished());
-                plan.steps.extend(failed.map(|pod| Step::delete(pod)));
+                plan.steps.extend(failed.map(|pod| pod.deletion()));
             }
             plan
         })
@@ -174,7 +175,7 @@ fn volcano_b46_a_finished_job_that_is_written_again_is_found() {
             };
             if body.status.state.phase.is_finished() && plan.is_quiet() {
                 let version = json!({ "version": body.status.version + 1 });
-                plan.status = Some(Step::patch_status(root.kind, &root.meta, &version));
+                plan.status = Some(root.meta.status_patch(root.kind, &version));
             }
             plan
         })
@@ -218,7 +219,7 @@ fn volcano_b3_b16_a_pod_that_runs_and_still_is_taken_for_pending_is_found() {
             };
             if snapshot.children(Kind::Pod).any(|pod| is_due(pod)) {
                 let state = json!({ "state": { "phase": "Aborting" } });
-                plan.status = Some(Step::patch_status(job.kind, &job.meta, &state));
+                plan.status = Some(job.meta.status_patch(job.kind, &state));
             }
             plan
         })
@@ -234,7 +235,7 @@ fn volcano_b7_plugins_objects_that_go_with_a_part_of_the_job_are_found() {
             if reason(&mut plan).is_some_and(|reason| is_partial(&reason)) {
                 let made = [Kind::Service, Kind::ConfigMap, Kind::Secret].into_iter();
                 plan.steps
-                    .extend(made.flat_map(|kind| snapshot.children(kind)).map(|object| Step::delete(object)));
+                    .extend(made.flat_map(|kind| snapshot.children(kind)).map(|object| object.deletion()));
             }
             plan
         })
@@ -346,8 +347,7 @@ fn volcano_b49_a_replacement_that_is_killed_for_the_eviction_that_it_answers_is_
                         == Some(&*job.status.retry_count.to_string())
                     && !pod.meta.is_deleting()
             };
-            plan.steps
-                .extend(snapshot.children(Kind::Pod).filter(is_replacement).map(|pod| Step::delete(pod)));
+            plan.steps.extend(snapshot.children(Kind::Pod).filter(is_replacement).map(|pod| pod.deletion()));
             plan
         })
     };

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use krafla_api::volcano::JobPhase;
 use krafla_api::{Key, Kind};
+use krafla_cluster::Step;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::fixture::{self, now};
 use crate::jobflow::jobs::LOOKS;
 use crate::jobflow::plan;
-use crate::{Body, Departed, Object, Objects, Plan, Snapshot, Step};
+use crate::{Body, Departed, Object, Objects, Plan, Snapshot};
 
 /// For each step, earlier steps that it waits for.
 fn graphs() -> impl Strategy<Value = Vec<Vec<usize>>> {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use expect_test::expect;
 use krafla_api::{Key, Kind};
+use krafla_cluster::Step;
 use serde_json::{Value, json};
 
 use super::{check, fixture};
-use crate::{Object, Objects, Snapshot, Step};
+use crate::{Object, Objects, Snapshot};
 
 #[test]
 fn a_new_flow_makes_the_jobs_that_wait_for_nothing() {

@@ -5,10 +5,11 @@ use std::fmt::Write;
 
 use expect_test::expect;
 use krafla_api::{Key, Kind};
+use krafla_cluster::Step;
 
 use super::fixture;
 use crate::jobflow::JobFlowController;
-use crate::{Controller, Plan, Step};
+use crate::{Controller, Plan};
 
 /// The phase that a plan writes; `-` if it leaves the phase as it is.
 fn phase_written(plan: &Plan) -> String {

@@ -2,9 +2,10 @@
 
 use expect_test::expect;
 use krafla_api::{Key, Kind};
+use krafla_cluster::Step;
 
 use super::{check, fixture};
-use crate::{Object, Snapshot, Step};
+use crate::{Object, Snapshot};
 
 #[test]
 fn volcano_1_a_completed_job_that_is_gone_is_not_run_again() {

@@ -4,10 +4,10 @@
 use std::fmt::Write;
 
 use expect_test::expect;
+use krafla_cluster::Step;
 use serde_json::{Value, json};
 
 use super::{job, listed, plan};
-use crate::Step;
 
 /// What is done about the run that was due five and a half minutes ago, in a word.
 fn done(spec: &Value, status: &Value, jobs: &[Value]) -> String {

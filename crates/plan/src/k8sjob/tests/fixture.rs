@@ -19,11 +19,12 @@ use std::sync::Arc;
 
 use expect_test::Expect;
 use krafla_api::{Key, Kind, Time};
+use krafla_cluster::Step;
 use serde_json::{Value, json};
 
 use crate::k8sjob::Managed;
 use crate::podgc::PodGcController;
-use crate::{Controller, Note, Object, Objects, Plan, Snapshot, Step};
+use crate::{Controller, Note, Object, Objects, Plan, Snapshot};
 
 const START: i64 = 1_800_000_000;
 

@@ -369,7 +369,7 @@ fn failure_goes_before_success() {
 fn a_pod_is_made_from_the_template() {
     let world = super::fixture::World::parse("job new indexed parallelism=1 completions=1 per-index=1");
     let plan = world.plan();
-    let Some(crate::Step::Create { object, .. }) = plan.steps.first() else { panic!("no pod") };
+    let Some(krafla_cluster::Step::Create { object, .. }) = plan.steps.first() else { panic!("no pod") };
     expect![[r#"
         {
           "apiVersion": "v1",
@@ -444,6 +444,6 @@ fn an_index_on_record_as_failed_stays_failed() {
 fn a_crowd_of_indexes_with_tries_of_their_own_is_announced_at_once() {
     let plan =
         super::fixture::World::parse("job new indexed parallelism=1200 completions=1200 per-index=1").plan();
-    let Some(crate::Step::Patch { patch, .. }) = &plan.status else { panic!("no status") };
+    let Some(krafla_cluster::Step::Patch { patch, .. }) = &plan.status else { panic!("no status") };
     assert_eq!((patch["status"]["active"].as_i64(), plan.steps.len()), (Some(1200), 500));
 }

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use expect_test::expect;
+use krafla_cluster::Step;
 
 use super::fixture::World;
-use crate::Step;
 
 /// What is decided about a Job in a few words: the condition that it gets, the pods that come, and when it looks again.
 fn decided(text: &str) -> String {

@@ -1,10 +1,10 @@
 //! Creating and removing pods.
 
 use expect_test::expect;
+use krafla_cluster::Step;
 use serde_json::json;
 
 use super::fixture::{World, check, check_all};
-use crate::Step;
 
 #[test]
 fn a_new_job_starts_its_pods() {

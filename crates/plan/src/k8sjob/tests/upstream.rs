@@ -5,9 +5,9 @@
 //! expectations have no counterpart.
 
 use expect_test::{Expect, expect};
+use krafla_cluster::Step;
 
 use super::fixture::World;
-use crate::Step;
 
 /// What becomes of a Job and of its pods, a row for each case. Pods are written `3*Running,ready Succeeded,index=0`.
 fn check(rows: &[(&str, &str, &str)], expected: &Expect) {

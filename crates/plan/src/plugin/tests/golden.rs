@@ -7,9 +7,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use krafla_api::volcano::{JobSpec, TaskSpec};
 use krafla_api::{Kind, Uid};
+use krafla_cluster::SshKeyPair;
 use serde_json::{Map, Value, json};
 
-use crate::plugin::{JobView, Plugins, SshKeyPair};
+use crate::plugin::{JobView, Plugins};
 
 /// Where the record shows a fault of Volcano's that is not kept, and what stands there instead.
 const DEVIATIONS: [(&str, &str, &str, &str); 3] = [

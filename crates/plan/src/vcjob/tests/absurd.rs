@@ -4,10 +4,11 @@
 use expect_test::expect;
 use krafla_admission::names;
 use krafla_api::{Key, Kind, labels};
+use krafla_cluster::Step;
 use serde_json::{Value, json};
 
 use super::{check, fixture};
-use crate::{Object, Objects, Snapshot, Step};
+use crate::{Object, Objects, Snapshot};
 
 #[test]
 fn a_job_without_tasks_says_so_and_never_runs() {

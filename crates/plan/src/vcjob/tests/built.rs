@@ -2,10 +2,10 @@
 
 use expect_test::expect;
 use krafla_api::Kind;
+use krafla_cluster::Step;
 use serde_json::Value;
 
 use super::{check, check_without_podgroup, fixture};
-use crate::Step;
 
 /// What the plan for a world makes of a kind, in the order in which it is made.
 fn made(kind: Kind, world: &str) -> Vec<Value> {

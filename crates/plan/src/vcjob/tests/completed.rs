@@ -2,11 +2,12 @@
 
 use expect_test::expect;
 use krafla_api::Kind;
+use krafla_cluster::Step;
 use serde_json::Value;
 
 use super::check_without_podgroup as check;
 use super::fixture;
-use crate::{Plan, Step};
+use crate::Plan;
 
 /// The names of the pods that a plan creates.
 fn created(plan: &Plan) -> Vec<&str> {

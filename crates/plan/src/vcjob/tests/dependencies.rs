@@ -1,9 +1,9 @@
 //! Tasks that wait for others: when they start, and when they never will.
 
 use krafla_api::Kind;
+use krafla_cluster::Step;
 
 use super::fixture;
-use crate::Step;
 
 /// The pods that a plan makes.
 fn made(world: &str) -> Vec<String> {

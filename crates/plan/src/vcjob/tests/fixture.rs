@@ -33,9 +33,10 @@
 use std::sync::Arc;
 
 use krafla_api::{Key, Kind, Time};
+use krafla_cluster::Step;
 use serde_json::{Value, json};
 
-use crate::{Body, Departed, Note, Object, Objects, Plan, Snapshot, Step};
+use crate::{Body, Departed, Note, Object, Objects, Plan, Snapshot};
 
 /// The moment of every decision in these tests.
 pub(super) fn now() -> Time {

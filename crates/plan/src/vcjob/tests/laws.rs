@@ -3,11 +3,12 @@
 use std::fmt::Write;
 
 use krafla_api::Kind;
+use krafla_cluster::Step;
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::fixture;
-use crate::{Plan, Step};
+use crate::Plan;
 
 /// A few words of a job that need not go together.
 fn job() -> impl Strategy<Value = String> {

@@ -1,10 +1,10 @@
 //! The whole life: partial restarts, evictions, commands, volumes, time-outs.
 
 use expect_test::expect;
+use krafla_cluster::Step;
 
 use super::check_without_podgroup as check;
 use super::fixture;
-use crate::Step;
 
 #[test]
 fn restart_task_charges_once_and_kills_only_its_task() {

@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use expect_test::expect;
 use krafla_api::Kind;
+use krafla_cluster::Step;
 use serde_json::Value;
 
 use super::fixture;
-use crate::Step;
 
 /// All phases. A job that nobody has looked at has none.
 const PHASES: [&str; 11] = [

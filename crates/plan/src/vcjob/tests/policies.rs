@@ -2,10 +2,10 @@
 
 use expect_test::expect;
 use krafla_api::Kind;
+use krafla_cluster::Step;
 use serde_json::json;
 
 use super::fixture;
-use crate::Step;
 
 /// What is done about a running job with a task `lead` of one pod and a task `work` of two: the action that begins, or until
 /// when one is waited for.

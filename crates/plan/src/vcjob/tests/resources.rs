@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use expect_test::expect;
 use krafla_api::Kind;
+use krafla_cluster::Step;
 use serde_json::{Value, json};
 
 use super::fixture;
-use crate::Step;
 use crate::vcjob::pod_usage;
 
 /// The sum of what the pods of the minimum ask for, and how many they are.

@@ -2,9 +2,9 @@
 
 use expect_test::expect;
 use krafla_api::Kind;
+use krafla_cluster::Step;
 
 use super::{check, check_without_podgroup, fixture};
-use crate::Step;
 
 #[test]
 fn volcano_b1_a_kill_that_failed_half_way_is_finished_without_a_new_charge() {
