@@ -105,7 +105,7 @@ impl AccessError {
 impl Access {
     /// The cluster that one kubeconfig names, by its current context.
     pub fn of_file(path: &Path) -> Result<Access, AccessError> {
-        kubeconfig::read(&[path.to_owned()])
+        Access::of_context(&[path.to_owned()], None)
     }
 
     /// The cluster that a list of kubeconfigs names, as in the variable `KUBECONFIG`: files that are not there are
@@ -116,7 +116,12 @@ impl Access {
             let message = format!("no kubeconfig: there is no file {}", Path::new(files).display());
             return Err(AccessError::Missing(message));
         }
-        kubeconfig::read(&there)
+        Access::of_context(&there, None)
+    }
+
+    /// The cluster of a context of kubeconfigs that are read as one: of the named context, or else of the current one.
+    pub fn of_context(files: &[PathBuf], context: Option<&str>) -> Result<Access, AccessError> {
+        kubeconfig::read(files, context)
     }
 
     /// The cluster in whose pod this program runs.

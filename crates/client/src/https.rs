@@ -135,6 +135,21 @@ impl HttpsClient {
         self.shared.ask(request).await
     }
 
+    /// Reads something as often as a busy server needs, and returns the body of the answer.
+    pub async fn read(&self, request: &Request) -> Result<Bytes, ClientError> {
+        self.shared.read(request).await
+    }
+
+    /// The lines of an answer as they come, as in a watch.
+    pub async fn lines(
+        &self,
+        request: &Request,
+    ) -> Result<BoxStream<'static, Result<Bytes, ClientError>>, ClientError> {
+        let response = self.shared.open(request).await?;
+        let silence_max = self.shared.limits.watch.saturating_add(self.shared.limits.request);
+        Ok(watching::lines_of(response.into_body(), silence_max))
+    }
+
     /// What a container has written and, if asked for, writes from now on.
     pub async fn log(
         &self,

@@ -84,16 +84,23 @@ struct Found<'a, T> {
     file: &'a Path,
 }
 
-/// What the current context of these files comes to. Of two entries with one name the first stands.
-pub(crate) fn read(files: &[PathBuf]) -> Result<Access, AccessError> {
+/// What a context of these files comes to: the named one, or else the current one. Of two entries with one name the first
+/// stands.
+pub(crate) fn read(files: &[PathBuf], context: Option<&str>) -> Result<Access, AccessError> {
     let parsed: Vec<(&Path, Kubeconfig)> =
         files.iter().map(|file| Ok((file.as_path(), parse(file)?))).collect::<Result<_, AccessError>>()?;
     let all = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(":");
     let current =
-        parsed.iter().find_map(|(_, config)| config.current_context.clone().filter(|n| !n.is_empty()));
-    let name = current.ok_or_else(|| AccessError::NoContext { place: all.clone() })?;
-    let context = find(&parsed, |config| &config.contexts, |context| context.name == name)
-        .ok_or_else(|| AccessError::unusable(&all, format!("there is no context {name:?}")))?;
+        || parsed.iter().find_map(|(_, config)| config.current_context.clone().filter(|n| !n.is_empty()));
+    let name = context.map(str::to_owned).or_else(current);
+    let name = name.ok_or_else(|| AccessError::NoContext { place: all.clone() })?;
+    let context =
+        find(&parsed, |config| &config.contexts, |context| context.name == name).ok_or_else(|| {
+            let names = parsed.iter().flat_map(|(_, config)| config.contexts.iter().flatten());
+            let names: Vec<&str> = names.map(|context| context.name.as_str()).collect();
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            AccessError::unusable(&all, format!("context {name:?} does not exist; contexts: {known}"))
+        })?;
     let Context { cluster, user, namespace } = context.entry.context;
     let cluster = find(&parsed, |config| &config.clusters, |entry| entry.name == cluster)
         .ok_or_else(|| missing(context.file, &name, "cluster", &cluster))?;
@@ -262,7 +269,7 @@ mod tests {
             files.push(dir.path().join(format!("config{index}")));
             std::fs::write(&files[index], text).unwrap();
         }
-        let shown = match read(&files) {
+        let shown = match read(&files, None) {
             Ok(access) => format!(
                 "{} as {}{}{}",
                 access.server,
@@ -335,7 +342,7 @@ mod tests {
             expect!["config0: current-context is not set: choose one with `kubectl config use-context`"],
         );
         check(&[CONTEXT], expect![[r#"config0: context "c" names the cluster "a", which is not there"#]]);
-        check(&["current-context: d\n"], expect![[r#"config0: there is no context "d""#]]);
+        check(&["current-context: d\n"], expect![[r#"config0: context "d" does not exist; contexts: none"#]]);
         check(&["- 1\n"], expect!["config0: not a kubeconfig: expected mapping start at line 1, column 1"]);
         check(
             &[&with("server: here", "")],

@@ -79,6 +79,11 @@ impl Request {
         Request { method: Method::DELETE, ..Request::get(path) }
     }
 
+    /// Deletes the object at a path with these DeleteOptions.
+    pub fn delete_with(path: String, options: Value) -> Request {
+        Request { body: options, ..Request::delete(path) }
+    }
+
     /// Changes fields of the object at a path.
     pub fn merge_patch(path: String, body: Value) -> Request {
         Request { method: Method::PATCH, content_type: MERGE_PATCH, body, ..Request::get(path) }

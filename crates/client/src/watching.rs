@@ -22,9 +22,16 @@ pub(crate) fn events(
     body: Incoming,
     silence_max: Duration,
 ) -> BoxStream<'static, Result<Event, ClientError>> {
+    lines_of(body, silence_max).map(move |line| line.and_then(|line| event(kind, &line))).boxed()
+}
+
+/// The lines of an answer, until it ends, or nothing comes for `silence_max`.
+pub(crate) fn lines_of(
+    body: Incoming,
+    silence_max: Duration,
+) -> BoxStream<'static, Result<Bytes, ClientError>> {
     let pieces = body.into_data_stream().map(|piece| piece.map_err(|error| lost(&error)));
-    let pieces = until_silent(pieces.boxed(), silence_max);
-    lines(pieces).map(move |line| line.and_then(|line| event(kind, &line))).boxed()
+    lines(until_silent(pieces.boxed(), silence_max)).boxed()
 }
 
 fn lost(error: &hyper::Error) -> ClientError {

@@ -2,6 +2,8 @@
 
 pub(crate) mod access;
 pub(crate) mod admission;
+pub(crate) mod everyday;
+pub(crate) mod target;
 pub(crate) mod volcano;
 
 use std::ffi::OsString;
@@ -73,6 +75,49 @@ pub(crate) enum Command {
     /// running jobs continue, and the next start with the same --data-dir takes them over.
     #[command(after_long_help = UP_EXAMPLES)]
     Up(Box<Up>),
+    /// List jobs, queues, pods and other objects
+    ///
+    /// `jobs` lists Volcano's and Kubernetes' jobs together; vcjobs and jobs.batch list one kind. `cronjobs` does the same. All kinds of
+    /// the cluster and their short names work.
+    ///
+    /// Uses the cluster of --kubeconfig, or else of KUBECONFIG, or else the `krafla up` of this directory, or else of ~/.kube/config, or else
+    /// the one in whose pod it runs.
+    ///
+    /// Exit codes: 0 done; 2 wrong use; 3 the cluster cannot be reached; 4 an object or a kind does not exist; 6 the server refused.
+    #[command(after_long_help = everyday::GET_EXAMPLES)]
+    Get(Box<everyday::Get>),
+    /// Wait until jobs finish or a condition holds
+    ///
+    /// Waits until jobs, flows and pods finish, or for what --for says. A job that fails, or that can no longer reach the goal, ends the wait.
+    ///
+    /// Exit codes: 0 reached; 1 an object failed; 2 wrong use; 4 an object does not exist; 5 --timeout exceeded.
+    #[command(after_long_help = everyday::WAIT_EXAMPLES)]
+    Wait(Box<everyday::Wait>),
+    /// Delete objects and wait until they are gone
+    ///
+    /// Deletes the pods of jobs with them. An object that the server refuses to delete does not keep the others from being deleted.
+    #[command(after_long_help = everyday::DELETE_EXAMPLES)]
+    Delete(Box<everyday::Delete>),
+    /// Suspend jobs and CronJobs
+    ///
+    /// Ends the pods of a job until it is resumed. Volcano Jobs get the command AbortJob, Kubernetes Jobs and CronJobs spec.suspend.
+    ///
+    /// Example: krafla suspend job/train
+    Suspend(Box<everyday::Act>),
+    /// Resume suspended jobs and CronJobs
+    ///
+    /// Example: krafla resume job/train
+    Resume(Box<everyday::Act>),
+    /// Restart Volcano Jobs
+    ///
+    /// Ends all pods of a job and starts them anew (the command RestartJob). The job's retries count.
+    ///
+    /// Example: krafla restart job/train
+    Restart(Box<everyday::Act>),
+    /// Print the versions of krafla and of the API server
+    ///
+    /// Example: krafla version --client -o json
+    Version(Box<everyday::Version>),
     /// Run Volcano's controllers for a Kubernetes cluster
     ///
     /// Replaces vc-controller-manager. Command lines of Volcano's manifests work unchanged, even under the name

@@ -1,16 +1,23 @@
 //! The krafla program: command line and wiring.
 
+mod actions;
 mod backup;
 mod bars;
+mod bus_command;
 mod catalogue;
 mod changes;
 mod cli;
 mod cluster;
+mod connection;
 mod controller_manager;
 mod data_dir;
 mod doctor;
+mod failure;
+mod get;
 mod home;
+mod layout;
 mod manifest;
+mod object_watch;
 mod outcome;
 mod picture;
 mod pod_access;
@@ -18,6 +25,7 @@ mod pod_logs;
 mod printable;
 mod progress;
 mod resource_groups;
+mod resources;
 mod room;
 mod run;
 mod run_dir;
@@ -25,8 +33,11 @@ mod screen;
 mod server_access;
 mod steps;
 mod submit;
+mod targets;
 mod up;
 mod vcctl;
+mod version;
+mod wait;
 mod waits;
 mod warnings;
 
@@ -36,6 +47,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
+use crate::actions::Verb;
 use crate::cli::{Cli, Command};
 use crate::run::BadInput;
 
@@ -60,6 +72,13 @@ fn main() -> ExitCode {
         Command::Restore(args) => backup::restore(&args),
         Command::Vcctl(args) => block_on("error", vcctl::run(vcctl::Tool::vcctl(), args.words)),
         Command::InstallLinks(args) => vcctl::install_links(&args.dir),
+        Command::Get(args) => block_on("error", get::get(*args)),
+        Command::Wait(args) => block_on("error", wait::wait(*args)),
+        Command::Delete(args) => block_on("error", actions::delete(*args)),
+        Command::Suspend(args) => block_on("error", actions::act(*args, Verb::Suspend)),
+        Command::Resume(args) => block_on("error", actions::act(*args, Verb::Resume)),
+        Command::Restart(args) => block_on("error", actions::act(*args, Verb::Restart)),
+        Command::Version(args) => block_on("error", version::version(*args)),
         Command::Doctor(args) => block_on("error", doctor::doctor(args)),
         // It says itself what people have to know; more would tear its picture apart.
         Command::Run(args) => block_on("error", run::run(args)),

@@ -9,6 +9,7 @@ use krafla_node::status::ContainerStatus;
 use krafla_plan::Object;
 use serde_json::{Value, json};
 
+use crate::failure::Failure;
 use crate::progress;
 use crate::run::BadInput;
 
@@ -20,6 +21,9 @@ const EXIT_INTERRUPTED: u8 = 130;
 
 /// What a shell is told of an error.
 pub(crate) fn code_of(error: &anyhow::Error) -> ExitCode {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return ExitCode::from(failure.code());
+    }
     ExitCode::from(if error.is::<BadInput>() { EXIT_BAD_INPUT } else { EXIT_FAILED })
 }
 

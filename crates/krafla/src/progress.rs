@@ -208,10 +208,17 @@ fn next_run(object: &Object, timing: &Timing<'_>) -> Option<String> {
 
 /// A Job of Kubernetes has no phase: this is the word that its conditions come to.
 fn phase_of_job(job: &Job) -> &str {
-    match job.status.finished() {
-        Some(end) => &end.condition_type,
-        None if job.status.condition("Suspended").is_some() => "Suspended",
-        None if job.status.start_time.is_some() => "Running",
+    let status = &job.status;
+    let end = status.finished().map(|end| end.condition_type.as_str());
+    phase_of_conditions(end, status.condition("Suspended").is_some(), status.start_time.is_some())
+}
+
+/// The phase of a Job of Kubernetes: by the condition that it ended with, and whether it is suspended or has started.
+pub(crate) fn phase_of_conditions(end: Option<&str>, is_suspended: bool, has_started: bool) -> &str {
+    match end {
+        Some(end) => end,
+        None if is_suspended => "Suspended",
+        None if has_started => "Running",
         None => "Pending",
     }
 }

@@ -181,6 +181,13 @@ pub(crate) fn tell(text: &str) {
     let _ = write_err(&for_people(text, std::io::stderr().is_terminal()));
 }
 
+/// The width of the terminal at standard output; none if it is no terminal.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let stdout = std::io::stdout();
+    let width = tcgetwinsize(stdout.as_fd()).map_or(0, |size| usize::from(size.ws_col));
+    stdout.is_terminal().then_some(if width == 0 { WIDTH_DEFAULT } else { width })
+}
+
 /// A line that a pod wrote, indented, as it is told on standard error.
 pub(crate) fn line_of_pod(line: &str) -> String {
     let line = if std::io::stderr().is_terminal() { printable::last_written(line) } else { line };

@@ -7,10 +7,11 @@ use http::Uri;
 use krafla_api::Kind;
 use krafla_client::{Access, AccessError, Credentials, HttpsClient, Limits, Request};
 use krafla_cluster::ClientError;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::flags::Values;
 use super::job::{each, text};
+use crate::bus_command;
 
 /// The server where nothing names one.
 const DEFAULT_SERVER: &str = "http://localhost:8080";
@@ -80,27 +81,9 @@ impl Cluster {
         action: &str,
     ) -> Result<(), String> {
         let target = self.get(kind, namespace, name).await?;
-        let info = kind.info();
-        let reference = json!({
-            "apiVersion": info.api_version(),
-            "kind": info.kind,
-            "name": name,
-            "uid": target["metadata"]["uid"],
-            "controller": true,
-            "blockOwnerDeletion": true,
-        });
-        // Those of queues, which are in no namespace, are in this one.
-        let namespace = if kind == Kind::Queue { "default" } else { namespace };
-        let command = json!({
-            "metadata": {
-                "generateName": format!("{name}-{}-", action.to_lowercase()),
-                "namespace": namespace,
-                "ownerReferences": [reference],
-            },
-            "target": reference,
-            "action": action,
-        });
-        self.create(Kind::Command, namespace, command).await.map(drop)
+        let (namespace, command) =
+            bus_command::command(kind, namespace, name, &target["metadata"]["uid"], action);
+        self.create(Kind::Command, &namespace, command).await.map(drop)
     }
 
     async fn ask(&self, request: Request) -> Result<Value, String> {

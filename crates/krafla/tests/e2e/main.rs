@@ -18,6 +18,7 @@ mod controller_manager;
 mod controllers;
 mod data;
 mod doctor;
+mod everyday;
 mod exec;
 mod files;
 mod interrupted;

@@ -1,0 +1,134 @@
+//! Flags of the everyday commands: get, logs, wait, delete, and so on.
+
+use clap::Args;
+
+use super::target::{ClusterFlags, Format};
+use super::{Limit, Output, limit};
+use crate::wait::Goal;
+
+/// Help of the arguments that name objects.
+pub(crate) const GET_EXAMPLES: &str = "\
+Examples:
+  krafla get                              list jobs of Volcano and of Kubernetes
+  krafla get vcjobs -A --phase Running    list running Volcano jobs of all namespaces
+  krafla get pods -l volcano.sh/job-name=train -o wide
+  krafla get queue/default -o yaml";
+
+#[derive(Debug, Args)]
+pub(crate) struct Get {
+    /// KIND, KIND NAME..., or KIND/NAME... [default: jobs]
+    #[arg(value_name = "KIND[/NAME]")]
+    pub(crate) words: Vec<String>,
+    /// Print more columns, whole objects, or names
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+    /// Print changes until interrupted
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+    /// List objects of all namespaces
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
+    /// List only objects with these labels: app=web,tier!=test
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    pub(crate) selector: Option<String>,
+    /// List only objects with these fields: status.phase=Running
+    #[arg(long, value_name = "FIELDS")]
+    pub(crate) field_selector: Option<String>,
+    /// Sort by a column (age) or a path (.status.running)
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) sort_by: Option<String>,
+    /// List only objects of this queue
+    #[arg(long, value_name = "NAME")]
+    pub(crate) queue: Option<String>,
+    /// List only objects in this phase: Running, Failed, ...; repeatable
+    #[arg(long, value_name = "PHASE")]
+    pub(crate) phase: Vec<String>,
+    /// Leave out the line with the names of the columns
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterFlags,
+}
+
+pub(crate) const WAIT_EXAMPLES: &str = "\
+Examples:
+  krafla wait job/train                   wait until the job finishes
+  krafla wait vcjob/train --for=phase=Running --timeout 5m
+  krafla wait pod/web --for=condition=Ready && curl localhost";
+
+#[derive(Debug, Args)]
+pub(crate) struct Wait {
+    /// KIND NAME..., or KIND/NAME...
+    #[arg(value_name = "KIND/NAME", required = true)]
+    pub(crate) words: Vec<String>,
+    /// Wait for finished, create, delete, phase=P, condition=C or jsonpath=P=V
+    ///
+    /// finished (the default): jobs, flows and pods. phase=NAME: any kind. condition=NAME[=STATUS] and jsonpath={PATH}[=VALUE] as in kubectl.
+    #[arg(long = "for", value_name = "GOAL", value_parser = Goal::parse)]
+    pub(crate) goal: Option<Goal>,
+    /// Give up after this time and exit with 5: 90s, 10m [default: never]
+    #[arg(long, value_name = "DURATION", value_parser = limit)]
+    pub(crate) timeout: Option<Limit>,
+    /// Print the result in a machine-readable format
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Output>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterFlags,
+}
+
+pub(crate) const DELETE_EXAMPLES: &str = "\
+Examples:
+  krafla delete job/train pod/web
+  krafla delete jobs --all
+  krafla delete vcjobs -l team=ml --no-wait";
+
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// KIND NAME..., KIND/NAME..., or KIND with --all or --selector
+    #[arg(value_name = "KIND/NAME", required = true)]
+    pub(crate) words: Vec<String>,
+    /// Delete all objects of the kind in the namespace
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Delete objects with these labels: app=web
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    pub(crate) selector: Option<String>,
+    /// Do not wait until the objects are gone
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Seconds for pods to end by themselves; 0 kills them
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) grace_period: Option<u32>,
+    /// Stop waiting after this time and exit with 5: 90s, 10m
+    #[arg(long, value_name = "DURATION", value_parser = limit)]
+    pub(crate) timeout: Option<Limit>,
+    /// Print the result in another format
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterFlags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Act {
+    /// KIND NAME..., or KIND/NAME...
+    #[arg(value_name = "KIND/NAME", required = true)]
+    pub(crate) words: Vec<String>,
+    /// Print the result in another format
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Format>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterFlags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Version {
+    /// Print only the version of this program
+    #[arg(long)]
+    pub(crate) client: bool,
+    /// Print the versions in a machine-readable format
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Output>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterFlags,
+}

@@ -1,0 +1,174 @@
+//! The everyday commands on `krafla up`: get, logs, wait and others.
+
+use std::process::Output;
+
+use crate::support::{Up, job, krafla, text};
+
+/// A Kubernetes Job whose pod runs a shell command.
+fn batch_job(name: &str, script: &str) -> String {
+    format!(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: {name}}}\nspec:\n  backoffLimit: 0\n  template:\n    spec:\n      \
+         restartPolicy: Never\n      containers: [{{name: main, image: any, command: [sh, -c, '{script}']}}]\n"
+    )
+}
+
+/// Runs krafla with the kubeconfig of a cluster.
+fn run(up: &Up, args: &[&str]) -> Output {
+    krafla().args(args).arg("--kubeconfig").arg(up.kubeconfig()).output().unwrap()
+}
+
+/// What krafla prints; it must succeed.
+fn ok(up: &Up, args: &[&str]) -> String {
+    let output = run(up, args);
+    assert!(output.status.success(), "{args:?}: {}{}", text(&output.stderr), text(&output.stdout));
+    text(&output.stdout)
+}
+
+/// What `krafla wait` prints; it must succeed.
+fn waited(up: &Up, args: &[&str]) -> String {
+    ok(up, &[&["wait", "--timeout", "60s"], args].concat())
+}
+
+/// The exit code and the complaint.
+fn refused(up: &Up, args: &[&str]) -> (i32, String) {
+    let output = run(up, args);
+    (output.status.code().unwrap(), text(&output.stderr))
+}
+
+/// The words of each line.
+fn words(text: &str) -> Vec<Vec<&str>> {
+    text.lines().map(|line| line.split_whitespace().collect()).collect()
+}
+
+#[test]
+fn jobs_of_volcano_and_kubernetes_are_listed_together() {
+    let up = Up::start();
+    up.apply(&job("train", 2, "true", ""));
+    up.apply(&batch_job("index", "exit 3"));
+    up.wait_for("vcjob/train", "{.status.state.phase}", "Completed");
+    up.wait_for("jobs.batch/index", "{.status.failed}", "1");
+    up.wait_for("jobs.batch/index", "{.status.conditions[?(@.type==\"Failed\")].status}", "True");
+
+    let listed = ok(&up, &["get"]);
+    let lines = words(&listed);
+    assert_eq!(lines[0], ["KIND", "NAME", "PHASE", "RUNNING", "DONE", "QUEUE", "AGE"]);
+    assert_eq!(lines[1][..6], ["job", "index", "Failed", "0", "0/1", "<none>"]);
+    assert_eq!(lines[2][..6], ["vcjob", "train", "Completed", "0", "2/2", "default"]);
+
+    assert_eq!(ok(&up, &["get", "jobs", "-o", "name"]), "job.batch/index\njob.batch.volcano.sh/train\n");
+    assert_eq!(
+        ok(&up, &["get", "jobs", "-o", "name", "--phase", "completed"]),
+        "job.batch.volcano.sh/train\n"
+    );
+    assert_eq!(ok(&up, &["get", "jobs", "-o", "name", "--queue", "default"]), "job.batch.volcano.sh/train\n");
+    let pods = ok(
+        &up,
+        &["get", "pods", "-A", "-l", "volcano.sh/job-name=train", "--no-headers", "--sort-by", "name"],
+    );
+    let pods = words(&pods);
+    assert_eq!(pods[1][..4], ["default", "train-work-1", "0/1", "Completed"]);
+    let one: serde_json::Value =
+        serde_json::from_str(&ok(&up, &["get", "vcjob/train", "-o", "json"])).unwrap();
+    assert_eq!((&one["kind"], &one["metadata"]["name"]), (&"Job".into(), &"train".into()));
+    assert!(one["metadata"].get("managedFields").is_none());
+    let yaml = ok(&up, &["get", "queue", "default", "-o", "yaml"]);
+    assert!(yaml.starts_with("apiVersion: scheduling.volcano.sh/v1beta1\n"), "{yaml}");
+    // Kinds that Krafla has no name for are looked up.
+    assert!(
+        ok(&up, &["get", "clusterroles/view", "-o", "name"])
+            .starts_with("clusterrole.rbac.authorization.k8s.io/view")
+    );
+
+    let missing = "krafla: job/nothing does not exist in namespace default; fix: list the names with `krafla get job -A`\n";
+    assert_eq!(refused(&up, &["get", "job/nothing"]), (4, missing.to_owned()));
+    let unknown = refused(&up, &["get", "jbos"]);
+    assert_eq!(unknown, (4, "krafla: the cluster has no kind \"jbos\"; did you mean jobs?\n".to_owned()));
+    assert_eq!(refused(&up, &["get", "jobs", "-n", "empty"]), (0, "no jobs in namespace empty\n".to_owned()));
+}
+
+#[test]
+fn changes_are_printed_until_the_command_is_interrupted() {
+    use std::io::{BufRead, BufReader};
+    let up = Up::start();
+    up.apply(&job("first", 1, "true", ""));
+    up.wait_for("vcjob/first", "{.status.state.phase}", "Completed");
+    let mut child = krafla();
+    child
+        .args(["get", "jobs", "--watch", "--kubeconfig"])
+        .arg(up.kubeconfig())
+        .stdout(std::process::Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.next().unwrap().starts_with("KIND"));
+    assert!(lines.next().unwrap().contains("first"));
+    up.apply(&job("second", 1, "true", ""));
+    assert!(lines.any(|line| line.contains("second") && line.contains("Completed")));
+    up.kubectl_ok(&["delete", "vcjob/second"]);
+    assert!(lines.any(|line| line.contains("second") && line.contains("Deleted")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn waiting_ends_with_the_object_and_its_exit_code_says_how() {
+    let up = Up::start();
+    up.apply(&job("good", 1, "true", ""));
+    up.apply(&batch_job("bad", "exit 3"));
+    let finished = waited(&up, &["job/good"]);
+    assert!(finished.starts_with("job/good Completed ("), "{finished}");
+    let (code, complaint) = refused(&up, &["wait", "job", "good", "bad"]);
+    assert_eq!(code, 1);
+    assert!(
+        complaint.starts_with("krafla: job/bad: Failed: Job has reached the specified backoff limit"),
+        "{complaint}"
+    );
+    up.apply(&job("long", 1, "sleep 600", ""));
+    let running = waited(&up, &["vcjob/long", "--for=phase=Running", "-o", "json"]);
+    let running: serde_json::Value = serde_json::from_str(&running).unwrap();
+    assert_eq!((&running[0]["outcome"], &running[0]["phase"]), (&"Reached".into(), &"Running".into()));
+    let (code, late) = refused(&up, &["wait", "vcjob/long", "--timeout", "10ms"]);
+    assert_eq!((code, late.as_str()), (5, "krafla: vcjob/long is still Running after 0 s\n"));
+    let (code, endless) = refused(&up, &["wait", "queue/default"]);
+    assert_eq!((code, endless.contains("fix: say what to wait for with --for")), (2, true), "{endless}");
+
+    // What is deleted is gone when the command ends, with its pods.
+    assert_eq!(
+        ok(&up, &["delete", "job/long", "jobs.batch/bad"]),
+        "job/long deleted\njobs.batch/bad deleted\n"
+    );
+    assert_eq!(refused(&up, &["delete", "job/long"]).0, 4);
+    assert_eq!(ok(&up, &["delete", "jobs", "--all", "-o", "name"]), "job.batch.volcano.sh/good\n");
+    assert_eq!(refused(&up, &["delete", "jobs", "--all"]), (0, "no jobs in namespace default\n".to_owned()));
+    let versions: serde_json::Value = serde_json::from_str(&ok(&up, &["version", "-o", "json"])).unwrap();
+    assert!(versions["server"].as_str().unwrap().ends_with("+krafla"), "{versions}");
+}
+
+#[test]
+fn jobs_of_both_kinds_are_suspended_and_resumed() {
+    let up = Up::start();
+    up.apply(&job("train", 1, "sleep 600", ""));
+    up.apply(&batch_job("index", "sleep 600"));
+    waited(&up, &["job/train", "job/index", "--for=phase=Running"]);
+    assert_eq!(ok(&up, &["suspend", "job/train", "job/index"]), "job/train suspended\njob/index suspended\n");
+    waited(&up, &["job/index", "--for=phase=Suspended"]);
+    waited(&up, &["job/train", "--for=phase=Aborted"]);
+    ok(&up, &["resume", "job/train", "job/index"]);
+    waited(&up, &["job/train", "job/index", "--for=phase=Running"]);
+    let before = ok(&up, &["get", "pods", "-o", "json", "-l", "volcano.sh/job-name=train"]);
+    assert_eq!(ok(&up, &["restart", "job/train"]), "job/train restarted\n");
+    waited(&up, &["job/train", "--for=jsonpath={.status.version}=3"]);
+    waited(&up, &["job/train", "--for=phase=Running"]);
+    assert_ne!(ok(&up, &["get", "pods", "-o", "json", "-l", "volcano.sh/job-name=train"]), before);
+    let (code, complaint) = refused(&up, &["restart", "job/index"]);
+    assert_eq!(
+        (code, complaint.contains("a Kubernetes Job cannot be restarted; fix:")),
+        (2, true),
+        "{complaint}"
+    );
+    // Two objects of one name are told apart.
+    up.apply(&job("index", 1, "true", ""));
+    let (code, complaint) = refused(&up, &["delete", "job/index"]);
+    let fix =
+        "krafla: job/index means two objects; fix: name jobs.batch.volcano.sh/index or jobs.batch/index\n";
+    assert_eq!((code, complaint.as_str()), (2, fix));
+}
