@@ -86,6 +86,12 @@ pub(crate) enum Command {
     /// Exit codes: 0 done; 2 wrong use; 3 the cluster cannot be reached; 4 an object or a kind does not exist; 6 the server refused.
     #[command(after_long_help = everyday::GET_EXAMPLES)]
     Get(Box<everyday::Get>),
+    /// Print the logs of all pods of a job
+    ///
+    /// Prints the logs of all containers of all pods, each line with the name of its pod. With --follow, prints what pods write, those that
+    /// start later too, until the job finishes.
+    #[command(after_long_help = everyday::LOGS_EXAMPLES)]
+    Logs(Box<everyday::Logs>),
     /// Wait until jobs finish or a condition holds
     ///
     /// Waits until jobs, flows and pods finish, or for what --for says. A job that fails, or that can no longer reach the goal, ends the wait.
@@ -114,6 +120,9 @@ pub(crate) enum Command {
     ///
     /// Example: krafla restart job/train
     Restart(Box<everyday::Act>),
+    /// Create, open and close queues, and show their tree
+    #[command(after_long_help = everyday::QUEUE_EXAMPLES)]
+    Queue(Box<everyday::Queue>),
     /// Print the versions of krafla and of the API server
     ///
     /// Example: krafla version --client -o json
@@ -586,7 +595,9 @@ mod tests {
         use clap::CommandFactory;
         let mut wrong = Vec::new();
         let cli = Cli::command();
-        for command in std::iter::once(&cli).chain(cli.get_subcommands().filter(|it| !it.is_hide_set())) {
+        let nested = cli.get_subcommands().flat_map(clap::Command::get_subcommands);
+        let all = std::iter::once(&cli).chain(cli.get_subcommands()).chain(nested);
+        for command in all.filter(|it| !it.is_hide_set()) {
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
             if about.is_empty() || about.chars().count() > 60 {
                 wrong.push(format!("{}: {about}", command.get_name()));

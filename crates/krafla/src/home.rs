@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use krafla_admission::Settings;
-use krafla_api::{Key, Quantity};
+use krafla_api::{Key, Quantity, Time};
 use krafla_apiserver::http::{SIMULATED_SUFFIX, VERSION_SUFFIX};
 use krafla_client::{Access, AccessError, HttpsClient, Limits};
 use krafla_cluster::{Client, ClientError, LogOptions, Manifests};
@@ -232,30 +232,41 @@ pub(crate) struct Attempt {
 }
 
 impl Logs {
-    /// What an attempt at a container writes, from its beginning to its end. One that never started has no log.
+    /// What an attempt at a container writes, to its end, as far as the options want it. One that never started has no log.
     pub(crate) async fn follow(
         &self,
         pod: &Key,
         container: &str,
         attempt: Attempt,
+        options: &LogOptions,
         is_ending: &watch::Receiver<bool>,
     ) -> Option<BoxStream<'static, Bytes>> {
         let options = LogOptions {
             follow: true,
             previous: attempt.is_previous,
             attempt: Some(attempt.number),
-            ..LogOptions::default()
+            ..options.clone()
         };
         match self {
             Logs::Node(node) => of_node(node, pod, container, options).await,
             Logs::Server(client) => {
                 let (client, pod, container) = (client.clone(), pod.clone(), container.to_owned());
-                let ask = move || {
-                    let (client, pod) = (client.clone(), pod.clone());
-                    let (container, options) = (container.clone(), options.clone());
+                let is_part = options.tail_lines.is_some() || options.since_seconds.is_some();
+                let ask = move |broke_at: Option<Time>| {
+                    let (client, pod, container) = (client.clone(), pod.clone(), container.clone());
+                    // A part of a log cannot be asked for again: what it begins with has moved since.
+                    let options = match broke_at.filter(|_| is_part) {
+                        None => options.clone(),
+                        since_time => LogOptions {
+                            tail_lines: None,
+                            since_seconds: None,
+                            since_time,
+                            ..options.clone()
+                        },
+                    };
                     async move { client.log(&pod, &container, &options).await }
                 };
-                Some(unbroken(ask, is_ending.clone(), LOG_RETRIED_AFTER))
+                Some(unbroken(ask, is_part, is_ending.clone(), LOG_RETRIED_AFTER))
             }
         }
     }
@@ -293,9 +304,10 @@ type Told = BoxStream<'static, Result<Bytes, ClientError>>;
 
 /// A log that is asked for until it is told, and that goes on where it broke off: it is asked for again, from its beginning,
 /// and what was told before is left out. When the run `is_ending` it is asked for a few times more: nobody waits for ever for
-/// the words of a node that does not answer.
+/// the words of a node that does not answer. One that `is_part` of a log is asked for from where it broke off.
 fn unbroken<F>(
-    ask: impl Fn() -> F + Send + Sync + 'static,
+    ask: impl Fn(Option<Time>) -> F + Send + Sync + 'static,
+    is_part: bool,
     is_ending: watch::Receiver<bool>,
     pause: Duration,
 ) -> BoxStream<'static, Bytes>
@@ -303,38 +315,40 @@ where
     F: Future<Output = Result<Told, ClientError>> + Send + 'static,
 {
     let begun = (None::<Told>, 0_usize, 0_usize, Arc::new((ask, is_ending, pause)));
-    let told = futures_util::stream::unfold(begun, |(mut log, mut n_told, mut n_known, asker)| async move {
-        let (ask, is_ending, pause) = &*asker;
-        let mut n_last_tries = 0_usize;
-        loop {
-            let Some(pieces) = &mut log else {
-                match ask().await {
-                    Ok(anew) => (log, n_known) = (Some(anew), n_told),
-                    // The pod is gone, and with it the rest; or it has none.
-                    Err(ClientError::NotFound(_) | ClientError::Refused { .. }) => return None,
-                    Err(_) => {
-                        n_last_tries = n_last_tries.saturating_add(usize::from(*is_ending.borrow()));
-                        if n_last_tries > LOG_LAST_TRIES_MAX {
-                            return None;
+    let told =
+        futures_util::stream::unfold(begun, move |(mut log, mut n_told, mut n_known, asker)| async move {
+            let (ask, is_ending, pause) = &*asker;
+            let mut n_last_tries = 0_usize;
+            loop {
+                let Some(pieces) = &mut log else {
+                    let broke_at = (n_told > 0).then(|| Time(jiff::Timestamp::now()));
+                    match ask(broke_at).await {
+                        Ok(anew) => (log, n_known) = (Some(anew), if is_part { 0 } else { n_told }),
+                        // The pod is gone, and with it the rest; or it has none.
+                        Err(ClientError::NotFound(_) | ClientError::Refused { .. }) => return None,
+                        Err(_) => {
+                            n_last_tries = n_last_tries.saturating_add(usize::from(*is_ending.borrow()));
+                            if n_last_tries > LOG_LAST_TRIES_MAX {
+                                return None;
+                            }
+                            tokio::time::sleep(*pause).await;
                         }
-                        tokio::time::sleep(*pause).await;
                     }
-                }
-                continue;
-            };
-            match pieces.next().await? {
-                Err(_) => log = None,
-                Ok(mut piece) => {
-                    let known = piece.split_to(n_known.min(piece.len()));
-                    n_known = n_known.saturating_sub(known.len());
-                    n_told = n_told.saturating_add(piece.len());
-                    if !piece.is_empty() {
-                        return Some((piece, (log, n_told, n_known, asker)));
+                    continue;
+                };
+                match pieces.next().await? {
+                    Err(_) => log = None,
+                    Ok(mut piece) => {
+                        let known = piece.split_to(n_known.min(piece.len()));
+                        n_known = n_known.saturating_sub(known.len());
+                        n_told = n_told.saturating_add(piece.len());
+                        if !piece.is_empty() {
+                            return Some((piece, (log, n_told, n_known, asker)));
+                        }
                     }
                 }
             }
-        }
-    });
+        });
     told.boxed()
 }
 
@@ -433,7 +447,7 @@ mod tests {
             futures_util::stream::iter(pieces.collect::<Vec<_>>()).boxed()
         };
         let n_asked = std::sync::atomic::AtomicUsize::new(0);
-        let ask = move || {
+        let ask = move |_: Option<Time>| {
             let asked = n_asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             std::future::ready(match asked {
                 0 => Err(lost()),
@@ -444,14 +458,14 @@ mod tests {
             })
         };
         let (_end, is_ending) = watch::channel(false);
-        let told: Vec<Bytes> = unbroken(ask, is_ending.clone(), Duration::ZERO).collect().await;
+        let told: Vec<Bytes> = unbroken(ask, false, is_ending.clone(), Duration::ZERO).collect().await;
         assert_eq!(told.concat(), b"one\ntwo\nthree\n");
-        let gone = || std::future::ready(Err(ClientError::NotFound("pods \"a\"".to_owned())));
-        assert_eq!(unbroken(gone, is_ending, Duration::ZERO).count().await, 0);
+        let gone = |_: Option<Time>| std::future::ready(Err(ClientError::NotFound("pods \"a\"".to_owned())));
+        assert_eq!(unbroken(gone, false, is_ending, Duration::ZERO).count().await, 0);
         let (_end, is_ending) = watch::channel(true);
-        let never = move || std::future::ready(Err(lost()));
+        let never = move |_: Option<Time>| std::future::ready(Err(lost()));
         assert_eq!(
-            unbroken(never, is_ending, Duration::ZERO).count().await,
+            unbroken(never, false, is_ending, Duration::ZERO).count().await,
             0,
             "it is not waited for after the end of the run"
         );

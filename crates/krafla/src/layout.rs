@@ -58,6 +58,26 @@ pub(crate) fn table(headers: &[String], rows: &[Vec<String>], width: Option<usiz
     lines.map(|cells| layout.line(cells, width.is_some())).collect()
 }
 
+/// The same, for columns in the order of their importance: on a narrow terminal the last ones are left out, down to `n_min`, before
+/// cells are cut.
+pub(crate) fn table_by_importance(
+    headers: &[String],
+    rows: &[Vec<String>],
+    width: Option<usize>,
+    n_min: usize,
+) -> String {
+    let mut n_columns = headers.len();
+    let fits = |n_columns: usize| {
+        let Layout { widths } = Layout::new(headers.get(..n_columns).unwrap_or(headers), rows, None);
+        let total = widths.iter().sum::<usize>().saturating_add(GAP * widths.len().saturating_sub(1));
+        width.is_none_or(|width| total <= width)
+    };
+    while n_columns > n_min && !fits(n_columns) {
+        n_columns = n_columns.saturating_sub(1);
+    }
+    table(headers.get(..n_columns).unwrap_or(headers), rows, width)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,6 +16,7 @@ mod failure;
 mod get;
 mod home;
 mod layout;
+mod logs;
 mod manifest;
 mod object_watch;
 mod outcome;
@@ -24,6 +25,7 @@ mod pod_access;
 mod pod_logs;
 mod printable;
 mod progress;
+mod queues;
 mod resource_groups;
 mod resources;
 mod room;
@@ -73,11 +75,13 @@ fn main() -> ExitCode {
         Command::Vcctl(args) => block_on("error", vcctl::run(vcctl::Tool::vcctl(), args.words)),
         Command::InstallLinks(args) => vcctl::install_links(&args.dir),
         Command::Get(args) => block_on("error", get::get(*args)),
+        Command::Logs(args) => block_on("error", logs::logs(*args)),
         Command::Wait(args) => block_on("error", wait::wait(*args)),
         Command::Delete(args) => block_on("error", actions::delete(*args)),
         Command::Suspend(args) => block_on("error", actions::act(*args, Verb::Suspend)),
         Command::Resume(args) => block_on("error", actions::act(*args, Verb::Resume)),
         Command::Restart(args) => block_on("error", actions::act(*args, Verb::Restart)),
+        Command::Queue(args) => block_on("error", queues::queue(*args)),
         Command::Version(args) => block_on("error", version::version(*args)),
         Command::Doctor(args) => block_on("error", doctor::doctor(args)),
         // It says itself what people have to know; more would tear its picture apart.

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use krafla_api::labels::TASK_SPEC;
 use krafla_api::{Key, Kind, Uid};
-use krafla_cluster::{Client, ClientError, EventType};
+use krafla_cluster::{Client, ClientError, EventType, LogOptions};
 use krafla_node::pod::Pod;
 use krafla_node::status::{ContainerState, ContainerStatus, Phase, Terminated};
 use krafla_plan::Object;
@@ -52,13 +52,10 @@ impl Follower {
     pub(crate) fn start(home: &Home, jobs: Vec<JobKey>, revision: u64, screen: Arc<Screen>) -> Follower {
         let (stop, stopped) = watch::channel(false);
         let client = home.client.clone();
-        let printer = Printer {
-            logs: home.logs.clone(),
-            screen,
-            at_once: Arc::new(Semaphore::new(SHOWN_AT_ONCE)),
-            is_ending: stopped.clone(),
-        };
-        let following = tokio::spawn(follow(client.clone(), printer, jobs, revision, stopped));
+        let printer = Printer::new(home.logs.clone(), screen, stopped.clone());
+        let is_wanted = move |pod: &Object| jobs.iter().any(|job| is_of_job(pod, job));
+        let following = Following::new(printer, Selection::new(is_wanted));
+        let following = tokio::spawn(follow(client.clone(), following, revision, stopped));
         Follower { following, stop, client }
     }
 
@@ -91,18 +88,10 @@ async fn lost(client: &dyn Client) {
 
 async fn follow(
     client: Arc<dyn Client>,
-    printer: Printer,
-    jobs: Vec<JobKey>,
+    mut following: Following,
     revision: u64,
     mut stopped: watch::Receiver<bool>,
 ) -> JoinSet<()> {
-    let mut following = Following {
-        printer,
-        jobs,
-        printing: JoinSet::new(),
-        known: BTreeMap::new(),
-        colours: Colours::default(),
-    };
     let mut events = changes(client.clone(), Kind::Pod, revision);
     loop {
         tokio::select! {
@@ -127,13 +116,43 @@ async fn follow(
         following.observe(pod);
         following.leave_if_it_goes_on(pod);
     }
-    following.printing
+    following.into_printing()
+}
+
+/// Which logs are printed, and how much of them.
+#[derive(Clone)]
+pub(crate) struct Selection {
+    is_wanted: Arc<dyn Fn(&Object) -> bool + Send + Sync>,
+    /// This container of each pod, and no other.
+    pub(crate) container: Option<String>,
+    /// How much of a log is read.
+    pub(crate) options: LogOptions,
+    /// Whether each line begins with the name of its pod.
+    pub(crate) has_prefix: bool,
+}
+
+impl Selection {
+    /// All of the logs of these pods.
+    pub(crate) fn new(is_wanted: impl Fn(&Object) -> bool + Send + Sync + 'static) -> Selection {
+        let is_wanted = Arc::new(is_wanted);
+        Selection { is_wanted, container: None, options: LogOptions::default(), has_prefix: true }
+    }
+
+    /// Whether the logs of a pod are printed.
+    pub(crate) fn has_pod(&self, pod: &Object) -> bool {
+        (self.is_wanted)(pod)
+    }
+
+    /// Whether the log of a container is printed.
+    pub(crate) fn has_container(&self, name: &str) -> bool {
+        self.container.as_deref().is_none_or(|wanted| wanted == name)
+    }
 }
 
 /// The containers whose output is printed.
-struct Following {
+pub(crate) struct Following {
     printer: Printer,
-    jobs: Vec<JobKey>,
+    selection: Selection,
     printing: JoinSet<()>,
     /// By pod and container: which attempt comes next, and who prints it.
     known: BTreeMap<(Uid, String), Known>,
@@ -147,23 +166,34 @@ struct Known {
 }
 
 impl Following {
+    pub(crate) fn new(printer: Printer, selection: Selection) -> Following {
+        let (printing, known, colours) = (JoinSet::new(), BTreeMap::new(), Colours::default());
+        Following { printer, selection, printing, known, colours }
+    }
+
     /// Has whatever a pod's containers have begun to write printed, one attempt after the other.
-    fn observe(&mut self, json: &[u8]) {
+    pub(crate) fn observe(&mut self, json: &[u8]) {
         let object = Object::decode(Kind::Pod, json);
-        if !self.jobs.iter().any(|job| is_of_job(&object, job)) {
+        if !self.selection.has_pod(&object) {
             return;
         }
         let Ok(pod) = serde_json::from_slice::<Pod>(json) else { return };
-        let is_only_one = pod.all_containers().count() == 1;
         let statuses = pod.status.init_container_statuses.iter().chain(&pod.status.container_statuses);
-        for status in statuses.filter(|status| has_started(status)) {
+        let is_shown =
+            |status: &&ContainerStatus| has_started(status) && self.selection.has_container(&status.name);
+        for status in statuses.filter(is_shown) {
             let key = (object.meta.uid.clone(), status.name.clone());
             let Known { next, queue, .. } = self.known.entry(key).or_insert_with(|| {
-                let name = &pod.metadata.name;
-                let prefix = if is_only_one { name.clone() } else { format!("{name}/{}", status.name) };
-                let prefix = self.colours.paint(&object, &prefix, self.printer.screen.is_terminal());
+                let is_terminal = self.printer.screen.is_terminal();
+                let prefix = if self.selection.has_prefix {
+                    self.colours.paint(&object, &title(&pod, &status.name), is_terminal)
+                } else {
+                    String::new()
+                };
                 let (queue, attempts) = unbounded_channel();
-                let print = self.printer.clone().print(pod.key(), status.name.clone(), prefix, attempts);
+                let options = self.selection.options.clone();
+                let print =
+                    self.printer.clone().print(pod.key(), status.name.clone(), prefix, options, attempts);
                 Known { next: 0, queue, printer: self.printing.spawn(print) }
             });
             for attempt in attempts(*next, status.restart_count) {
@@ -176,8 +206,13 @@ impl Following {
 }
 
 impl Following {
+    /// What is still being printed. Nothing more is added.
+    pub(crate) fn into_printing(self) -> JoinSet<()> {
+        self.printing
+    }
+
     /// Lets go of a pod that is gone, when all is printed that is left of it. There may be very many in the life of a run.
-    fn forget(&mut self, json: &[u8]) {
+    pub(crate) fn forget(&mut self, json: &[u8]) {
         self.observe(json);
         let uid = Object::decode(Kind::Pod, json).meta.uid;
         self.known.retain(|(of, _), _| *of != uid);
@@ -185,7 +220,7 @@ impl Following {
     }
 
     /// Stops to print what a pod writes that nobody has asked to end.
-    fn leave_if_it_goes_on(&mut self, json: &[u8]) {
+    pub(crate) fn leave_if_it_goes_on(&mut self, json: &[u8]) {
         let object = Object::decode(Kind::Pod, json);
         let has_ended = object.as_pod().is_none_or(|pod| pod.status.phase.is_finished());
         if has_ended || object.meta.is_deleting() {
@@ -197,7 +232,7 @@ impl Following {
 }
 
 /// Whether there has been an attempt at a container.
-fn has_started(status: &ContainerStatus) -> bool {
+pub(crate) fn has_started(status: &ContainerStatus) -> bool {
     let ContainerState { running, terminated, .. } = &status.state;
     running.is_some() || terminated.is_some() || status.last_state.terminated.is_some()
 }
@@ -208,8 +243,15 @@ fn attempts(next: u32, current: u32) -> impl Iterator<Item = Attempt> {
     (first..=current).map(move |number| Attempt { number, is_previous: number < current })
 }
 
+/// How a container is called before its lines: by its pod, if that has no other.
+pub(crate) fn title(pod: &Pod, container: &str) -> String {
+    let name = &pod.metadata.name;
+    if pod.all_containers().count() == 1 { name.clone() } else { format!("{name}/{container}") }
+}
+
+/// Prints logs.
 #[derive(Clone)]
-struct Printer {
+pub(crate) struct Printer {
     logs: Logs,
     screen: Arc<Screen>,
     /// Who may wait for a reader that stands still: the node needs threads too.
@@ -218,22 +260,31 @@ struct Printer {
 }
 
 impl Printer {
+    /// A printer of the logs that a cluster has. When the run `is_ending`, nodes that do not answer are waited for a little.
+    pub(crate) fn new(logs: Logs, screen: Arc<Screen>, is_ending: watch::Receiver<bool>) -> Printer {
+        Printer { logs, screen, at_once: Arc::new(Semaphore::new(SHOWN_AT_ONCE)), is_ending }
+    }
+
     /// Prints a container's lines, attempt after attempt.
     async fn print(
         self,
         pod: Key,
         container: String,
         prefix: String,
+        mut options: LogOptions,
         mut attempts: UnboundedReceiver<Attempt>,
     ) {
         while let Some(attempt) = attempts.recv().await {
-            if let Some(log) = self.logs.follow(&pod, &container, attempt, &self.is_ending).await {
+            if let Some(log) = self.logs.follow(&pod, &container, attempt, &options, &self.is_ending).await {
                 self.print_attempt(log, &prefix).await;
             }
+            // The last lines of one attempt are followed by all lines of the next.
+            options.tail_lines = None;
         }
     }
 
-    async fn print_attempt(&self, mut log: BoxStream<'static, Bytes>, prefix: &str) {
+    /// Prints one log to its end.
+    pub(crate) async fn print_attempt(&self, mut log: BoxStream<'static, Bytes>, prefix: &str) {
         let mut lines = Lines::new(prefix, self.screen.is_terminal());
         let mut shown = String::new();
         // What comes next is read while this is shown: a log goes away that is read too slowly.
@@ -311,8 +362,10 @@ impl Lines<'_> {
     }
 
     fn show(&self, text: &[u8], shown: &mut String) {
-        shown.push_str(self.prefix);
-        shown.push(' ');
+        if !self.prefix.is_empty() {
+            shown.push_str(self.prefix);
+            shown.push(' ');
+        }
         if self.goes_on {
             shown.push_str(GOES_ON);
         }
@@ -341,10 +394,10 @@ fn last_boundary(text: &[u8], at: usize) -> usize {
 
 /// One colour for all pods of a task, where a person looks at a terminal and did not ask for none.
 #[derive(Default)]
-struct Colours(Vec<String>);
+pub(crate) struct Colours(Vec<String>);
 
 impl Colours {
-    fn paint(&mut self, pod: &Object, prefix: &str, on_terminal: bool) -> String {
+    pub(crate) fn paint(&mut self, pod: &Object, prefix: &str, on_terminal: bool) -> String {
         let task = pod.meta.labels.get(TASK_SPEC).unwrap_or_default().to_owned();
         let index = self.0.iter().position(|known| *known == task).unwrap_or_else(|| {
             self.0.push(task);
@@ -461,19 +514,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_pod_that_is_gone_is_forgotten() {
-        let printer = Printer {
-            logs: silent(),
-            screen: Arc::new(Screen::new(false)),
-            at_once: Arc::new(Semaphore::new(1)),
-            is_ending: watch::channel(false).1,
-        };
-        let mut following = Following {
-            printer,
-            jobs: vec![(Kind::VcJob, Key::new("ns", "a"))],
-            printing: JoinSet::new(),
-            known: BTreeMap::new(),
-            colours: Colours::default(),
-        };
+        let printer = Printer::new(silent(), Arc::new(Screen::new(false)), watch::channel(false).1);
+        let job = (Kind::VcJob, Key::new("ns", "a"));
+        let mut following = Following::new(printer, Selection::new(move |pod| is_of_job(pod, &job)));
         let pod = |uid: &str| {
             let owner =
                 json!({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "a", "uid": "1"});

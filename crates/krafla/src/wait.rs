@@ -221,6 +221,13 @@ fn as_json(waited: &Waited) -> Value {
     })
 }
 
+/// Waits until an object finishes, well or badly, or is deleted. A kind that does not finish is waited for until it is deleted.
+pub(crate) async fn until_finished(connection: &Connection, target: &Target) -> Result<(), Failure> {
+    let goal = if target.of.known().is_some_and(ends) { Goal::End } else { Goal::Deleted };
+    let mut seen = Some(target.object.clone()).filter(|object| !object.is_null());
+    follow(connection, target, &goal, &mut seen).await.map(drop)
+}
+
 /// Waits until a deleted object is gone.
 pub(crate) async fn until_gone(
     connection: &Connection,

@@ -1,9 +1,10 @@
 //! Flags of the everyday commands: get, logs, wait, delete, and so on.
 
-use clap::Args;
+use clap::{Args, Subcommand};
+use krafla_api::Quantity;
 
 use super::target::{ClusterFlags, Format};
-use super::{Limit, Output, limit};
+use super::{Limit, Output, amount, go_bool, limit};
 use crate::wait::Goal;
 
 /// Help of the arguments that name objects.
@@ -127,6 +128,126 @@ pub(crate) struct Version {
     #[arg(long)]
     pub(crate) client: bool,
     /// Print the versions in a machine-readable format
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Output>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterFlags,
+}
+
+pub(crate) const LOGS_EXAMPLES: &str = "\
+Examples:
+  krafla logs job/train                   print the logs of all pods of a job
+  krafla logs -f vcjob/train --task worker --tail 20
+  krafla logs pod/train-worker-0 --previous
+  krafla logs jobflow/etl";
+
+#[derive(Debug, Args)]
+pub(crate) struct Logs {
+    /// KIND NAME..., or KIND/NAME... of jobs, flows, CronJobs and pods
+    #[arg(value_name = "KIND/NAME", required = true)]
+    pub(crate) words: Vec<String>,
+    /// Continue until the objects finish
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Print only pods of this task
+    #[arg(long, value_name = "NAME")]
+    pub(crate) task: Option<String>,
+    /// Print only this container of each pod
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) container: Option<String>,
+    /// Print this attempt of each container, by its restartCount
+    #[arg(long, value_name = "N")]
+    pub(crate) attempt: Option<u32>,
+    /// Print the attempt before the last restart
+    #[arg(short, long)]
+    pub(crate) previous: bool,
+    /// Print only the last lines of each container
+    #[arg(long, value_name = "N")]
+    pub(crate) tail: Option<u64>,
+    /// Print only lines of this time: 30s, 10m, 2h
+    #[arg(long, value_name = "DURATION", value_parser = limit)]
+    pub(crate) since: Option<Limit>,
+    /// Begin each line with its time
+    #[arg(long)]
+    pub(crate) timestamps: bool,
+    /// Leave out the pod's name before each line
+    #[arg(long)]
+    pub(crate) no_prefix: bool,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterFlags,
+}
+
+pub(crate) const QUEUE_EXAMPLES: &str = "\
+Examples:
+  krafla queue tree                       show the queues below their parents
+  krafla queue create nlp --parent research --weight 4 --capability cpu=64
+  krafla queue close nlp";
+
+#[derive(Debug, Args)]
+pub(crate) struct Queue {
+    #[command(subcommand)]
+    pub(crate) command: QueueCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// Create a queue
+    ///
+    /// Example: krafla queue create nlp --weight 4 --capability cpu=64,memory=256Gi
+    Create(QueueCreate),
+    /// Open queues for new jobs
+    ///
+    /// Example: krafla queue open nlp
+    Open(QueueNames),
+    /// Close queues to new jobs; running jobs continue
+    ///
+    /// Example: krafla queue close nlp
+    Close(QueueNames),
+    /// Show queues below their parents, with their use
+    ///
+    /// Example: krafla queue tree
+    Tree(QueueTree),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QueueCreate {
+    /// Name of the queue
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Share of the queue beside others below the same parent
+    #[arg(long, value_name = "N")]
+    pub(crate) weight: Option<u32>,
+    /// The queue above it [default: root]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) parent: Option<String>,
+    /// The most that its jobs may use: cpu=64,memory=256Gi
+    #[arg(long, value_name = "NAME=N", value_delimiter = ',', value_parser = amount)]
+    pub(crate) capability: Vec<(String, Quantity)>,
+    /// What its jobs get if others want more, too: cpu=32
+    #[arg(long, value_name = "NAME=N", value_delimiter = ',', value_parser = amount)]
+    pub(crate) deserved: Vec<(String, Quantity)>,
+    /// What is kept free for its jobs: cpu=8
+    #[arg(long, value_name = "NAME=N", value_delimiter = ',', value_parser = amount)]
+    pub(crate) guarantee: Vec<(String, Quantity)>,
+    /// Whether other queues may take back what exceeds its share
+    #[arg(long, value_name = "BOOL", value_parser = go_bool)]
+    pub(crate) reclaimable: Option<bool>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterFlags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QueueNames {
+    /// Names of queues
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterFlags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QueueTree {
+    /// Print the tree in a machine-readable format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Output>,
     #[command(flatten)]

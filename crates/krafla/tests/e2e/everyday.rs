@@ -172,3 +172,68 @@ fn jobs_of_both_kinds_are_suspended_and_resumed() {
         "krafla: job/index means two objects; fix: name jobs.batch.volcano.sh/index or jobs.batch/index\n";
     assert_eq!((code, complaint.as_str()), (2, fix));
 }
+
+#[test]
+fn the_logs_of_all_members_are_printed_with_their_names() {
+    let up = Up::start();
+    up.apply(&job("train", 2, "echo one; echo two", ""));
+    up.apply(&batch_job("index", "echo indexed"));
+    waited(&up, &["job/train", "job/index"]);
+    let lines = ["[train-work-0] one", "[train-work-0] two", "[train-work-1] one", "[train-work-1] two", ""]
+        .join("\n");
+    assert_eq!(ok(&up, &["logs", "job/train"]), lines);
+    assert_eq!(ok(&up, &["logs", "job/train", "--tail", "1", "--no-prefix"]), "two\ntwo\n");
+    assert_eq!(ok(&up, &["logs", "pod/train-work-1"]), "one\ntwo\n");
+    let both = ok(&up, &["logs", "job/index", "vcjob/train", "--tail=1"]);
+    assert!(both.contains("] indexed\n") && both.contains("[train-work-0] two\n"), "{both}");
+    let stamped = ok(&up, &["logs", "pod/train-work-1", "--timestamps", "--since", "1h", "--tail", "1"]);
+    assert!(stamped.starts_with("20") && stamped.ends_with("Z two\n"), "{stamped}");
+    let (code, complaint) = refused(&up, &["logs", "job/train", "--task", "ps"]);
+    assert_eq!((code, complaint.as_str()), (4, "krafla: job/train has no pods of task \"ps\"\n"));
+    let (code, complaint) = refused(&up, &["logs", "queue/default"]);
+    assert_eq!((code, complaint.contains("has no logs; fix:")), (2, true), "{complaint}");
+}
+
+#[test]
+fn logs_are_followed_until_the_job_finishes() {
+    let up = Up::start();
+    let gate = up.file("gate");
+    let script = format!("echo waiting; while ! [ -e {} ]; do sleep 0.02; done; echo opened", gate.display());
+    up.apply(&job("train", 2, &script, ""));
+    let mut child = krafla();
+    child
+        .args(["logs", "-f", "vcjob/train", "--kubeconfig"])
+        .arg(up.kubeconfig())
+        .stdout(std::process::Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let mut lines =
+        std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap())).map_while(Result::ok);
+    let mut first = [lines.next().unwrap(), lines.next().unwrap()];
+    first.sort();
+    assert_eq!(first, ["[train-work-0] waiting", "[train-work-1] waiting"]);
+    std::fs::write(&gate, "").unwrap();
+    let mut rest: Vec<String> = lines.collect();
+    rest.sort();
+    assert_eq!(rest, ["[train-work-0] opened", "[train-work-1] opened"]);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn queues_are_created_closed_and_shown_as_a_tree() {
+    let up = Up::start();
+    let created = ok(&up, &["queue", "create", "nlp", "--weight", "4", "--capability", "cpu=2,memory=1Gi"]);
+    assert_eq!(created, "queue/nlp created\n");
+    waited(&up, &["queue/nlp", "--for=phase=Open"]);
+    let tree = ok(&up, &["queue", "tree"]);
+    assert!(tree.lines().any(|line| line.contains("─ nlp") && line.contains("cpu=2,memory=1Gi")), "{tree}");
+    assert_eq!(ok(&up, &["queue", "close", "nlp"]), "queue/nlp closed\n");
+    waited(&up, &["queue/nlp", "--for=phase=Closed"]);
+    let (code, complaint) = refused(&up, &["queue", "open", "nothing"]);
+    assert_eq!(
+        (code, complaint.starts_with("krafla: queue/nothing does not exist; fix:")),
+        (4, true),
+        "{complaint}"
+    );
+    let (code, complaint) = refused(&up, &["queue", "create", "nlp"]);
+    assert_eq!((code, complaint.contains("already exists")), (6, true), "{complaint}");
+}
