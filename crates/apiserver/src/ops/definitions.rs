@@ -128,8 +128,9 @@ impl Api {
 
     /// Goes on with deletions of definitions that a stop has interrupted.
     pub(crate) async fn purge_deleted_definitions(&self) {
-        for entry in self.store().snapshot(&DEFINITIONS.into()).entries.values() {
-            if let (true, Ok(definition)) = (entry.meta.is_deleting, parse(entry)) {
+        let stored = self.store().snapshot(&DEFINITIONS.into()).entries;
+        for entry in stored.values().filter(|entry| entry.meta.is_deleting) {
+            if let Ok(definition) = parse(entry) {
                 self.purge_or_report(&definition).await;
             }
         }

@@ -1,10 +1,10 @@
 //! Fields that a manifest has and its kind does not: a server drops them without a word unless it is asked, and then a
 //! user wonders for long why `comand:` runs nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
-use krafla_api::{Served, crd};
+use krafla_api::{Kind, Served, crd};
 use serde_json::Value;
 
 use super::decode::{self, Finding};
@@ -17,15 +17,23 @@ use super::table::{Shape, TypeId, TypeRef, builtin};
 /// swapped.
 const TYPOS_MAX: usize = 2;
 
-/// The schemas of Volcano's kinds by their names, made once: that takes longer than using them.
-static SCHEMAS: LazyLock<BTreeMap<String, Structural>> = LazyLock::new(|| {
-    let named = crd::crds().into_iter().filter_map(|definition| {
-        let name = definition.pointer("/metadata/name")?.as_str()?.to_owned();
-        let schema = definition.pointer("/spec/versions/0/schema/openAPIV3Schema")?;
-        Some((name, Structural::compile(schema)))
-    });
-    named.collect()
-});
+/// The schemas of Volcano's kinds. Each is made once, when a manifest needs it: that takes longer than using it.
+static SCHEMAS: [OnceLock<Option<Structural>>; Kind::VOLCANO.len()] =
+    [const { OnceLock::new() }; Kind::VOLCANO.len()];
+
+/// The schema of a kind, if it is one of Volcano's.
+fn volcanos(of: &Served) -> Option<&'static Structural> {
+    let is_it = |kind: Kind| {
+        let info = kind.info();
+        info.plural == of.plural && info.group == of.group
+    };
+    let (kind, schema) = Kind::VOLCANO.into_iter().zip(&SCHEMAS).find(|(kind, _)| is_it(*kind))?;
+    let compile = || {
+        let definition = crd::crd(kind)?;
+        Some(Structural::compile(definition.pointer("/spec/versions/0/schema/openAPIV3Schema")?))
+    };
+    schema.get_or_init(compile).as_ref()
+}
 
 /// A field that a kind does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +60,7 @@ pub fn unknown_fields(of: &Served, schema: Option<&Structural>, manifest: &Value
     if let Some(schema) = schema {
         return of_custom(schema, manifest);
     }
-    let volcanos = SCHEMAS.get(&format!("{}.{}", of.plural, of.group));
+    let volcanos = volcanos(of);
     let mut unknown = volcanos.map(|schema| of_custom(schema, manifest)).unwrap_or_default();
     unknown.extend(volcanos.map(|_| of_templates(manifest)).unwrap_or_default());
     unknown
@@ -79,7 +87,7 @@ pub fn wrong_types(of: &Served, manifest: &Value) -> Vec<WrongType> {
     let mut wrong = Vec::new();
     if let Some(of) = builtin().kind(&of.group, &of.version, &of.kind) {
         find_wrong_types(&TypeRef::of(of), manifest, "", &mut wrong);
-    } else if let Some(schema) = SCHEMAS.get(&format!("{}.{}", of.plural, of.group)) {
+    } else if let Some(schema) = volcanos(of) {
         let by_schema = of_schema(schema, manifest);
         let of_parts = [
             (METADATA, vec![("metadata".to_owned(), manifest.get("metadata"))]),
