@@ -5,6 +5,7 @@ pub(crate) mod admission;
 pub(crate) mod everyday;
 pub(crate) mod target;
 pub(crate) mod volcano;
+pub(crate) mod webhook_manager;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -37,6 +38,11 @@ Examples:
   krafla controller-manager --kubeconfig ~/.kube/config
   krafla controller-manager --jobs-managed-by krafla.dev/job-controller";
 
+const WEBHOOK_MANAGER_EXAMPLES: &str = "\
+Examples:
+  krafla webhook-manager --webhook-namespace volcano-system --webhook-service-name volcano-admission-service
+  krafla webhook-manager --webhook-url https://10.0.0.5:8443 --kubeconfig ~/.kube/config";
+
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
   krafla doctor                              check this machine, and `krafla up` in .krafla
@@ -45,6 +51,11 @@ Examples:
 const CRDS_EXAMPLES: &str = "\
 Examples:
   krafla crds | kubectl apply --server-side -f -";
+
+const MANIFESTS_EXAMPLES: &str = "\
+Examples:
+  krafla manifests --image registry.example/krafla:1.0 | kubectl apply --server-side -f -
+  krafla manifests --only webhooks --webhook-url https://10.0.0.5:8443";
 
 /// Run batch jobs of Volcano and Kubernetes.
 #[derive(Debug, Parser)]
@@ -138,6 +149,16 @@ pub(crate) enum Command {
     /// Exit codes: 0 stopped by SIGTERM or Ctrl-C, and the lease is released; 1 the lease was lost; 2 the cluster cannot be used.
     #[command(name = "controller-manager", version, after_long_help = CONTROLLER_MANAGER_EXAMPLES)]
     ControllerManager(Box<ControllerManager>),
+    /// Run Volcano's admission webhooks for a Kubernetes cluster
+    ///
+    /// Replaces vc-webhook-manager. Command lines of Volcano's manifests work unchanged, even under the name vc-webhook-manager.
+    /// Completes and checks jobs, queues, PodGroups, pods, JobFlows, CronJobs and HyperNodes, as `krafla up` does.
+    ///
+    /// Writes its certificate authority into the webhook configurations volcano-admission-service-*, which `krafla manifests` prints.
+    ///
+    /// Exit codes: 0 stopped by SIGTERM or Ctrl-C; 2 a flag is wrong or the cluster cannot be used.
+    #[command(name = "webhook-manager", version, after_long_help = WEBHOOK_MANAGER_EXAMPLES)]
+    WebhookManager(Box<webhook_manager::WebhookManager>),
     /// Check this machine and explain waiting jobs
     ///
     /// Checks what this machine offers to pods. Then reports every waiting job, flow, gang and pod with the reason and a fix. Reads
@@ -166,6 +187,11 @@ pub(crate) enum Command {
     /// Print Volcano's CustomResourceDefinitions as YAML
     #[command(after_long_help = CRDS_EXAMPLES)]
     Crds,
+    /// Print all manifests to install Krafla in a cluster
+    ///
+    /// Prints Volcano's CustomResourceDefinitions, the controllers, the webhooks and their rights as YAML.
+    #[command(after_long_help = MANIFESTS_EXAMPLES)]
+    Manifests(Manifests),
     /// Use Volcano's command line: `krafla vcctl job list`
     ///
     /// Takes the commands and flags of Volcano's vcctl; `krafla vcctl --help` lists them. Under the names vcctl, vsub, vjobs, vcancel,
@@ -194,6 +220,36 @@ pub(crate) struct InstallLinks {
     /// Directory for the links, on your PATH
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Manifests {
+    /// Namespace of the controllers and webhooks
+    #[arg(short, long, value_name = "NAME", default_value = "volcano-system")]
+    pub(crate) namespace: String,
+    /// Image with the program as /usr/local/bin/krafla
+    #[arg(long, value_name = "IMAGE", default_value = "krafla:latest", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) image: String,
+    /// Replicas of the controllers and of the webhooks
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) replicas: u16,
+    /// Print these parts only
+    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    pub(crate) only: Vec<Part>,
+    /// Address of a `krafla webhook-manager` outside the cluster
+    #[arg(long, value_name = "URL")]
+    pub(crate) webhook_url: Option<String>,
+}
+
+/// A part of an installation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// CustomResourceDefinitions.
+    Crds,
+    /// Controllers and their rights.
+    Controllers,
+    /// Webhooks, their rights and configurations.
+    Webhooks,
 }
 
 #[derive(Debug, Args)]
@@ -448,13 +504,9 @@ pub(crate) struct MoreWorkers {
 }
 
 impl ControllerManager {
-    /// What is logged unless the environment says otherwise. Volcano's levels: 4 is for finding faults, 8 for everything.
+    /// What is logged unless the environment says otherwise.
     pub(crate) fn log_filter(&self) -> &'static str {
-        match self.verbosity {
-            ..4 => "info",
-            4..8 => "info,krafla=debug",
-            8.. => "debug,krafla=trace",
-        }
+        log_filter(self.verbosity)
     }
 
     /// How many decisions are carried out at once.
@@ -537,6 +589,15 @@ pub(crate) struct Supervise {
 pub(crate) enum Output {
     /// One JSON document.
     Json,
+}
+
+/// What is logged at one of Volcano's levels: 4 is for finding faults, 8 for everything.
+fn log_filter(verbosity: i32) -> &'static str {
+    match verbosity {
+        ..4 => "info",
+        4..8 => "info,krafla=debug",
+        8.. => "debug,krafla=trace",
+    }
 }
 
 /// An address to listen on in Go's notation: without a host, all of this machine's are meant.

@@ -18,6 +18,7 @@ mod home;
 mod layout;
 mod logs;
 mod manifest;
+mod manifests;
 mod object_watch;
 mod outcome;
 mod picture;
@@ -33,6 +34,7 @@ mod run;
 mod run_dir;
 mod screen;
 mod server_access;
+mod serving;
 mod steps;
 mod submit;
 mod targets;
@@ -42,6 +44,7 @@ mod version;
 mod wait;
 mod waits;
 mod warnings;
+mod webhook_manager;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -69,7 +72,10 @@ fn main() -> ExitCode {
     let outcome = match command {
         // The supervisor is the parent of all containers: it stays small and single-threaded.
         Command::Supervise(args) => return krafla_node::supervisor::main(args.args),
-        Command::Crds => crds(),
+        Command::Crds => print_yaml(krafla_api::crd::crds()),
+        Command::Manifests(args) => {
+            manifests::objects(&args).map_err(|error| BadInput(error).into()).and_then(print_yaml)
+        }
         Command::Backup(args) => block_on("warn", backup::backup(args)),
         Command::Restore(args) => backup::restore(&args),
         Command::Vcctl(args) => block_on("error", vcctl::run(vcctl::Tool::vcctl(), args.words)),
@@ -88,6 +94,9 @@ fn main() -> ExitCode {
         Command::Run(args) => block_on("error", run::run(args)),
         Command::ControllerManager(args) => block_on(args.log_filter(), controller_manager::run(*args))
             .map_err(|error| BadInput(error).into()),
+        Command::WebhookManager(args) => {
+            block_on(args.log_filter(), webhook_manager::run(*args)).map_err(|error| BadInput(error).into())
+        }
         Command::Up(args) => block_on("warn", up::up(*args)).map_err(|error| BadInput(error).into()),
     };
     finish(outcome)
@@ -115,10 +124,10 @@ fn block_on(level: &str, work: impl Future<Output = Result<ExitCode>>) -> Result
     outcome
 }
 
-/// Prints the CRDs as one YAML document each.
-fn crds() -> Result<ExitCode> {
-    for crd in krafla_api::crd::crds() {
-        screen::print(&format!("---\n{}\n", serde_saphyr::to_string(&crd)?.trim_end()))?;
+/// Prints objects as one YAML document each.
+fn print_yaml(objects: Vec<serde_json::Value>) -> Result<ExitCode> {
+    for object in objects {
+        screen::print(&format!("---\n{}\n", serde_saphyr::to_string(&object)?.trim_end()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::hook::{Target, Verb};
 
-const REVIEW_VERSION: &str = "admission.k8s.io/v1";
+pub(super) const REVIEW_VERSION: &str = "admission.k8s.io/v1";
 
 /// Where in the API a request is made: group, version, and the object's kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

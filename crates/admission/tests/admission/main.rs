@@ -4,6 +4,7 @@
 
 mod answers;
 mod defaults;
+mod endpoints;
 mod fields;
 mod jobs;
 mod places;

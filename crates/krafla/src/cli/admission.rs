@@ -1,11 +1,12 @@
 //! Flags for admission, with the names of Volcano's webhook manager.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
 use krafla_admission::Settings;
+use krafla_admission::pod::ResourceGroup;
 
 use super::go_bool;
 use crate::resource_groups;
@@ -63,22 +64,32 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
+    /// The file of resource groups.
+    pub(crate) fn resource_groups_file(&self) -> Option<&Path> {
+        self.admission_conf.as_deref()
+    }
+
     /// What was set, with what stands in the file.
     pub(crate) fn settings(&self) -> Result<Settings> {
         let resource_groups = match &self.admission_conf {
             Some(file) => resource_groups::read(file)?,
             None => Vec::new(),
         };
+        Ok(self.settings_with(resource_groups))
+    }
+
+    /// What was set, with these resource groups.
+    pub(crate) fn settings_with(&self, resource_groups: Vec<ResourceGroup>) -> Settings {
         let gates: BTreeMap<&str, bool> =
             self.feature_gates.iter().map(|(name, is_on)| (name.as_str(), *is_on)).collect();
-        Ok(Settings {
+        Settings {
             scheduler_names: self.scheduler_name.clone(),
             queue_depth_max: self.max_queue_depth.into(),
             protects_root_queue: self.enable_root_queue_protection,
             checks_allocated_pods: self.enable_queue_allocated_pods_check,
             gates_pods: gates.get(GATES_PODS).copied().unwrap_or(false),
             resource_groups,
-        })
+        }
     }
 }
 

@@ -1,15 +1,25 @@
 //! Command lines of Volcano's manifests: flags that Krafla accepts and ignores.
 //!
-//! A manifest that starts Volcano's controller manager starts Krafla's unchanged. Flags with an effect are flags of the
+//! A manifest that starts Volcano's controller manager or webhook manager starts Krafla's unchanged. Flags with an effect are flags of the
 //! parser. This module removes the others from the command line, and reports those whose effect a user could miss. Pure.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// The name under which Volcano's manifests call the controller manager.
-const PROGRAM: &str = "vc-controller-manager";
-/// The same as a command of this program.
-const COMMAND: &str = "controller-manager";
+/// A program of Volcano's that this program replaces.
+struct Program {
+    /// Its name in Volcano's manifests.
+    name: &'static str,
+    /// The command that replaces it.
+    command: &'static str,
+    /// Its flags without effect, beside those about logs.
+    flags: &'static [Flag],
+}
+
+const PROGRAMS: [Program; 2] = [
+    Program { name: "vc-controller-manager", command: "controller-manager", flags: &CONTROLLER_MANAGER },
+    Program { name: "vc-webhook-manager", command: "webhook-manager", flags: &WEBHOOK_MANAGER },
+];
 
 /// A flag of Volcano's that changes nothing here.
 struct Flag {
@@ -38,7 +48,7 @@ const fn value(name: &'static str, because: &'static str) -> Flag {
 const LOGS: &str = "logs go to stderr; --v and KRAFLA_LOG set the level";
 const SHARDS: &str = "there is no sharding-controller";
 
-const FLAGS: [Flag; 22] = [
+const OF_LOGS: [Flag; 14] = [
     switch("logtostderr", ""),
     value("log-flush-frequency", ""),
     value("vmodule", LOGS),
@@ -53,6 +63,9 @@ const FLAGS: [Flag; 22] = [
     switch("skip-log-headers", LOGS),
     switch("one-output", LOGS),
     switch("legacy-stderr-threshold-behavior", LOGS),
+];
+
+const CONTROLLER_MANAGER: [Flag; 8] = [
     value("max-requeue-num", "failed work is retried until it succeeds"),
     value("feature-gates", "there are no feature gates; use --controllers"),
     value("leader-elect-resource-lock", ""),
@@ -63,28 +76,40 @@ const FLAGS: [Flag; 22] = [
     value("sharding-configmap-namespace", SHARDS),
 ];
 
+const WEBHOOK_MANAGER: [Flag; 3] =
+    [value("alsologtostderrthreshold", LOGS), value("kube-api-qps", ""), value("kube-api-burst", "")];
+
 /// A command line that the parser knows, and what is to be said of what was taken out of it. Those of other commands stay
 /// as they are.
 pub(crate) fn settle(words: impl IntoIterator<Item = OsString>) -> (Vec<OsString>, Vec<String>) {
     let mut words = words.into_iter().peekable();
     let mut settled: Vec<OsString> = words.next().into_iter().collect();
-    let is_link =
-        settled.first().is_some_and(|called| Path::new(called).file_name() == Some(OsStr::new(PROGRAM)));
-    if is_link {
-        settled.push(COMMAND.into());
-    } else if words.peek().is_some_and(|command| command == COMMAND) {
+    let called = settled.first().and_then(|called| Path::new(called).file_name());
+    let program = PROGRAMS.iter().find(|program| called == Some(OsStr::new(program.name)));
+    let program = if let Some(program) = program {
+        settled.push(program.command.into());
+        program
+    } else if let Some(program) = words.peek().and_then(|word| PROGRAMS.iter().find(|it| word == it.command))
+    {
         settled.extend(words.next());
+        program
     } else {
         settled.extend(words);
         return (settled, Vec::new());
-    }
+    };
     let mut remarks = Vec::new();
     while let Some(word) = words.next() {
         let Some((name, has_value)) = flag_of(&word) else {
             settled.push(word);
             continue;
         };
-        let Some(flag) = FLAGS.iter().find(|flag| flag.name == name) else {
+        // The parser's switch takes no value.
+        if name == "version" {
+            let is_on = !word.to_str().is_some_and(|word| word.ends_with("=false"));
+            settled.extend(is_on.then(|| "--version".into()));
+            continue;
+        }
+        let Some(flag) = OF_LOGS.iter().chain(program.flags).find(|flag| flag.name == name) else {
             settled.push(with_hyphens(&word));
             continue;
         };
@@ -151,6 +176,17 @@ mod tests {
                 --feature-gates has no effect: there are no feature gates; use --controllers
                 --log-dir has no effect: logs go to stderr; --v and KRAFLA_LOG set the level
                 --alsologtostderr has no effect: logs go to stderr; --v and KRAFLA_LOG set the level
+            "#]],
+        );
+    }
+
+    #[test]
+    fn the_webhook_manager_of_volcanos_chart_starts_ours() {
+        check(
+            "/vc-webhook-manager --enabled-admission=/jobs/mutate --logtostderr --port=8443 -v=4 --kube-api-qps=50 --vmodule=a 2>&1",
+            expect![[r#"
+                /vc-webhook-manager webhook-manager --enabled-admission=/jobs/mutate --port=8443 -v=4 2>&1
+                --vmodule has no effect: logs go to stderr; --v and KRAFLA_LOG set the level
             "#]],
         );
     }

@@ -3,8 +3,6 @@
 //! Two addresses as in Volcano's manager, because one is for the cluster's probes and the other for whoever draws
 //! dashboards. Health is told over TLS if there are files for that. Nothing can be changed here.
 
-use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,28 +10,19 @@ use anyhow::{Context, Result};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response};
 use http_body_util::Full;
-use hyper::body::Bytes;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::body::{Bytes, Incoming};
 use krafla_runtime::metrics::Metrics;
 use krafla_runtime::{Clock, SystemClock};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 
 use super::tls;
 use crate::cli::Endpoints as Flags;
+use crate::serving::{self, Handler, Limits};
 
 /// A probe and a scrape or two are all that is expected.
-const CONNECTIONS_MAX: usize = 64;
-/// How long a client may take to say what it wants.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a connection may last: a client that wants more comes again.
-const CONNECTION_MAX: Duration = Duration::from_secs(60);
-
-/// How long to wait after a connection that could not be accepted.
-const RETRY_AFTER: Duration = Duration::from_millis(100);
+const LIMITS: Limits =
+    Limits { connections_max: 64, patience: Duration::from_secs(5), connection_max: Duration::from_secs(60) };
 
 /// How far a manager is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,72 +62,27 @@ pub(super) async fn serve(
         (flags.enable_metrics, Page::Metrics, flags.listen_address, "--listen-address", None),
     ];
     for (_, page, address, flag, tls) in wanted.into_iter().filter(|(is_enabled, ..)| *is_enabled) {
-        let listener = listen(address).await.with_context(|| format!("cannot use {flag} {address}"))?;
+        let listener =
+            serving::listen(address).await.with_context(|| format!("cannot use {flag} {address}"))?;
         tracing::info!(address = %listener.local_addr()?, "{page:?} is told");
         let told = Told { page, stage: stage.clone(), metrics: metrics.clone() };
-        tasks.spawn(accept(listener, told, tls));
+        tasks.spawn(async move {
+            // It runs until the task is dropped.
+            let (_running, stopped) = watch::channel(false);
+            serving::serve(listener, tls, LIMITS, told, stopped).await;
+        });
     }
     Ok(tasks)
 }
 
-/// Where no host is named, both families of addresses are meant; not every machine has both.
-async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    match TcpListener::bind(address).await {
-        Err(error) if address.is_ipv6() && error.kind() == std::io::ErrorKind::Unsupported => {
-            TcpListener::bind((std::net::Ipv4Addr::UNSPECIFIED, address.port())).await
-        }
-        listener => listener,
-    }
-}
-
-async fn accept(listener: TcpListener, told: Told, tls: Option<TlsAcceptor>) {
-    let mut connections = JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept(), if connections.len() < CONNECTIONS_MAX => accepted,
-            Some(_) = connections.join_next() => continue,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                let connection = greet(stream, told.clone(), tls.clone());
-                connections.spawn(tokio::time::timeout(CONNECTION_MAX, connection));
-            }
-            // Too many open files, most likely: wait for some to be closed.
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(RETRY_AFTER).await;
-            }
-        }
-    }
-}
-
-async fn greet(stream: TcpStream, told: Told, tls: Option<TlsAcceptor>) {
-    let Some(tls) = tls else { return connection(stream, told).await };
-    match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
-        Ok(Ok(stream)) => connection(stream, told).await,
-        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
-        Err(_) => tracing::debug!("TLS handshake timed out"),
-    }
-}
-
-async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, told: Told) {
-    let service = hyper::service::service_fn(move |request: Request<hyper::body::Incoming>| {
-        let answer = told.answer(request.method(), request.uri().path());
-        std::future::ready(Ok::<_, Infallible>(answer))
-    });
-    let mut http = hyper::server::conn::http1::Builder::new();
-    let served = http
-        .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    if let Err(error) = served {
-        tracing::debug!(%error, "a connection ended early");
+impl Handler for Told {
+    fn answer(self, request: Request<Incoming>) -> impl Future<Output = Response<Full<Bytes>>> + Send {
+        std::future::ready(self.page(request.method(), request.uri().path()))
     }
 }
 
 impl Told {
-    fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+    fn page(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
         let (status, text) = match (self.page, method, path) {
             (_, method, _) if method != Method::GET && method != Method::HEAD => {
                 (405, "only GET is supported\n".to_owned())
@@ -175,7 +119,7 @@ mod tests {
         let (stage, seen) = watch::channel(Stage::Connecting);
         let status = |page, method: Method, path| {
             let told = Told { page, stage: seen.clone(), metrics: Arc::default() };
-            told.answer(&method, path).status().as_u16()
+            told.page(&method, path).status().as_u16()
         };
         assert_eq!(status(Page::Health, Method::GET, "/healthz"), 200, "it lives, though it is not ready");
         assert_eq!(status(Page::Health, Method::GET, "/readyz"), 503);

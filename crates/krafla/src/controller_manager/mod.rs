@@ -5,6 +5,7 @@ mod selection;
 mod throttle;
 mod tls;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ fn rate(args: &cli::ControllerManager) -> Option<Rate> {
 pub(crate) async fn run(args: cli::ControllerManager) -> Result<ExitCode> {
     let controllers = selection::select(controllers(&args), &args.controllers, implied(&args))?;
     let election = election(&args.election)?;
-    let access = access(&args)?;
+    let access = access(args.kubeconfig.as_deref(), args.master.as_deref())?;
     let origin = access.origin.clone();
     let (metrics, (stage, seen)) = (Arc::<Metrics>::default(), watch::channel(Stage::Connecting));
     let _endpoints = endpoints::serve(&args.endpoints, &seen, &metrics).await?;
@@ -135,14 +136,15 @@ async fn act(
     end
 }
 
-fn access(args: &cli::ControllerManager) -> Result<Access> {
-    let access = match (&args.kubeconfig, std::env::var_os("KUBECONFIG").filter(|files| !files.is_empty())) {
+/// The way to the cluster of a manager: `--kubeconfig`, or else `KUBECONFIG`, or else the pod that it runs in.
+pub(crate) fn access(kubeconfig: Option<&Path>, master: Option<&str>) -> Result<Access> {
+    let access = match (kubeconfig, std::env::var_os("KUBECONFIG").filter(|files| !files.is_empty())) {
         (Some(file), _) => Access::of_file(file),
         (None, Some(files)) => Access::of_list(&files),
         (None, None) => Access::of_this_pod(),
     };
     let mut access = access?;
-    if let Some(master) = args.master.as_deref().filter(|master| !master.is_empty()) {
+    if let Some(master) = master.filter(|master| !master.is_empty()) {
         access.server = master.parse().with_context(|| format!("--master {master} is not an address"))?;
         access.origin = format!("--master {master}");
     }

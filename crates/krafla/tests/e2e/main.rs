@@ -43,4 +43,5 @@ mod survival;
 mod terminal;
 mod there;
 mod verbs;
+mod webhook_manager;
 mod workloads;
