@@ -8,7 +8,9 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use krafla_api::{Key, Kind, Served, Uid};
-use krafla_cluster::{Client, ClientError, Event, EventType, Listed, Manifests, SshKeyPair, Step, Written};
+use krafla_cluster::{
+    Client, ClientError, Event, EventType, Listed, Manifests, Refusal, SshKeyPair, Step, Written,
+};
 use serde_json::{Value, json};
 
 use crate::codec;
@@ -46,12 +48,12 @@ impl LocalClient {
     }
 
     fn resource(&self, kind: Kind) -> Result<Arc<Resource>, ClientError> {
-        let missing = || ClientError::NotFound(format!("{kind} is not served"));
+        let missing = || ClientError::not_found(format!("{kind} is not served"));
         self.api.registry().of_kind(kind).ok_or_else(missing)
     }
 
     fn served_resource(&self, of: &Served) -> Result<Arc<Resource>, ClientError> {
-        let missing = || ClientError::NotFound(format!("{} is not served", of.plural));
+        let missing = || ClientError::not_found(format!("{} is not served", of.plural));
         self.api.registry().find(&of.group, &of.version, &of.plural).ok_or_else(missing)
     }
 
@@ -242,5 +244,6 @@ fn seen(event: WatchEvent, readings: &Readings) -> Event {
 fn refusal(status: Status) -> ClientError {
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
-    ClientError::of_status(status.code, &status.reason, status.message, retry_after)
+    let Status { code, reason, message, details } = status;
+    ClientError::from_refusal(Refusal { code, reason: reason.into_owned(), message, details }, retry_after)
 }

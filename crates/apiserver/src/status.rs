@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use serde_json::{Map, Value, json};
+use krafla_cluster::{Cause, Details};
+use serde_json::{Value, json};
 
 use crate::field::FieldError;
 use crate::object;
@@ -26,36 +27,6 @@ pub struct Status {
     pub details: Option<Box<Details>>,
 }
 
-/// What a [`Status`] is about.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Details {
-    /// API group of the resource or kind.
-    pub group: String,
-    /// The resource's plural or the object's kind, whichever upstream names here.
-    pub kind: String,
-    /// The object's name.
-    pub name: String,
-    /// The object's UID, for successes.
-    pub uid: String,
-    /// Single findings.
-    pub causes: Vec<Cause>,
-    /// When to ask again; zero for "no hint".
-    pub retry_after_seconds: u32,
-    /// How to get the rest of a list all the same. It is shown with the metadata, as that of lists is.
-    pub continue_token: String,
-}
-
-/// One finding of a [`Status`].
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cause {
-    /// One word for programs.
-    pub reason: String,
-    /// A sentence for people.
-    pub message: String,
-    /// The field it is about.
-    pub field: String,
-}
-
 /// A resource or kind with its group, as messages name it: `pods`, `jobs.batch.volcano.sh`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Qualified<'a> {
@@ -72,62 +43,8 @@ impl std::fmt::Display for Qualified<'_> {
     }
 }
 
-impl Details {
-    fn of(what: &Qualified<'_>, name: &str) -> Details {
-        Details { group: what.group.into(), kind: what.what.into(), name: name.into(), ..Details::default() }
-    }
-
-    /// Details that somebody else wrote; what cannot be read is left out.
-    pub(crate) fn read(details: &Value) -> Details {
-        let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
-        let cause = |cause: &Value| Cause {
-            reason: text(cause, "reason"),
-            message: text(cause, "message"),
-            field: text(cause, "field"),
-        };
-        Details {
-            group: text(details, "group"),
-            kind: text(details, "kind"),
-            name: text(details, "name"),
-            uid: text(details, "uid"),
-            causes: details["causes"].as_array().into_iter().flatten().map(cause).collect(),
-            retry_after_seconds: details["retryAfterSeconds"]
-                .as_u64()
-                .and_then(|n| u32::try_from(n).ok())
-                .unwrap_or(0),
-            continue_token: String::new(),
-        }
-    }
-
-    fn to_json(&self) -> Value {
-        let mut details = Map::new();
-        for (key, text) in
-            [("group", &self.group), ("kind", &self.kind), ("name", &self.name), ("uid", &self.uid)]
-        {
-            if !text.is_empty() {
-                details.insert(key.into(), text.as_str().into());
-            }
-        }
-        if !self.causes.is_empty() {
-            details.insert("causes".into(), self.causes.iter().map(Cause::to_json).collect());
-        }
-        if self.retry_after_seconds > 0 {
-            details.insert("retryAfterSeconds".into(), self.retry_after_seconds.into());
-        }
-        Value::Object(details)
-    }
-}
-
-impl Cause {
-    fn to_json(&self) -> Value {
-        let mut cause = Map::new();
-        for (key, text) in [("field", &self.field), ("message", &self.message), ("reason", &self.reason)] {
-            if !text.is_empty() {
-                cause.insert(key.into(), text.as_str().into());
-            }
-        }
-        Value::Object(cause)
-    }
+fn details_of(what: &Qualified<'_>, name: &str) -> Details {
+    Details { group: what.group.into(), kind: what.what.into(), name: name.into(), ..Details::default() }
 }
 
 impl Status {
@@ -140,7 +57,7 @@ impl Status {
     }
 
     fn about(self, what: &Qualified<'_>, name: &str) -> Status {
-        self.with(Details::of(what, name))
+        self.with(details_of(what, name))
     }
 
     fn with_cause(mut self, reason: &str, message: &str, field: &str) -> Status {
@@ -225,7 +142,7 @@ impl Status {
             many => format!("[{}]", many.join(", ")),
         };
         let status = Status::new(422, "Invalid", format!("{kind} {} is invalid: {list}", go_quote(name)));
-        status.with(Details { causes, ..Details::of(kind, name) })
+        status.with(Details { causes, ..details_of(kind, name) })
     }
 
     /// A patch cannot be applied; upstream does not say why.
@@ -393,7 +310,7 @@ impl std::error::Error for Status {}
 
 /// The answer to a deletion that left nothing behind.
 pub fn deleted(resource: &Qualified<'_>, name: &str, uid: &str) -> Value {
-    let details = Details { uid: uid.into(), ..Details::of(resource, name) };
+    let details = Details { uid: uid.into(), ..details_of(resource, name) };
     json!({
         "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success", "details": details.to_json(),
     })

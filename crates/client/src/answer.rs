@@ -6,8 +6,9 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
 use krafla_api::{Key, Kind, Scope, Served, Uid};
-use krafla_cluster::{ClientError, Written};
+use krafla_cluster::{ClientError, Details, Refusal, Written};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// A server that asks for more patience than this is asked again all the same.
@@ -36,20 +37,7 @@ struct Status {
     code: u16,
     reason: String,
     message: String,
-    details: Option<Details>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Details {
-    retry_after_seconds: u64,
-    causes: Vec<Cause>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Cause {
-    field: String,
+    details: Option<Value>,
 }
 
 /// The kinds in a document of discovery whose objects can be made and kept.
@@ -181,17 +169,18 @@ pub(crate) fn watch_error(status: &str) -> ClientError {
 }
 
 fn of_status(code: u16, retry_after: Option<u64>, status: Status) -> ClientError {
-    let details = status.details.unwrap_or_default();
-    let seconds = retry_after.or(Some(details.retry_after_seconds));
+    let details = status.details.as_ref().map(|details| Box::new(Details::read(details)));
+    let seconds = retry_after.or(details.as_ref().map(|details| details.retry_after_seconds.into()));
     let retry_after = seconds
         .filter(|seconds| *seconds > 0)
         .map(|seconds| Duration::from_secs(seconds).min(RETRY_AFTER_MAX));
     let message = if status.message.is_empty() { format!("HTTP status {code}") } else { status.message };
+    let refusal = Refusal { code, reason: status.reason, message, details };
     // Our patches name whom they mean. A server takes that for an attempt to change who the object is.
-    if code == 422 && details.causes.iter().any(|cause| cause.field == "metadata.uid") {
-        return ClientError::Conflict(message);
+    if code == 422 && refusal.causes().iter().any(|cause| cause.field == "metadata.uid") {
+        return ClientError::Conflict(refusal);
     }
-    ClientError::of_status(code, &status.reason, message, retry_after)
+    ClientError::from_refusal(refusal, retry_after)
 }
 
 fn revision(text: &str) -> Result<u64, ClientError> {
@@ -206,6 +195,7 @@ fn unreadable(what: &str, error: &serde_json::Error) -> ClientError {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
+    use krafla_cluster::Cause;
 
     use super::*;
 
@@ -234,25 +224,43 @@ mod tests {
 
     fn check(code: u16, header: Option<&str>, body: &str, expected: Expect) {
         let headers = header.map(|seconds| (RETRY_AFTER, seconds.parse().unwrap()));
-        expected.assert_eq(&format!("{:?}", refusal(code, &headers.into_iter().collect(), body.as_bytes())));
+        let error = refusal(code, &headers.into_iter().collect(), body.as_bytes());
+        let mut told = format!("{}: {}", error.label(), error.message());
+        if let ClientError::Busy { retry_after, .. } = &error {
+            told += &format!(", again after {retry_after:?}");
+        }
+        for Cause { reason, message, field } in error.refusal().map_or(&[][..], Refusal::causes) {
+            told += &format!("\n{reason} {field}: {message}");
+        }
+        expected.assert_eq(&told);
     }
 
     #[test]
     fn a_refusal_is_understood_whoever_it_is_from() {
         let exists =
             r#"{"kind":"Status","code":409,"reason":"AlreadyExists","message":"pods \"a\" already exists"}"#;
-        check(409, None, exists, expect![[r#"AlreadyExists("pods \"a\" already exists")"#]]);
-        check(409, None, r#"{"reason":"Conflict","message":"changed"}"#, expect![[r#"Conflict("changed")"#]]);
-        check(410, None, r#"{"message":"too old"}"#, expect![[r#"Expired("too old")"#]]);
-        check(429, Some("2"), "later", expect![[r#"Busy { message: "later", retry_after: Some(2s) }"#]]);
+        check(409, None, exists, expect![[r#"already_exists: pods "a" already exists"#]]);
+        check(409, None, r#"{"reason":"Conflict","message":"changed"}"#, expect!["conflict: changed"]);
+        check(410, None, r#"{"message":"too old"}"#, expect!["expired: too old"]);
+        check(429, Some("2"), "later", expect!["busy: later, again after Some(2s)"]);
         check(
             429,
             None,
             r#"{"details":{"retryAfterSeconds":9999}}"#,
-            expect![[r#"Busy { message: "HTTP status 429", retry_after: Some(60s) }"#]],
+            expect!["busy: HTTP status 429, again after Some(60s)"],
         );
-        check(502, None, "<html>bad gateway</html>", expect![[r#"Unknown("<html>bad gateway</html>")"#]]);
-        check(403, None, r#"{"message":"no"}"#, expect![[r#"Refused { code: 403, message: "no" }"#]]);
+        check(502, None, "<html>bad gateway</html>", expect!["unknown: <html>bad gateway</html>"]);
+        check(403, None, r#"{"message":"no"}"#, expect!["refused: no"]);
+        let invalid = r#"{"code":422,"reason":"Invalid","message":"Pod \"p\" is invalid","details":{"name":"p",
+            "kind":"Pod","causes":[{"reason":"FieldValueRequired","message":"Required value","field":"spec"}]}}"#;
+        check(
+            422,
+            None,
+            invalid,
+            expect![[r#"
+            refused: Pod "p" is invalid
+            FieldValueRequired spec: Required value"#]],
+        );
     }
 
     #[test]

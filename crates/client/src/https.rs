@@ -381,7 +381,7 @@ fn not_served(kind: Kind, error: ClientError) -> ClientError {
             let name = kind.info().qualified_plural();
             let remedy =
                 "Volcano's kinds are installed with `krafla crds | kubectl apply --server-side -f -`";
-            ClientError::NotFound(format!("the cluster does not serve {name}; {remedy}"))
+            ClientError::not_found(format!("the cluster does not serve {name}; {remedy}"))
         }
         error => error,
     }

@@ -17,7 +17,7 @@ pub mod recipe;
 mod step;
 
 pub use client::{Client, Listed, Manifests, Written};
-pub use error::ClientError;
+pub use error::{Cause, ClientError, Details, Refusal};
 pub use event::{Event, EventType, Reading};
 pub use pods::{ExecOptions, LogOptions, Stream};
 pub use recipe::{Recipe, SshKeyPair};

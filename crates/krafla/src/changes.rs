@@ -181,7 +181,7 @@ mod tests {
             watches: Mutex::new(vec![
                 vec![added("a", 11), added("b", 12)],
                 vec![Err(ClientError::Unknown("cut".to_owned()))],
-                vec![Err(ClientError::Expired("too old".to_owned()))],
+                vec![Err(ClientError::expired("too old"))],
                 vec![added("d", 31)],
             ]),
             asked: Mutex::default(),

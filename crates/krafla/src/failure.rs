@@ -1,6 +1,6 @@
 //! Why an everyday command did not do what it was asked, and the exit code that says so.
 
-use krafla_cluster::ClientError;
+use krafla_cluster::{ClientError, Refusal};
 
 /// A failure, by what a script may want to do about it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,16 +46,16 @@ impl Failure {
     /// An answer of a cluster.
     pub(crate) fn from_client(cluster: &str, error: ClientError) -> Failure {
         match error {
-            ClientError::NotFound(message) => Failure::NotFound(message),
-            ClientError::AlreadyExists(message)
-            | ClientError::Conflict(message)
-            | ClientError::Expired(message) => Failure::Refused(message),
-            ClientError::Refused { code: 401, .. } => Failure::Refused(format!(
+            ClientError::NotFound(refusal) => Failure::NotFound(refusal.message),
+            ClientError::Refused(Refusal { code: 401, .. }) => Failure::Refused(format!(
                 "{cluster} does not accept the credentials; fix: log in again, or use another --context"
             )),
-            ClientError::Refused { message, .. } => Failure::Refused(message),
-            ClientError::Busy { message, .. } => {
-                Failure::Unreachable(format!("{cluster} is busy: {message}; fix: try again later"))
+            ClientError::AlreadyExists(refusal)
+            | ClientError::Conflict(refusal)
+            | ClientError::Expired(refusal)
+            | ClientError::Refused(refusal) => Failure::Refused(refusal.message),
+            ClientError::Busy { refusal, .. } => {
+                Failure::Unreachable(format!("{cluster} is busy: {refusal}; fix: try again later"))
             }
             ClientError::Unknown(why) => Failure::Unreachable(format!("cannot use {cluster}: {why}")),
         }

@@ -207,8 +207,7 @@ impl Home {
 /// nothing that they can look after.
 pub(crate) fn plainly(error: &ClientError) -> String {
     match error {
-        ClientError::Unknown(why) => why.clone(),
-        ClientError::Refused { message, .. } => message.clone(),
+        ClientError::Unknown(_) | ClientError::Refused(_) => error.message().to_owned(),
         other => other.to_string(),
     }
 }
@@ -325,7 +324,7 @@ where
                     match ask(broke_at).await {
                         Ok(anew) => (log, n_known) = (Some(anew), if is_part { 0 } else { n_told }),
                         // The pod is gone, and with it the rest; or it has none.
-                        Err(ClientError::NotFound(_) | ClientError::Refused { .. }) => return None,
+                        Err(ClientError::NotFound(_) | ClientError::Refused(_)) => return None,
                         Err(_) => {
                             n_last_tries = n_last_tries.saturating_add(usize::from(*is_ending.borrow()));
                             if n_last_tries > LOG_LAST_TRIES_MAX {
@@ -451,7 +450,7 @@ mod tests {
             let asked = n_asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             std::future::ready(match asked {
                 0 => Err(lost()),
-                1 => Err(ClientError::Busy { message: "later".to_owned(), retry_after: None }),
+                1 => Err(ClientError::busy("later", None)),
                 2 => Ok(log(vec![Ok("one\n"), Err(lost())])),
                 3 => Ok(log(vec![Ok("on"), Ok("e\ntw"), Err(lost())])),
                 _ => Ok(log(vec![Ok("one\ntwo\n"), Ok("three\n")])),
@@ -460,7 +459,7 @@ mod tests {
         let (_end, is_ending) = watch::channel(false);
         let told: Vec<Bytes> = unbroken(ask, false, is_ending.clone(), Duration::ZERO).collect().await;
         assert_eq!(told.concat(), b"one\ntwo\nthree\n");
-        let gone = |_: Option<Time>| std::future::ready(Err(ClientError::NotFound("pods \"a\"".to_owned())));
+        let gone = |_: Option<Time>| std::future::ready(Err(ClientError::not_found("pods \"a\"")));
         assert_eq!(unbroken(gone, false, is_ending, Duration::ZERO).count().await, 0);
         let (_end, is_ending) = watch::channel(true);
         let never = move |_: Option<Time>| std::future::ready(Err(lost()));

@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 use futures_util::future::BoxFuture;
 use krafla_api::{Key, Kind, Quantity, Scope, Served, Uid};
 use krafla_apiserver::registry::custom;
-use krafla_cluster::{ClientError, Manifests, Propagation, Step, Written};
+use krafla_cluster::{ClientError, Manifests, Propagation, Refusal, Step, Written};
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -79,8 +79,8 @@ async fn is_in_the_way(home: &Home, manifest: &Manifest, error: &ClientError) ->
 
 /// Whether an object is refused because of what others have of a quota. What asks for more than there is in all is never made.
 fn lacks_quota(error: &ClientError) -> bool {
-    let ClientError::Refused { message, .. } = error else { return false };
-    let Some((_, told)) = message.split_once("exceeded quota: ") else { return false };
+    let ClientError::Refused(refusal) = error else { return false };
+    let Some((_, told)) = refusal.message.split_once("exceeded quota: ") else { return false };
     let [requested, limited] = ["requested", "limited"].map(|word| amounts(told, word));
     !requested.is_empty()
         && requested.iter().all(|(name, amount)| limited.get(name).is_some_and(|limit| amount <= limit))
@@ -107,7 +107,7 @@ fn prepared(home: &Home, manifest: &Manifest) -> Value {
 fn complaint(home: &Home, manifest: &Manifest, error: ClientError) -> anyhow::Error {
     let Manifest { place, of, .. } = manifest;
     let text = match error {
-        ClientError::AlreadyExists(message) if manifest.followed().is_some() => {
+        ClientError::AlreadyExists(Refusal { message, .. }) if manifest.followed().is_some() => {
             let (name, namespace) = (manifest.text("/metadata/name"), manifest.text("/metadata/namespace"));
             let elsewhere =
                 if *namespace == home.namespace { String::new() } else { format!(" -n {namespace}") };
@@ -120,11 +120,11 @@ fn complaint(home: &Home, manifest: &Manifest, error: ClientError) -> anyhow::Er
             format!("{message}: {remedy}")
         }
         // What is new can miss nothing but its namespace.
-        ClientError::NotFound(message) if of.scope == Scope::Namespaced => {
+        ClientError::NotFound(Refusal { message, .. }) if of.scope == Scope::Namespaced => {
             let remedy = "add the Namespace to the files, or use another one";
             format!("metadata.namespace: {message}: {remedy}")
         }
-        ClientError::Refused { message, .. } | ClientError::NotFound(message) => message,
+        ClientError::Refused(refusal) | ClientError::NotFound(refusal) => refusal.message,
         error => return anyhow!("{place}: {}", plainly(&error)),
     };
     BadInput(anyhow!("{place}: {text}")).into()
@@ -462,10 +462,7 @@ mod tests {
     #[test]
     fn only_what_fits_in_a_quota_takes_somebodys_place() {
         let lacks = |message: &str| {
-            lacks_quota(&ClientError::Refused {
-                code: 403,
-                message: format!("pods \"b\" is forbidden: {message}"),
-            })
+            lacks_quota(&ClientError::forbidden(format!("pods \"b\" is forbidden: {message}")))
         };
         for (message, expected) in [
             ("exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1", true),

@@ -122,7 +122,7 @@ impl Applied {
             Ok(live) if live.uid == uid && live.revision <= revision => return,
             Ok(live) if live.uid == uid => {
                 self.expectations.push(Expectation::Revision { kind, revision: live.revision });
-                ClientError::Conflict("it has changed since it was decided for".to_owned())
+                ClientError::conflict("it has changed since it was decided for")
             }
             Ok(_) | Err(ClientError::NotFound(_)) => {
                 return self.expectations.push(Expectation::Gone { kind, key, uid });

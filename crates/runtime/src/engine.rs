@@ -494,9 +494,9 @@ impl Engine {
     fn complain(&mut self, root: &Root, plan: &Plan, notes: Vec<Note>, failure: &Failure, now: Time) {
         self.counts.failures += 1;
         tracing::debug!(key = %root.key, step = failure.step, error = %failure.error, "write failed");
-        let notes: Vec<Note> = if let ClientError::Refused { message, .. } = &failure.error {
+        let notes: Vec<Note> = if let ClientError::Refused(refused) = &failure.error {
             let reason = failure.refusal_reason;
-            let refused = Note::warning(reason, refusal(root.kind, reason, message));
+            let refused = Note::warning(reason, refusal(root.kind, reason, &refused.message));
             self.refused.insert(root.clone(), refused.clone());
             notes.into_iter().chain([refused]).collect()
         } else {

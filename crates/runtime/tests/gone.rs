@@ -15,7 +15,7 @@ use serde_json::json;
 struct Empty;
 
 fn missing<T>() -> Result<T, ClientError> {
-    Err(ClientError::NotFound("it is gone".to_owned()))
+    Err(ClientError::not_found("it is gone"))
 }
 
 /// A server that has one root, of this UID at this revision, and takes everything new.

@@ -50,7 +50,7 @@ fn missing() -> Note {
 }
 
 fn refused() -> ClientError {
-    ClientError::Refused { code: 403, message: "exceeded quota".to_owned() }
+    ClientError::forbidden("exceeded quota")
 }
 
 /// An object of a decision can not be created.
@@ -201,7 +201,7 @@ fn said_of(controller: Box<dyn Controller>, object: &Value, why: &str) -> Vec<St
         let now = start.after(Duration::from_secs(60 * minutes));
         let work = engine.next(now).expect("it is tried again");
         assert!(work.plan.steps.iter().any(Step::creates), "{}", work.plan);
-        fail(&mut engine, work, ClientError::Refused { code: 403, message: why.to_owned() }, now);
+        fail(&mut engine, work, ClientError::forbidden(why), now);
         let notes = engine.take_remarks().into_iter().map(|remark| remark.note);
         said.extend(notes.map(|note| format!("{}: {}", note.reason, note.message)));
     }

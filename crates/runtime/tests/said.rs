@@ -84,7 +84,7 @@ impl Client for Server {
     }
 
     fn get(&self, _: Kind, _: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
-        async { Err(ClientError::NotFound(String::new())) }.boxed()
+        async { Err(ClientError::not_found(String::new())) }.boxed()
     }
 
     fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
@@ -114,11 +114,11 @@ fn said(verb: Verb, name: &'static str, error: ClientError) -> Vec<String> {
 }
 
 fn refusal() -> ClientError {
-    ClientError::Refused { code: 403, message: "exceeded quota".to_owned() }
+    ClientError::forbidden("exceeded quota")
 }
 
 fn busy() -> ClientError {
-    ClientError::Busy { message: "later".to_owned(), retry_after: None }
+    ClientError::busy("later", None)
 }
 
 #[test]
@@ -144,5 +144,5 @@ fn beside_what_passes_only_what_was_done_is_said() {
 
 #[test]
 fn what_was_not_done_because_the_root_is_gone_is_not_said() {
-    assert_eq!(said(Verb::Report, "home", ClientError::NotFound("gone".to_owned())), ["Missing something"]);
+    assert_eq!(said(Verb::Report, "home", ClientError::not_found("gone")), ["Missing something"]);
 }

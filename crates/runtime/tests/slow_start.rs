@@ -46,7 +46,7 @@ impl Server {
         let mut state = self.state.lock();
         state.n_under_way -= 1;
         if state.pods.len() == self.quota {
-            return Err(ClientError::Refused { code: 403, message: "exceeded quota".to_owned() });
+            return Err(ClientError::forbidden("exceeded quota"));
         }
         let revision = state.next_revision();
         let mut pod = object.clone();
@@ -79,7 +79,7 @@ impl Client for Server {
     }
 
     fn get(&self, _: Kind, _: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
-        async { Err(ClientError::NotFound(String::new())) }.boxed()
+        async { Err(ClientError::not_found(String::new())) }.boxed()
     }
 
     fn write<'a>(&'a self, step: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {

@@ -164,7 +164,7 @@ impl Server {
     /// Who has this name now.
     pub(crate) fn uid(&self, kind: Kind, key: &Key) -> Result<Uid, ClientError> {
         let entry = self.store.get(&resource(kind), key);
-        entry.map(|entry| entry.uid.clone()).ok_or_else(|| ClientError::NotFound(format!("{kind} {key}")))
+        entry.map(|entry| entry.uid.clone()).ok_or_else(|| ClientError::not_found(format!("{kind} {key}")))
     }
 
     /// The garbage collector that ships.

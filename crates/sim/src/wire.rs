@@ -315,13 +315,9 @@ impl Line {
                 let _ = self.send(step).await;
                 Err(no_answer())
             }
-            Some(Fault::Busy) => {
-                Err(ClientError::Busy { message: "overloaded".to_owned(), retry_after: Some(RETRY_AFTER) })
-            }
-            Some(Fault::Refused) => {
-                Err(ClientError::Refused { code: 403, message: "exceeded quota".to_owned() })
-            }
-            Some(Fault::Conflict) => Err(ClientError::Conflict("the object has been modified".to_owned())),
+            Some(Fault::Busy) => Err(ClientError::busy("overloaded", Some(RETRY_AFTER))),
+            Some(Fault::Refused) => Err(ClientError::forbidden("exceeded quota")),
+            Some(Fault::Conflict) => Err(ClientError::conflict("the object has been modified")),
             Some(Fault::Touched) => {
                 self.touch(step).await;
                 self.send(step).await

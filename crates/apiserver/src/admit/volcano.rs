@@ -5,12 +5,13 @@ use std::sync::Arc;
 use krafla_admission::{Cluster, Finding, Settings, Verdict};
 use krafla_api::volcano::Queue;
 use krafla_api::{Key, Kind};
+use krafla_cluster::Cause;
 use serde_json::Value;
 
 use super::{Operation, Policy, Request};
 use crate::object;
 use crate::ops::Api;
-use crate::status::{Cause, Status};
+use crate::status::Status;
 
 /// Volcano's rules for jobs, queues, gangs, flows and pods.
 #[derive(Clone, Debug, Default)]

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use krafla_admission::builtin::budget::{self, Verdict};
 use krafla_api::Key;
+use krafla_cluster::Cause;
 use serde_json::Value;
 
 use super::ownership::Ownership;
 use super::{Api, Part, WriteOptions, parse};
 use crate::object;
-use crate::status::{Cause, Qualified, Status};
+use crate::status::{Qualified, Status};
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 const PODS: &str = "pods";

@@ -141,8 +141,8 @@ impl Reader<'_> {
                         };
                         printer.print_attempt(log, &prefix).await;
                     }
-                    Err(ClientError::Refused { message, .. } | ClientError::NotFound(message)) => {
-                        tell(&format!("krafla: {title} has no log: {message}\n"));
+                    Err(ClientError::Refused(refusal) | ClientError::NotFound(refusal)) => {
+                        tell(&format!("krafla: {title} has no log: {refusal}\n"));
                     }
                     Err(error) => return Err(self.connection.failure(error)),
                 }

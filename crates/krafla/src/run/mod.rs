@@ -549,7 +549,7 @@ impl Run<'_> {
 
 /// Whether a cluster says, or will say again, what happens to a kind. Not every one has PodGroups, or lets everybody see Events.
 fn is_served<T>(event: &Result<T, ClientError>) -> bool {
-    !matches!(event, Err(ClientError::NotFound(_) | ClientError::Refused { .. }))
+    !matches!(event, Err(ClientError::NotFound(_) | ClientError::Refused(_)))
 }
 
 /// The CronJob that made a Job.
@@ -571,11 +571,11 @@ mod tests {
 
     #[test]
     fn a_kind_that_a_cluster_does_not_have_or_show_is_not_waited_for() {
-        let refused = ClientError::Refused { code: 403, message: "forbidden".to_owned() };
-        let busy = ClientError::Busy { message: "later".to_owned(), retry_after: None };
+        let refused = ClientError::forbidden("forbidden");
+        let busy = ClientError::busy("later", None);
         for (answer, is_expected) in [
             (Ok(()), true),
-            (Err(ClientError::NotFound("podgroups".to_owned())), false),
+            (Err(ClientError::not_found("podgroups")), false),
             (Err(refused), false),
             (Err(busy), true),
             (Err(ClientError::Unknown("no connection".to_owned())), true),

@@ -146,15 +146,7 @@ fn object_path(kind: Kind, namespace: &str, name: &str) -> Result<String, String
 
 /// What the server said, and nothing around it.
 fn message(error: &ClientError) -> String {
-    match error {
-        ClientError::NotFound(message)
-        | ClientError::AlreadyExists(message)
-        | ClientError::Conflict(message)
-        | ClientError::Expired(message)
-        | ClientError::Unknown(message)
-        | ClientError::Refused { message, .. }
-        | ClientError::Busy { message, .. } => message.clone(),
-    }
+    error.message().to_owned()
 }
 
 /// Where the cluster is: the kubeconfig that is named, those of `KUBECONFIG`, the one of the home directory, the cluster of

@@ -569,7 +569,7 @@ mod tests {
         }
 
         fn get(&self, _: Kind, key: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
-            let answer = Err(ClientError::NotFound(key.to_string()));
+            let answer = Err(ClientError::not_found(key.to_string()));
             Box::pin(async { answer })
         }
 

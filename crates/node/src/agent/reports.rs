@@ -116,7 +116,7 @@ impl Worker {
             ClientError::Conflict(_) => self.refresh(pod).await,
             ClientError::AlreadyExists(_)
             | ClientError::Expired(_)
-            | ClientError::Refused { .. }
+            | ClientError::Refused(_)
             | ClientError::Busy { .. }
             | ClientError::Unknown(_) => {}
         }

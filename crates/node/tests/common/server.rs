@@ -145,7 +145,7 @@ impl Inner {
         let key = key_of(&object);
         let mut state = self.state.lock();
         if state.objects.contains_key(&(kind, key.clone())) {
-            return Err(ClientError::AlreadyExists(key.to_string()));
+            return Err(ClientError::already_exists(key.to_string()));
         }
         object["metadata"]["uid"] = json!(format!("uid-{}-{}", key.name, state.history.len()));
         Ok(self.store(&mut state, kind, key, object, EventType::Added))
@@ -176,7 +176,7 @@ impl Inner {
     fn delete(&self, kind: Kind, key: &Key, grace_seconds: Option<i64>) -> Result<Written, ClientError> {
         let mut state = self.state.lock();
         let found = state.objects.get(&(kind, key.clone())).cloned();
-        let mut object = found.ok_or_else(|| ClientError::NotFound(key.to_string()))?;
+        let mut object = found.ok_or_else(|| ClientError::not_found(key.to_string()))?;
         let of_spec = object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
         let grace = grace_seconds.unwrap_or(of_spec);
         if grace == 0 {
@@ -205,9 +205,7 @@ impl Inner {
                 checked(&self.state.lock(), *kind, key, uid, None)?;
                 self.delete(*kind, key, *grace_seconds)
             }
-            Step::Bind { .. } => {
-                Err(ClientError::Refused { code: 405, message: "no scheduler here".to_owned() })
-            }
+            Step::Bind { .. } => Err(ClientError::forbidden("no scheduler here")),
         }
     }
 }
@@ -225,11 +223,11 @@ fn checked(
     revision: Option<u64>,
 ) -> Result<Value, ClientError> {
     let object =
-        state.objects.get(&(kind, key.clone())).ok_or_else(|| ClientError::NotFound(key.to_string()))?;
+        state.objects.get(&(kind, key.clone())).ok_or_else(|| ClientError::not_found(key.to_string()))?;
     let is_same = object["metadata"]["uid"] == *uid.0;
     let stored: u64 = object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
     let is_current = revision.is_none_or(|revision| revision == stored);
-    if is_same && is_current { Ok(object.clone()) } else { Err(ClientError::Conflict(key.to_string())) }
+    if is_same && is_current { Ok(object.clone()) } else { Err(ClientError::conflict(key.to_string())) }
 }
 
 fn merge(target: &mut Value, patch: &Value) {
@@ -281,7 +279,7 @@ impl Client for Server {
     fn get(&self, kind: Kind, key: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
         let found =
             self.0.state.lock().objects.get(&(kind, key.clone())).map(|object| object.to_string().into());
-        let answer = found.ok_or_else(|| ClientError::NotFound(key.to_string()));
+        let answer = found.ok_or_else(|| ClientError::not_found(key.to_string()));
         Box::pin(async move { answer })
     }
 

@@ -142,7 +142,7 @@ fn controller(server: &Server, kind: Kind, name: &str) -> Result<OwnerReference,
 
 /// The first pod of an owner.
 fn pod_of(server: &Server, owner: &str) -> Result<Key, ClientError> {
-    let nobody = || ClientError::NotFound(format!("a pod of {owner}"));
+    let nobody = || ClientError::not_found(format!("a pod of {owner}"));
     let listed = server.list(Kind::Pod).ok_or_else(nobody)?;
     let mut pods = listed.items.iter().map(|item| Object::decode(Kind::Pod, item));
     let is_its_own = |pod: &Object| pod.meta.owners.iter().any(|it| it.name == owner);

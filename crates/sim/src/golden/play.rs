@@ -112,7 +112,7 @@ fn create(site: &Site, object: &Value) -> Result<(), ClientError> {
     let owners = object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten();
     for owner in owners.filter(|owner| owner.get("uid").is_none()) {
         let (kind, name) = (kind_of(owner), text(owner, "name").unwrap().to_owned());
-        let found = find(site, kind, &name).ok_or_else(|| ClientError::NotFound(name.clone()))?;
+        let found = find(site, kind, &name).ok_or_else(|| ClientError::not_found(name.clone()))?;
         owner["uid"] = found["metadata"]["uid"].clone();
     }
     if object["metadata"]["ownerReferences"].is_null() {
@@ -141,7 +141,7 @@ fn patch_object(
     of_status: bool,
     patch: Value,
 ) -> Result<(), ClientError> {
-    let object = find(site, kind, name).ok_or_else(|| ClientError::NotFound(name.to_owned()))?;
+    let object = find(site, kind, name).ok_or_else(|| ClientError::not_found(name.to_owned()))?;
     let (key, uid) = identity(&object);
     site.server.write(&Step::Patch { kind, key, uid, revision: None, of_status, patch }).map(drop)
 }
@@ -304,7 +304,7 @@ fn command(site: &Site, deed: &Value, n_commands: &mut u32) -> Result<(), Client
 
 fn scale(site: &Site, deed: &Value) -> Result<(), ClientError> {
     let name = text(deed, "job").unwrap();
-    let job = find(site, Kind::VcJob, name).ok_or_else(|| ClientError::NotFound(name.to_owned()))?;
+    let job = find(site, Kind::VcJob, name).ok_or_else(|| ClientError::not_found(name.to_owned()))?;
     let mut spec = json!({ "tasks": job["spec"]["tasks"] });
     for task in spec["tasks"].as_array_mut().unwrap() {
         if Some(&task["name"]) == deed.get("task") {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use krafla_cel::{Budget, Builds, Program, Value as CelValue};
+use krafla_cluster::{Cause, Details};
 use serde_json::Value;
 
 use super::super::kept::Kept;
@@ -11,7 +12,7 @@ use crate::admit::Request;
 use crate::codec;
 use crate::object;
 use crate::patch::apply_operations;
-use crate::status::{Cause, Details, Status};
+use crate::status::Status;
 
 const POLICIES: &str = "mutatingadmissionpolicies.admissionregistration.k8s.io";
 const BINDINGS: &str = "mutatingadmissionpolicybindings.admissionregistration.k8s.io";

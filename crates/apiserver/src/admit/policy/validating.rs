@@ -1,13 +1,14 @@
 //! ValidatingAdmissionPolicies: they refuse, or warn.
 
 use krafla_cel::{Budget, Builds, Program, Value as CelValue};
+use krafla_cluster::{Cause, Details};
 use serde_json::Value;
 
 use super::super::kept::Kept;
 use super::{Asked, COST_MAX, Common, GROUP, Matched, Unusable, list, may_be_ignored, read, text};
 use crate::admit::{Policy, Request};
 use crate::object;
-use crate::status::{Cause, Details, Status};
+use crate::status::Status;
 
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
 pub(super) const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";

@@ -1,8 +1,9 @@
 //! A webhook's no, as the client gets it.
 
+use krafla_cluster::Details;
 use serde_json::Value;
 
-use crate::status::{Details, Status};
+use crate::status::Status;
 
 /// The refusal of a request that a webhook denied with this `Status`.
 pub(super) fn denied(webhook: &str, status: &Value) -> Status {
