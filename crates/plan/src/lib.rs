@@ -55,6 +55,17 @@ pub trait Controller: Send + Sync {
         self.name()
     }
 
+    /// The component that its Events name. Dashboards and scripts look for Volcano's and Kubernetes' own names.
+    fn event_source(&self) -> &'static str {
+        "vc-controller-manager"
+    }
+
+    /// The message of the Event with this reason about a write that the server refused. Kubernetes' own controllers begin
+    /// with words that scripts look for.
+    fn refusal(&self, _reason: &str, why: &str) -> String {
+        why.to_owned()
+    }
+
     /// The kind whose objects are this controller's roots: one plan per object.
     fn root(&self) -> Kind;
 
@@ -127,5 +138,34 @@ pub fn controlling_keys(root: Kind, changed: &Object) -> Vec<Key> {
             vec![Key { namespace: changed.meta.key.namespace.clone(), name: owner.name.as_str().into() }]
         }
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn events_name_upstreams_components_and_begin_with_its_words() {
+        let lines = controllers().into_iter().map(|it| {
+            let (created, deleted) = (it.refusal("FailedCreate", "why"), it.refusal("FailedDelete", "why"));
+            let changed = it.refusal("FailedUpdate", "why");
+            format!("{}: {} | {created} | {deleted} | {changed}\n", it.name(), it.event_source())
+        });
+        expect![[r#"
+            job-controller: vc-controller-manager | why | why | why
+            jobflow-controller: vc-controller-manager | why | why | why
+            jobtemplate-controller: vc-controller-manager | why | why | why
+            queue-controller: vc-controller-manager | why | why | why
+            cronjob-controller: vc-controller-manager | why | why | why
+            pg-controller: vc-controller-manager | why | why | why
+            gc-controller: vc-controller-manager | why | why | why
+            kubernetes-job-controller: job-controller | Error creating: why | Error deleting: why | why
+            job-pod-release-controller: vc-controller-manager | why | why | why
+            ttl-after-finished-controller: job-controller | Error creating: why | Error deleting: why | why
+            kubernetes-cronjob-controller: cronjob-controller | Error creating job: why | Error deleting job: why | why
+        "#]].assert_eq(&lines.collect::<String>());
     }
 }

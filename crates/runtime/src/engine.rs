@@ -14,7 +14,7 @@ use crate::apply::{Applied, Failure, Premise};
 use crate::barrier::Barrier;
 use crate::cache::{Cache, Change, OutdatedList};
 use crate::counters::Counters;
-use crate::events::{Remark, refusal};
+use crate::events::Remark;
 use crate::inquiry::{Inquiries, Inquiry};
 use crate::metrics::{Metrics, Reconciled, WorkQueues};
 use crate::queue::Queue;
@@ -476,13 +476,13 @@ impl Engine {
         self.remarks.extend(of_others.into_iter().filter_map(|note| {
             let Write { kind, key, .. } = note.tells_of.as_ref()?;
             let about = self.cache.objects().get(*kind, key)?.clone();
-            Some(Remark { about, by: controller.name(), note, at: now })
+            Some(Remark { about, by: controller.event_source(), note, at: now })
         }));
         let last = self.last_notes.get(root).map_or(&[][..], Vec::as_slice);
         if last != notes {
             let new: Vec<Note> = notes.iter().filter(|note| !last.contains(note)).cloned().collect();
             log_notes(controller.name(), &root.key, &new);
-            let by = controller.name();
+            let by = controller.event_source();
             let remarks = new.into_iter().map(|note| Remark { about: about.clone(), by, note, at: now });
             self.remarks.extend(remarks);
             self.last_notes.insert(root.clone(), notes);
@@ -496,7 +496,9 @@ impl Engine {
         tracing::debug!(key = %root.key, step = failure.step, error = %failure.error, "write failed");
         let notes: Vec<Note> = if let ClientError::Refused(refused) = &failure.error {
             let reason = failure.refusal_reason;
-            let refused = Note::warning(reason, refusal(root.kind, reason, &refused.message));
+            let controller = self.controllers.get(root.controller);
+            let message = controller.map_or_else(String::new, |it| it.refusal(reason, &refused.message));
+            let refused = Note::warning(reason, message);
             self.refused.insert(root.clone(), refused.clone());
             notes.into_iter().chain([refused]).collect()
         } else {

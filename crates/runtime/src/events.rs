@@ -8,27 +8,6 @@ use krafla_cluster::Step;
 use krafla_plan::{Note, Object, Severity};
 use serde_json::json;
 
-/// Who speaks. Dashboards and scripts look for Volcano's and Kubernetes' own names.
-fn component(remark: &Remark) -> &'static str {
-    match (remark.by, remark.about.kind) {
-        ("scheduler", _) => "volcano",
-        (_, Kind::Job) => "job-controller",
-        (_, Kind::CronJob) => "cronjob-controller",
-        _ => "vc-controller-manager",
-    }
-}
-
-/// How a refusal is told: Kubernetes' own controllers begin with words that scripts look for.
-pub(crate) fn refusal(about: Kind, reason: &str, why: &str) -> String {
-    match (about, reason) {
-        (Kind::Job, "FailedCreate") => format!("Error creating: {why}"),
-        (Kind::Job, "FailedDelete") => format!("Error deleting: {why}"),
-        (Kind::CronJob, "FailedCreate") => format!("Error creating job: {why}"),
-        (Kind::CronJob, "FailedDelete") => format!("Error deleting job: {why}"),
-        _ => why.to_owned(),
-    }
-}
-
 /// How many different things are remembered. Beyond that, the oldest is said anew instead of counted.
 const REMEMBERED_MAX: usize = 4096;
 
@@ -37,7 +16,7 @@ const REMEMBERED_MAX: usize = 4096;
 pub struct Remark {
     /// The object.
     pub about: Arc<Object>,
-    /// The controller that made it.
+    /// The component that says it.
     pub by: &'static str,
     /// The note.
     pub note: Note,
@@ -141,8 +120,8 @@ fn manifest(remark: &Remark, key: &Key) -> serde_json::Value {
         "type": severity,
         "reason": remark.note.reason,
         "message": remark.note.message,
-        "source": { "component": component(remark) },
-        "reportingComponent": component(remark),
+        "source": { "component": remark.by },
+        "reportingComponent": remark.by,
         "reportingInstance": "",
         "firstTimestamp": remark.at,
         "lastTimestamp": remark.at,
@@ -158,7 +137,7 @@ mod tests {
         let job = r#"{"metadata":{"namespace":"ns","name":"a","uid":"u1","resourceVersion":"7"}}"#;
         Remark {
             about: Arc::new(Object::decode(Kind::VcJob, job.as_bytes())),
-            by: "job-controller",
+            by: "vc-controller-manager",
             note: Note::warning("QueueNotFound", message.to_owned()),
             at: Time::from_seconds(1_800_000_000),
         }
@@ -176,13 +155,6 @@ mod tests {
         ]
         .assert_eq(&again);
         assert!(matches!(recorder.record(&remark("another thing")), Step::Create { .. }));
-    }
-
-    #[test]
-    fn a_refusal_is_told_in_kubernetes_words() {
-        assert_eq!(refusal(Kind::Job, "FailedCreate", "no quota"), "Error creating: no quota");
-        assert_eq!(refusal(Kind::CronJob, "FailedCreate", "no quota"), "Error creating job: no quota");
-        assert_eq!(refusal(Kind::VcJob, "FailedCreate", "no quota"), "no quota");
     }
 
     #[test]

@@ -81,6 +81,10 @@ impl Controller for Scheduler {
         "scheduler"
     }
 
+    fn event_source(&self) -> &'static str {
+        "volcano"
+    }
+
     fn root(&self) -> Kind {
         Kind::Queue
     }

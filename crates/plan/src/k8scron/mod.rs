@@ -39,6 +39,18 @@ impl Controller for CronJobController {
         "cronjob"
     }
 
+    fn event_source(&self) -> &'static str {
+        "cronjob-controller"
+    }
+
+    fn refusal(&self, reason: &str, why: &str) -> String {
+        match reason {
+            "FailedCreate" => format!("Error creating job: {why}"),
+            "FailedDelete" => format!("Error deleting job: {why}"),
+            _ => why.to_owned(),
+        }
+    }
+
     fn root(&self) -> Kind {
         Kind::CronJob
     }

@@ -60,6 +60,15 @@ pub use self::ttl::TtlController;
 /// How many pods a plan names one by one in its notes.
 const NAMED_PODS_MAX: usize = 10;
 
+/// The text about a refused write for a Job, in Kubernetes' words.
+fn refusal(reason: &str, why: &str) -> String {
+    match reason {
+        "FailedCreate" => format!("Error creating: {why}"),
+        "FailedDelete" => format!("Error deleting: {why}"),
+        _ => why.to_owned(),
+    }
+}
+
 /// The controller of Jobs.
 #[derive(Debug, Default)]
 pub struct JobController {
@@ -74,6 +83,14 @@ impl Controller for JobController {
 
     fn queue(&self) -> &'static str {
         "job"
+    }
+
+    fn event_source(&self) -> &'static str {
+        "job-controller"
+    }
+
+    fn refusal(&self, reason: &str, why: &str) -> String {
+        refusal(reason, why)
     }
 
     fn root(&self) -> Kind {

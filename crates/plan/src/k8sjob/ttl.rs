@@ -31,6 +31,14 @@ impl Controller for TtlController {
         "ttl_jobs_to_delete"
     }
 
+    fn event_source(&self) -> &'static str {
+        "job-controller"
+    }
+
+    fn refusal(&self, reason: &str, why: &str) -> String {
+        super::refusal(reason, why)
+    }
+
     fn root(&self) -> Kind {
         Kind::Job
     }
