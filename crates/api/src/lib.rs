@@ -34,4 +34,4 @@ pub use kind::{Kind, KindInfo, Scope, Served};
 pub use meta::{Key, ObjectMeta, OwnerReference, Uid};
 pub use pairs::Pairs;
 pub use quantity::Quantity;
-pub use time::Time;
+pub use time::{Time, time_zone};

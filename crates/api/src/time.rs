@@ -4,8 +4,17 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The time zone of this name, spelt exactly so.
+pub fn time_zone(name: &str) -> Option<TimeZone> {
+    if name == "UTC" {
+        return Some(TimeZone::UTC);
+    }
+    TimeZone::get(name).ok().filter(|zone| zone.iana_name() == Some(name))
+}
 
 /// A moment. In JSON it has whole seconds (`2026-11-15T08:00:00Z`), as all of Kubernetes' times but the micro ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

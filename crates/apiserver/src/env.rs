@@ -19,7 +19,7 @@ pub trait Env: Send + Sync {
 
     /// A key pair that nobody else has.
     fn ssh_key_pair(&self) -> Result<SshKeyPair, String> {
-        krafla_runtime::ssh::key_pair()
+        krafla_keys::ssh::key_pair()
     }
 
     /// Whether schedules may name this time zone.
@@ -52,7 +52,7 @@ impl Env for SystemEnv {
 
 /// Whether schedules may name this time zone.
 pub(crate) fn knows_time_zone(name: &str) -> bool {
-    krafla_plan::cron::time_zone(name).is_some()
+    krafla_api::time_zone(name).is_some()
 }
 
 fn random_bytes<const N: usize>() -> [u8; N] {

@@ -6,7 +6,7 @@ use http::Uri;
 
 use crate::bearer::Login;
 use crate::kubeconfig;
-use crate::tls::Certificate;
+use krafla_keys::tls::Certificate;
 
 /// Where Kubernetes puts what a pod needs to reach the API server.
 const SERVICE_ACCOUNT_DIR: &str = "/var/run/secrets/kubernetes.io/serviceaccount";

@@ -16,6 +16,7 @@ use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use krafla_api::{Key, Kind, Served, Uid};
 use krafla_cluster::{Client, ClientError, Event, Listed, LogOptions, Manifests, Step, Written};
+use krafla_keys::tls;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -24,7 +25,6 @@ use crate::answer;
 use crate::bearer::Bearer;
 use crate::connector::Connector;
 use crate::request::{Request, collection_path, encoded, object_path, version_path};
-use crate::tls;
 use crate::watching;
 
 /// The longest answer that is read: a page of large objects.
@@ -271,7 +271,7 @@ impl Shared {
     async fn write(&self, step: &Step, manager: &str) -> Result<Written, ClientError> {
         let request = match step {
             Step::CreateGenerated { kind, object, recipe } => {
-                let drawn = tokio::task::spawn_blocking(krafla_runtime::ssh::key_pair).await;
+                let drawn = tokio::task::spawn_blocking(krafla_keys::ssh::key_pair).await;
                 let pair =
                     drawn.unwrap_or_else(|error| Err(error.to_string())).map_err(ClientError::Unknown)?;
                 let mut object = object.clone();

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::access::{Access, AccessError, Credentials, Token, read as read_file};
 use crate::bearer::Login;
-use crate::tls::Certificate;
+use krafla_keys::tls::Certificate;
 
 /// What one file says. An empty list may be written as null.
 #[derive(Debug, Default, Deserialize)]

@@ -19,7 +19,6 @@ mod connector;
 mod https;
 mod kubeconfig;
 mod request;
-pub mod tls;
 mod watching;
 
 pub use access::{Access, AccessError, Credentials, Token};

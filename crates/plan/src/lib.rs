@@ -15,7 +15,6 @@
 
 pub mod cron;
 pub mod cronjob;
-pub mod endpoints;
 mod indexes;
 pub mod jobflow;
 pub mod jobtemplate;

@@ -16,41 +16,11 @@
 use std::time::Duration;
 
 use krafla_api::Kind;
+use krafla_metrics::Metric;
 
 use crate::object::Object;
 use crate::objects::Objects;
 use crate::plan::Plan;
-
-/// A number with a name, and one series for every combination of its labels' values.
-#[derive(Debug)]
-pub struct Metric {
-    /// The name that dashboards ask for.
-    pub name: &'static str,
-    /// A sentence that says what it is.
-    pub help: &'static str,
-    /// The names of its labels.
-    pub labels: &'static [&'static str],
-    /// How it behaves.
-    pub kind: MetricKind,
-}
-
-impl Metric {
-    /// A number that only grows.
-    pub const fn counter(name: &'static str, help: &'static str, labels: &'static [&'static str]) -> Metric {
-        Metric { name, help, labels, kind: MetricKind::Counter }
-    }
-}
-
-/// How a number behaves.
-#[derive(Clone, Copy, Debug)]
-pub enum MetricKind {
-    /// It only grows.
-    Counter,
-    /// It grows and shrinks.
-    Gauge,
-    /// Observations by size: so many up to each of these bounds.
-    Histogram(&'static [f64]),
-}
 
 /// What happens to one series.
 #[derive(Debug)]

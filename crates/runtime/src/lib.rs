@@ -26,7 +26,6 @@ pub mod metrics;
 mod queue;
 mod rest;
 mod run;
-pub mod ssh;
 
 pub use barrier::Expectation;
 pub use engine::{Counts, Engine, Outcome, Root, Work};

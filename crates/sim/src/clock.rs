@@ -85,7 +85,7 @@ impl Env for Surroundings {
     }
 
     fn has_time_zone(&self, name: &str) -> bool {
-        krafla_plan::cron::time_zone(name).is_some()
+        krafla_api::time_zone(name).is_some()
     }
 
     fn ssh_key_pair(&self) -> Result<SshKeyPair, String> {

@@ -24,7 +24,7 @@ use http_body_util::{BodyExt, Empty, Limited};
 use hyper_util::rt::TokioIo;
 use krafla_admission::rbac::User;
 use krafla_api::Key;
-use krafla_client::tls::Certificate;
+use krafla_keys::tls::Certificate;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
@@ -198,7 +198,7 @@ fn tls(spec: &Value, shown: &Certificate) -> Result<ClientConfig, String> {
     }
     let bundle = STANDARD.decode(spec["caBundle"].as_str().unwrap_or_default());
     let bundle = bundle.map_err(|error| format!("caBundle: {error}"))?;
-    krafla_client::tls::trusting(&bundle, Some(shown)).map_err(|error| format!("caBundle: {error}"))
+    krafla_keys::tls::trusting(&bundle, Some(shown)).map_err(|error| format!("caBundle: {error}"))
 }
 
 /// The headers that tell another server who asks. Those that a client sends do not count.

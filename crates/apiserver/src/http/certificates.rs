@@ -31,7 +31,7 @@ pub(super) struct FrontProxy {
     /// The authority of clients of this server, as PEM.
     pub(super) client_authority: String,
     /// What this server shows.
-    pub(super) shown: krafla_client::tls::Certificate,
+    pub(super) shown: krafla_keys::tls::Certificate,
 }
 
 impl FrontProxy {
@@ -49,7 +49,7 @@ impl FrontProxy {
         client.distinguished_name.push(DnType::CommonName, "front-proxy-client");
         client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let chain = client.signed_by(&key, &Issuer::from_params(&ca, &ca_key)).map_err(failed)?.pem();
-        let shown = krafla_client::tls::Certificate { chain: chain.into(), key: key.serialize_pem().into() };
+        let shown = krafla_keys::tls::Certificate { chain: chain.into(), key: key.serialize_pem().into() };
         Ok(FrontProxy { authority, client_authority: client_authority.to_owned(), shown })
     }
 }

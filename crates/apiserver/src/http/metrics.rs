@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
-use krafla_runtime::metrics::Family;
+use krafla_metrics::Family;
 
 use super::path::ResourcePath;
 

@@ -129,7 +129,7 @@ pub(crate) struct Context {
     /// What other servers answer for.
     aggregation: aggregation::Aggregation,
     /// What the controllers beside the server count.
-    controllers: Option<Arc<krafla_runtime::metrics::Metrics>>,
+    controllers: Option<Arc<dyn krafla_metrics::Page>>,
     /// Becomes true when the server stops: watches end then.
     stopping: tokio::sync::watch::Receiver<bool>,
 }

@@ -2,12 +2,12 @@
 
 use http::HeaderMap;
 use http::header::ACCEPT;
-use krafla_runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use super::body::{self, Reply};
 use super::query::Query;
 use super::{Context, openapi};
+use crate::env::{Env, SystemEnv};
 use crate::status::Status;
 use crate::tokens::ISSUER;
 
@@ -75,7 +75,7 @@ fn health(check: &str, query: &Query, is_full: bool) -> Reply {
 
 /// The server's numbers, those of the controllers beside it, and those of the process.
 fn metrics(context: &Context) -> String {
-    let of_controllers = context.controllers.as_ref().map(|controllers| controllers.page(SystemClock.now()));
+    let of_controllers = context.controllers.as_ref().map(|controllers| controllers.page(SystemEnv.now()));
     context.metrics.page() + &of_controllers.unwrap_or_default() + &super::process::page()
 }
 

@@ -12,7 +12,7 @@ use hyper::body::{Frame, Incoming};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use krafla_api::Key;
-use krafla_client::tls::{Certificate, TlsError};
+use krafla_keys::tls::{Certificate, TlsError};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -340,7 +340,7 @@ pub(super) fn tls(shown: Option<&Certificate>) -> Result<ClientConfig, TlsError>
         .with_safe_default_protocol_versions()?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Anybody { schemes }));
-    krafla_client::tls::showing(config, shown)
+    krafla_keys::tls::showing(config, shown)
 }
 
 /// Takes everybody for who they say they are.

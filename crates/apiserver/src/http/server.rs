@@ -60,7 +60,7 @@ pub struct ServerConfig {
     /// What makes and knows the tokens of service accounts.
     pub tokens: Arc<Tokens>,
     /// What the controllers in this process count, to be shown beside the server's own numbers.
-    pub controllers: Option<Arc<krafla_runtime::metrics::Metrics>>,
+    pub controllers: Option<Arc<dyn krafla_metrics::Page>>,
     /// Where to listen on the port of HTTPS too, for clients that find the server by a name alone.
     pub by_name: Option<Ipv4Addr>,
     /// Whether requests without a token and a certificate are looked at at all; what they may do is up to roles.

@@ -61,8 +61,7 @@ async fn a_certificate_serves_in_place_of_a_token() {
     administrator.distinguished_name.push(rcgen::DnType::CommonName, "administrator");
     administrator.distinguished_name.push(rcgen::DnType::OrganizationName, "system:masters");
     let chain = administrator.signed_by(&key, &issuer).unwrap().pem();
-    let certificate =
-        krafla_client::tls::Certificate { chain: chain.into(), key: key.serialize_pem().into() };
+    let certificate = krafla_keys::tls::Certificate { chain: chain.into(), key: key.serialize_pem().into() };
     let nobody = Access { credentials: Credentials::default(), ..server.access() };
     let shown = Credentials { certificate: Some(certificate), token: None };
     let somebody = Access { credentials: shown, ..server.access() };

@@ -40,21 +40,13 @@ pub struct Due {
     pub n_missed: u64,
 }
 
-/// The time zone of this name, spelt exactly so.
-pub fn time_zone(name: &str) -> Option<TimeZone> {
-    if name == "UTC" {
-        return Some(TimeZone::UTC);
-    }
-    TimeZone::get(name).ok().filter(|zone| zone.iana_name() == Some(name))
-}
-
 impl Timetable {
     /// Reads a schedule. A zone within the schedule (`TZ=...`) goes before `zone`; without any it is UTC.
     pub fn new(schedule: &str, zone: Option<&str>) -> Result<Timetable, Problem> {
         let schedule: Schedule =
             schedule.parse().map_err(|problem: NotASchedule| Problem::Schedule(problem.to_string()))?;
         let name = schedule.time_zone.as_deref().or(zone).unwrap_or("UTC");
-        let zone = time_zone(name).ok_or_else(|| Problem::Zone(name.to_owned()))?;
+        let zone = krafla_api::time_zone(name).ok_or_else(|| Problem::Zone(name.to_owned()))?;
         Ok(Timetable { times: schedule.times, zone })
     }
 

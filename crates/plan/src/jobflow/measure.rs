@@ -1,8 +1,9 @@
 //! How flows end, at /metrics. Volcano: `pkg/controllers/metrics/jobflow.go`.
 
 use krafla_api::volcano::JobFlowPhase;
+use krafla_metrics::Metric;
 
-use crate::measure::{Effect, Measure, Metric, Stored};
+use crate::measure::{Effect, Measure, Stored};
 
 const OF_NAMESPACE: &[&str] = &["jobflow_namespace"];
 

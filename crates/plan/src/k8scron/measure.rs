@@ -1,10 +1,11 @@
 //! How late runs are, at /metrics. Kubernetes: `pkg/controller/cronjob/metrics`.
 
 use krafla_api::Kind;
+use krafla_metrics::{Metric, MetricKind};
 
 use super::status::scheduled_for;
 use crate::controlling_keys;
-use crate::measure::{Effect, Measure, Metric, MetricKind, Stored};
+use crate::measure::{Effect, Measure, Stored};
 
 static SKEW: Metric = Metric {
     name: "cronjob_controller_job_creation_skew_duration_seconds",

@@ -5,10 +5,12 @@
 use krafla_cluster::Step;
 use serde_json::Value;
 
+use krafla_metrics::{Metric, MetricKind};
+
 use super::condition::{FAILURE_TARGET, SUCCESS_CRITERIA_MET};
 use super::managed::Managed;
 use super::measure::{PODS_CREATED, creation_reason, has_failed, mode};
-use crate::measure::{Attempt, Effect, Measure, Metric, MetricKind};
+use crate::measure::{Attempt, Effect, Measure};
 use crate::object::Job;
 use crate::{Object, Plan};
 

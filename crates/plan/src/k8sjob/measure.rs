@@ -2,12 +2,13 @@
 
 use krafla_api::Kind;
 use krafla_api::batch::JOB_TRACKING;
+use krafla_metrics::Metric;
 
 use super::failure_policy;
 use super::managed::Managed;
 use super::pods::Ended;
 use crate::indexes::Indexes;
-use crate::measure::{Effect, Measure, Metric, Stored};
+use crate::measure::{Effect, Measure, Stored};
 use crate::object::{Job, PodPhase};
 use crate::{Object, controlling_keys};
 

@@ -5,8 +5,9 @@
 use std::time::Duration;
 
 use krafla_api::{Key, Kind};
+use krafla_metrics::{Metric, MetricKind};
 
-use crate::measure::{Effect, Metric, MetricKind};
+use crate::measure::Effect;
 use crate::object::Body;
 use crate::{Controller, Measure, Object, Objects, Plan, Snapshot, Stored, controlling_keys, k8scron, ttl};
 

@@ -2,8 +2,9 @@
 
 use krafla_api::volcano::PodGroupPhase;
 use krafla_api::{Key, Kind};
+use krafla_metrics::{Metric, MetricKind};
 
-use crate::measure::{Effect, Measure, Metric, MetricKind, Stored};
+use crate::measure::{Effect, Measure, Stored};
 use crate::{Object, Objects};
 
 const OF_QUEUE: &[&str] = &["queue_name"];

@@ -2,8 +2,9 @@
 
 use krafla_api::Kind;
 use krafla_api::volcano::JobPhase;
+use krafla_metrics::{Metric, MetricKind};
 
-use crate::measure::{Effect, Measure, Metric, MetricKind, Stored};
+use crate::measure::{Effect, Measure, Stored};
 use crate::{Object, controlling_keys};
 
 const OF_JOB: &[&str] = &["job_name", "queue_name"];

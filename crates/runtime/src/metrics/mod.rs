@@ -6,7 +6,6 @@
 //!   Metrics    what the engines of one process count: the controllers' own numbers, and how the engines fare
 //! ```
 
-mod family;
 mod workqueue;
 
 use std::collections::BTreeMap;
@@ -14,13 +13,13 @@ use std::sync::Arc;
 
 use krafla_api::Time;
 use krafla_cluster::ClientError;
+use krafla_metrics::{Family, Page};
 use krafla_plan::measure::{Effect, Measure};
 use krafla_plan::{Attempt, Controller, Objects, Stored};
 use parking_lot::Mutex;
 
 use crate::cache::Change;
 
-pub use family::Family;
 use workqueue::WorkQueue;
 pub(crate) use workqueue::WorkQueues;
 
@@ -164,5 +163,11 @@ impl Metrics {
         }
         workqueue::render(&self.work_queues.lock(), now, &mut page);
         page
+    }
+}
+
+impl Page for Metrics {
+    fn page(&self, now: Time) -> String {
+        Metrics::page(self, now)
     }
 }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use krafla_api::Time;
 use parking_lot::Mutex;
 
-use super::family::{Family, Sample};
 use crate::engine::Root;
 use crate::queue::Meter;
+use krafla_metrics::{Family, Sample};
 
 /// From ten nanoseconds to a thousand seconds.
 const SECONDS: &[f64] = &[1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0];

@@ -40,8 +40,7 @@ impl Caller for Https {
 
 async fn ask(destination: &Destination, question: Bytes) -> Result<Bytes, String> {
     let Destination { url, host, port, server_name, authorities } = destination;
-    let tls =
-        krafla_client::tls::trusting(authorities, None).map_err(|error| format!("caBundle: {error}"))?;
+    let tls = krafla_keys::tls::trusting(authorities, None).map_err(|error| format!("caBundle: {error}"))?;
     let tls = TlsConnector::from(Arc::new(tls));
     let name = ServerName::try_from(server_name.clone()).map_err(|error| error.to_string())?;
     let stream = TcpStream::connect((host.as_str(), *port)).await;

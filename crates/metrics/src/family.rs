@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use krafla_plan::measure::{Metric, MetricKind};
 use parking_lot::Mutex;
+
+use crate::{Metric, MetricKind};
 
 /// How many series one family may have.
 const SERIES_MAX: usize = 10_000;
@@ -28,7 +29,7 @@ struct Series {
 
 /// The numbers of one series.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sample {
+pub struct Sample {
     total: f64,
     count: u64,
     /// How many observations were within each bound, and not within the one before.
@@ -37,7 +38,7 @@ pub(super) struct Sample {
 
 impl Sample {
     /// Adds one observation to a series of a histogram with these bounds.
-    pub(super) fn observe(&mut self, bounds: &[f64], amount: f64) {
+    pub fn observe(&mut self, bounds: &[f64], amount: f64) {
         let place = bounds.iter().position(|bound| amount <= *bound).unwrap_or(bounds.len());
         self.total += amount;
         self.count += 1;
@@ -101,7 +102,7 @@ impl Family {
     }
 
     /// Sets a series to what was observed elsewhere.
-    pub(super) fn put(&self, values: &[&str], observed: Sample) {
+    pub fn put(&self, values: &[&str], observed: Sample) {
         self.change(values, |sample| *sample = observed);
     }
 

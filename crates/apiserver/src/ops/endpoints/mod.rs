@@ -1,16 +1,18 @@
 //! Keeps the Endpoints and EndpointSlices of Services, as pods come, change and go. What they should be is
-//! [`krafla_plan::endpoints`]' business.
+//! the business of [`desired`].
+
+mod desired;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use krafla_api::Key;
-use krafla_plan::endpoints::{
-    self, Desired, ENDPOINTS_MANAGED_BY, ENDPOINTS_MANAGER, Pod, SERVICE_NAME, SLICE_MANAGED_BY,
-    SLICE_MANAGER, Service,
-};
 use serde_json::{Value, json};
 
+use self::desired::{
+    Desired, ENDPOINTS_MANAGED_BY, ENDPOINTS_MANAGER, Pod, SERVICE_NAME, SLICE_MANAGED_BY, SLICE_MANAGER,
+    Service,
+};
 use super::ownership::Ownership;
 use super::{Api, DeleteOptions, Part, WriteOptions, parse};
 use crate::object;
@@ -56,7 +58,7 @@ impl Api {
                 continue;
             }
             has_managed = true;
-            if let Some(desired) = endpoints::desired(&service, &self.selected_pods(&service)) {
+            if let Some(desired) = desired::desired(&service, &self.selected_pods(&service)) {
                 self.write_endpoints(&entry.key, desired).await?;
             }
         }

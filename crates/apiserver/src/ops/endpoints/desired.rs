@@ -10,15 +10,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// The label by which a slice names its Service.
-pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
+pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// The label that says who keeps a slice.
-pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+pub(super) const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// Who keeps slices.
-pub const SLICE_MANAGER: &str = "endpointslice-controller.k8s.io";
+pub(super) const SLICE_MANAGER: &str = "endpointslice-controller.k8s.io";
 /// The label that says who keeps Endpoints.
-pub const ENDPOINTS_MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
+pub(super) const ENDPOINTS_MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 /// Who keeps Endpoints.
-pub const ENDPOINTS_MANAGER: &str = "endpoint-controller";
+pub(super) const ENDPOINTS_MANAGER: &str = "endpoint-controller";
 /// The label of what belongs to a Service without an address of its own.
 const HEADLESS: &str = "service.kubernetes.io/headless";
 /// How many addresses one slice holds.
@@ -31,7 +31,7 @@ const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
-pub struct Service {
+pub(super) struct Service {
     pub metadata: Metadata,
     pub spec: ServiceSpec,
 }
@@ -40,7 +40,7 @@ pub struct Service {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
-pub struct Metadata {
+pub(super) struct Metadata {
     pub name: String,
     pub namespace: String,
     pub uid: String,
@@ -53,7 +53,7 @@ pub struct Metadata {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
-pub struct ServiceSpec {
+pub(super) struct ServiceSpec {
     #[serde(rename = "type")]
     pub service_type: String,
     #[serde(rename = "clusterIP")]
@@ -69,7 +69,7 @@ pub struct ServiceSpec {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
-pub struct ServicePort {
+pub(super) struct ServicePort {
     pub name: String,
     pub protocol: String,
     pub app_protocol: Option<String>,
@@ -80,12 +80,12 @@ pub struct ServicePort {
 
 impl Service {
     /// Whether its endpoints follow from the pods that there are.
-    pub fn is_managed(&self) -> bool {
+    pub(super) fn is_managed(&self) -> bool {
         !self.spec.selector.is_empty() && self.spec.service_type != "ExternalName"
     }
 
     /// Whether its selector selects these labels.
-    pub fn selects<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+    pub(super) fn selects<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.spec.selector.iter().all(|(name, value)| label(name) == Some(value))
     }
 
@@ -98,7 +98,7 @@ impl Service {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
-pub struct Pod {
+pub(super) struct Pod {
     pub metadata: Metadata,
     pub spec: PodSpec,
     pub status: PodStatus,
@@ -108,7 +108,7 @@ pub struct Pod {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
-pub struct PodSpec {
+pub(super) struct PodSpec {
     pub hostname: String,
     pub subdomain: String,
     pub node_name: String,
@@ -122,7 +122,7 @@ pub struct PodSpec {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
-pub struct Container {
+pub(super) struct Container {
     pub restart_policy: Option<String>,
     #[serde(deserialize_with = "null_as_default")]
     pub ports: Vec<ContainerPort>,
@@ -132,7 +132,7 @@ pub struct Container {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
-pub struct ContainerPort {
+pub(super) struct ContainerPort {
     pub name: String,
     pub protocol: String,
     pub container_port: i64,
@@ -142,7 +142,7 @@ pub struct ContainerPort {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
-pub struct PodStatus {
+pub(super) struct PodStatus {
     pub phase: String,
     #[serde(rename = "podIP")]
     pub pod_ip: String,
@@ -154,7 +154,7 @@ pub struct PodStatus {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "Kubernetes' own fields")]
-pub struct PodCondition {
+pub(super) struct PodCondition {
     #[serde(rename = "type")]
     pub condition_type: String,
     pub status: String,
@@ -202,7 +202,7 @@ type Port = (String, i64, String, Option<String>);
 
 /// What there should be for a Service.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Desired {
+pub(super) struct Desired {
     /// The Endpoints of the Service's name.
     pub endpoints: Value,
     /// Its EndpointSlices.
@@ -210,7 +210,7 @@ pub struct Desired {
 }
 
 /// The endpoints of a Service, given the pods of its namespace that it selects; none if they are not ours to keep.
-pub fn desired(service: &Service, pods: &[Pod]) -> Option<Desired> {
+pub(super) fn desired(service: &Service, pods: &[Pod]) -> Option<Desired> {
     if !service.is_managed() {
         return None;
     }
