@@ -168,6 +168,18 @@ pub(crate) enum Command {
     /// Exit codes: 0 pods can run here, perhaps with limitations; 1 they cannot; 2 the given cluster cannot be used.
     #[command(after_long_help = DOCTOR_EXAMPLES)]
     Doctor(Doctor),
+    /// Explain why an object waits, failed or ended
+    ///
+    /// Prints the state, the causes down to the pod, node or queue that decides, commands that help, what happens next, the place
+    /// in the queue and a timeline. Reads objects and Events only, of Krafla or of any Kubernetes cluster with or without Volcano.
+    /// Changes nothing.
+    ///
+    /// Uses the cluster of --kubeconfig, or else of KUBECONFIG, or else the `krafla up` of this directory, or else of ~/.kube/config.
+    ///
+    /// Exit codes: 0 the diagnosis is printed; 2 the command line is wrong; 3 the cluster cannot be reached; 4 the object does not
+    /// exist.
+    #[command(after_long_help = crate::why::EXAMPLES)]
+    Why(Box<crate::why::Why>),
     /// Copy the data directory of `krafla up` into one file
     ///
     /// The file holds all objects at one revision, keys and certificates, and the files of PersistentVolumeClaims. It does

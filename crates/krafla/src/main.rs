@@ -45,6 +45,7 @@ mod wait;
 mod waits;
 mod warnings;
 mod webhook_manager;
+mod why;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -89,6 +90,7 @@ fn main() -> ExitCode {
         Command::Restart(args) => block_on("error", actions::act(*args, Verb::Restart)),
         Command::Queue(args) => block_on("error", queues::queue(*args)),
         Command::Version(args) => block_on("error", version::version(*args)),
+        Command::Why(args) => block_on("error", why::why(*args)),
         Command::Doctor(args) => block_on("error", doctor::doctor(args)),
         // It says itself what people have to know; more would tear its picture apart.
         Command::Run(args) => block_on("error", run::run(args)),

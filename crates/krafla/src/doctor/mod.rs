@@ -11,6 +11,7 @@ use krafla_api::{Kind, Time};
 use krafla_runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
+pub(crate) use self::reading::lease;
 use self::waiting::Waiting;
 pub(crate) use self::waiting::{
     Cause, Means, not_scheduled, remedy_of_container, remedy_of_scheduler, remedy_of_scheduling,

@@ -125,7 +125,7 @@ struct Involved {
 }
 
 /// Who holds a lease, by the clock of this machine.
-pub(super) fn lease(json: &[u8], now: Time) -> Lease {
+pub(crate) fn lease(json: &[u8], now: Time) -> Lease {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Stored {

@@ -44,4 +44,5 @@ mod terminal;
 mod there;
 mod verbs;
 mod webhook_manager;
+mod why;
 mod workloads;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+pub(crate) use krafla_why::Lease;
+
 /// Why something waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
@@ -69,21 +71,6 @@ pub(crate) enum Cause {
     },
     /// Something went wrong, in the words of whoever saw it last.
     Warned(String),
-}
-
-/// Who holds the lease of the controllers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Lease {
-    /// There is none: no controller manager has ever run here, or the controllers need none.
-    #[default]
-    Missing,
-    Free,
-    Held(String),
-    /// Its holder is probably dead.
-    Expired {
-        holder: String,
-        seconds: u64,
-    },
 }
 
 impl Cause {
@@ -208,19 +195,6 @@ impl fmt::Display for Cause {
             Cause::TaskDependsOn { task, on } => write!(f, "task {task} waits for task {}", on.join(", ")),
             Cause::StepDependsOn { step, on } => write!(f, "step {step} waits for {}", on.join(", ")),
             Cause::TemplateMissing { step } => write!(f, "step {step} has no JobTemplate {step}"),
-        }
-    }
-}
-
-impl fmt::Display for Lease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Lease::Missing => f.write_str(", and no controller has ever acquired the lease"),
-            Lease::Free => f.write_str(", and no controller holds the lease"),
-            Lease::Held(holder) => write!(f, ", though {holder} holds the lease"),
-            Lease::Expired { holder, seconds } => {
-                write!(f, "; {holder} holds the lease and has not renewed it for {seconds} s")
-            }
         }
     }
 }
