@@ -13,6 +13,7 @@ mod batch;
 mod batch_conformance;
 mod batch_lifecycle;
 mod changes;
+mod chart;
 mod clients;
 mod controller_manager;
 mod controllers;
