@@ -6,6 +6,7 @@ use http::Uri;
 
 use crate::bearer::Login;
 use crate::kubeconfig;
+use crate::proxy::Proxy;
 use krafla_keys::tls::Certificate;
 
 /// Where Kubernetes puts what a pod needs to reach the API server.
@@ -20,6 +21,10 @@ pub struct Access {
     pub authorities: Vec<u8>,
     /// The name that the server's certificate must have, where it is not that of the address.
     pub server_name: Option<String>,
+    /// Whether the server's certificate is accepted as it is.
+    pub skips_verification: bool,
+    /// The proxy of the kubeconfig; without one, the environment may name it.
+    pub proxy: Option<Proxy>,
     /// Who asks.
     pub credentials: Credentials,
     /// The context of the kubeconfig that this is; empty if it is not from one.
@@ -150,11 +155,19 @@ fn of_service_account(host: &str, port: &str, dir: &Path) -> Result<Access, Acce
         server,
         authorities,
         server_name: None,
+        skips_verification: false,
+        proxy: None,
         credentials: Credentials { certificate: None, token: Some(Token::File(token)) },
         context: String::new(),
-        namespace: "default".to_owned(),
+        namespace: own_namespace(dir),
         origin: "the service account of this pod".to_owned(),
     })
+}
+
+/// The namespace of this pod, as Kubernetes writes it beside the token.
+fn own_namespace(dir: &Path) -> String {
+    let namespace = std::fs::read_to_string(dir.join("namespace")).unwrap_or_default();
+    Some(namespace.trim()).filter(|name| !name.is_empty()).unwrap_or("default").to_owned()
 }
 
 /// A file of an access is small: certificates, keys and tokens.
@@ -185,5 +198,8 @@ mod tests {
         assert_eq!(access.server, "https://[fd00::1]:443");
         assert_eq!(access.authorities, b"CA");
         assert!(access.credentials.token == Some(Token::File(dir.path().join("token"))));
+        assert_eq!(access.namespace, "default");
+        std::fs::write(dir.path().join("namespace"), "ml").unwrap();
+        assert_eq!(of_service_account("fd00::1", "443", dir.path()).unwrap().namespace, "ml");
     }
 }

@@ -1,7 +1,9 @@
-//! The token that goes with requests: from a kubeconfig, from a file that is renewed, or from a login command.
+//! The token that goes with requests: from a kubeconfig, from a file that is renewed, or from a login command, which may print a
+//! client certificate instead.
 
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::HeaderValue;
@@ -13,6 +15,7 @@ use tokio::process::Command;
 use tokio::sync::Mutex;
 
 use crate::access::Token;
+use crate::identity::Identity;
 
 /// How long a token from a file is used before the file is read again.
 const FILE_FRESH: Duration = Duration::from_secs(60);
@@ -23,7 +26,7 @@ const EXPIRY_MARGIN: Duration = Duration::from_secs(10);
 /// The most that a login command may print.
 const LOGIN_BYTES_MAX: usize = 1 << 20;
 
-/// A command that logs in and prints a token: an `exec` plugin of a kubeconfig, such as `aws eks get-token`.
+/// A command that logs in and prints a token or a client certificate: an `exec` plugin of a kubeconfig, such as `aws eks get-token`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Login {
@@ -59,34 +62,45 @@ struct Answer {
 struct Status {
     token: String,
     client_certificate_data: String,
+    client_key_data: String,
     expiration_timestamp: Option<Timestamp>,
+}
+
+/// What goes with a request.
+pub(crate) struct Credential {
+    pub(crate) header: Option<HeaderValue>,
+    /// Connections that were made before show another certificate.
+    pub(crate) has_new_certificate: bool,
 }
 
 /// The token of a client.
 pub(crate) struct Bearer {
     token: Token,
+    /// The certificate of a login command.
+    identity: Arc<Identity>,
     /// What was last read or printed, and until when it is used.
     fresh: Mutex<Option<Fresh>>,
 }
 
 struct Fresh {
-    header: HeaderValue,
+    header: Option<HeaderValue>,
     until: Option<Instant>,
 }
 
 impl Bearer {
-    pub(crate) fn new(token: Token) -> Bearer {
-        Bearer { token, fresh: Mutex::new(None) }
+    pub(crate) fn new(token: Token, identity: Arc<Identity>) -> Bearer {
+        Bearer { token, identity, fresh: Mutex::new(None) }
     }
 
-    /// The header with the token. Requests wait for each other, so that a login command runs once for all.
-    pub(crate) async fn header(&self) -> Result<HeaderValue, ClientError> {
+    /// The header with the token, if there is one. Requests wait for each other, so that a login command runs once for all.
+    pub(crate) async fn credential(&self) -> Result<Credential, ClientError> {
         let mut fresh = self.fresh.lock().await;
         if let Some(Fresh { header, until }) = &*fresh
             && until.is_none_or(|until| Instant::now() < until)
         {
-            return Ok(header.clone());
+            return Ok(Credential { header: header.clone(), has_new_certificate: false });
         }
+        let mut has_new_certificate = false;
         let (text, until) = match &self.token {
             Token::Fixed(token) => (token.clone(), None),
             Token::File(file) => {
@@ -95,13 +109,35 @@ impl Bearer {
                 })?;
                 (text, Some(Instant::now() + FILE_FRESH))
             }
-            Token::Login(login) => login.token().await.map_err(ClientError::Unknown)?,
+            Token::Login(login) => {
+                let status = login.log_in().await.map_err(ClientError::Unknown)?;
+                if !status.client_certificate_data.is_empty() {
+                    let shown = self.identity.replace(
+                        status.client_certificate_data.as_bytes(),
+                        status.client_key_data.as_bytes(),
+                    );
+                    shown.map_err(|why| {
+                        let name = login.command.display();
+                        ClientError::Unknown(format!(
+                            "the login command {name} printed an unusable certificate: {why}"
+                        ))
+                    })?;
+                    has_new_certificate = true;
+                }
+                (status.token, status.expiration_timestamp.map(until))
+            }
         };
-        let mut header = HeaderValue::try_from(format!("Bearer {}", text.trim()))
-            .map_err(|_| ClientError::Unknown("the token is not text".to_owned()))?;
-        header.set_sensitive(true);
+        let header = match text.trim() {
+            "" => None,
+            text => {
+                let mut header = HeaderValue::try_from(format!("Bearer {text}"))
+                    .map_err(|_| ClientError::Unknown("the token is not text".to_owned()))?;
+                header.set_sensitive(true);
+                Some(header)
+            }
+        };
         *fresh = Some(Fresh { header: header.clone(), until });
-        Ok(header)
+        Ok(Credential { header, has_new_certificate })
     }
 
     /// The server refused the token. Returns whether there may be a better one.
@@ -112,8 +148,8 @@ impl Bearer {
 }
 
 impl Login {
-    /// Logs in. Returns a token, and until when to use it.
-    async fn token(&self) -> Result<(String, Option<Instant>), String> {
+    /// Logs in. The answer has a token, or a certificate, or both.
+    async fn log_in(&self) -> Result<Status, String> {
         let name = self.command.display();
         let request = json!({
             "apiVersion": self.api_version,
@@ -147,11 +183,14 @@ impl Login {
             .map_err(|error| format!("the login command {name} did not print an ExecCredential: {error}"))?;
         let status = answer.status.unwrap_or_default();
         match (status.token.is_empty(), status.client_certificate_data.is_empty()) {
-            (false, _) => Ok((status.token, status.expiration_timestamp.map(until))),
-            (true, false) => Err(format!(
-                "the login command {name} printed a client certificate: only tokens are supported"
+            (true, true) => Err(format!(
+                "the login command {name} printed no token (status.token) and no certificate \
+                 (status.clientCertificateData)"
             )),
-            (true, true) => Err(format!("the login command {name} printed no token (status.token)")),
+            (_, false) if status.client_key_data.is_empty() => Err(format!(
+                "the login command {name} printed a certificate without its key (status.clientKeyData)"
+            )),
+            _ => Ok(status),
         }
     }
 }
@@ -171,18 +210,22 @@ mod tests {
     /// A login command that prints what `script` says, and how often it ran, as its token.
     fn login(dir: &Path, script: &str) -> Bearer {
         let counted = format!("echo x >> {0}/runs; n=$(wc -l < {0}/runs); {script}", dir.display());
-        Bearer::new(Token::Login(Box::new(Login {
+        let login = Login {
             api_version: "client.authentication.k8s.io/v1".to_owned(),
             command: "sh".into(),
             args: vec!["-c".to_owned(), counted],
             env: vec![Variable { name: "WHO".to_owned(), value: "me".to_owned() }],
             install_hint: String::new(),
-        })))
+        };
+        Bearer::new(Token::Login(Box::new(login)), Arc::default())
     }
 
     async fn header(bearer: &Bearer) -> String {
-        match bearer.header().await {
-            Ok(header) => header.to_str().unwrap().to_owned(),
+        match bearer.credential().await {
+            Ok(Credential { header: Some(header), .. }) => header.to_str().unwrap().to_owned(),
+            Ok(Credential { header: None, has_new_certificate }) => {
+                format!("new certificate: {has_new_certificate}")
+            }
             Err(error) => error.to_string(),
         }
     }
@@ -205,6 +248,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_login_command_may_print_a_certificate_which_is_shown_until_it_expires() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate =
+            rcgen::CertificateParams::new(vec!["me".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let status =
+            json!({ "clientCertificateData": certificate.pem(), "clientKeyData": key.serialize_pem() });
+        let answer = dir.path().join("answer");
+        std::fs::write(&answer, json!({ "status": status }).to_string()).unwrap();
+        let bearer = login(dir.path(), &format!("cat {}", answer.display()));
+        assert_eq!(header(&bearer).await, "new certificate: true");
+        assert!(rustls::client::ResolvesClientCert::has_certs(&*bearer.identity));
+        assert_eq!(header(&bearer).await, "new certificate: false");
+        assert!(bearer.forget().await);
+        assert_eq!(header(&bearer).await, "new certificate: true");
+    }
+
+    #[tokio::test]
     async fn a_login_command_is_told_what_is_asked_of_it() {
         let dir = tempfile::tempdir().unwrap();
         let script =
@@ -219,13 +280,16 @@ mod tests {
         assert!(said("echo no account >&2; exit 3").await.contains("failed (exit status: 3): no account"));
         assert!(said("echo hello").await.contains("did not print an ExecCredential"));
         assert!(said("echo '{}'").await.contains("printed no token"));
-        assert!(said(r#"echo '{"status":{"clientCertificateData":"x"}}'"#).await.contains("only tokens"));
+        let half = said(r#"echo '{"status":{"clientCertificateData":"x"}}'"#).await;
+        assert!(half.contains("without its key"), "{half}");
+        let wrong = said(r#"echo '{"status":{"clientCertificateData":"x","clientKeyData":"y"}}'"#).await;
+        assert!(wrong.contains("printed an unusable certificate"), "{wrong}");
         let missing = Login {
             command: "krafla-no-such-program".into(),
             install_hint: "install it".to_owned(),
             ..Login::default()
         };
-        let missing = header(&Bearer::new(Token::Login(Box::new(missing)))).await;
+        let missing = header(&Bearer::new(Token::Login(Box::new(missing)), Arc::default())).await;
         assert!(
             missing.contains("cannot run the login command") && missing.contains("fix: install it"),
             "{missing}"

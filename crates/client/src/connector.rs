@@ -11,6 +11,8 @@ use http::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
+
+use crate::proxy::Proxy;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -22,6 +24,7 @@ pub(crate) struct Connector {
     tls: TlsConnector,
     /// The name that the server's certificate must have, where it is not that of the address.
     server_name: Option<String>,
+    proxy: Option<(Proxy, TlsConnector)>,
     timeout: Duration,
 }
 
@@ -32,17 +35,44 @@ impl Connector {
         timeout: Duration,
     ) -> Connector {
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Connector { tls: TlsConnector::from(Arc::new(tls)), server_name, timeout }
+        Connector { tls: TlsConnector::from(Arc::new(tls)), server_name, proxy: None, timeout }
+    }
+
+    /// The same through a proxy. `tls` is for proxies that are reached over TLS.
+    pub(crate) fn through(self, proxy: Proxy, tls: rustls::ClientConfig) -> Connector {
+        Connector { proxy: Some((proxy, TlsConnector::from(Arc::new(tls)))), ..self }
+    }
+
+    /// Bytes to and from the server, before TLS.
+    async fn stream(&self, host: &str, port: u16) -> io::Result<Pin<Box<dyn Bytes>>> {
+        let Some((proxy, tls)) = &self.proxy else {
+            let stream = TcpStream::connect((host, port)).await?;
+            stream.set_nodelay(true)?;
+            return Ok(Box::pin(stream));
+        };
+        let (proxy_host, proxy_port) = proxy.address();
+        let stream = TcpStream::connect((proxy_host, proxy_port)).await;
+        let mut stream = stream.map_err(|error| {
+            io::Error::new(error.kind(), format!("proxy {proxy_host}:{proxy_port}: {error}"))
+        })?;
+        stream.set_nodelay(true)?;
+        let Some(name) = proxy.tls_name() else {
+            proxy.open(&mut stream, host, port).await?;
+            return Ok(Box::pin(stream));
+        };
+        let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
+        let mut stream = tls.connect(name, stream).await?;
+        proxy.open(&mut stream, host, port).await?;
+        Ok(Box::pin(stream))
     }
 
     async fn connect(self, server: Uri) -> io::Result<TokioIo<Stream>> {
         let is_private = server.scheme_str() == Some("https");
         let host = server.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let port = server.port_u16().unwrap_or(if is_private { 443 } else { 80 });
-        let stream = TcpStream::connect((host.as_str(), port)).await?;
-        stream.set_nodelay(true)?;
+        let stream = self.stream(&host, port).await?;
         if !is_private {
-            return Ok(TokioIo::new(Stream { inner: Box::pin(stream), is_http2: false }));
+            return Ok(TokioIo::new(Stream { inner: stream, is_http2: false }));
         }
         let name = ServerName::try_from(self.server_name.unwrap_or(host)).map_err(io::Error::other)?;
         let stream = self.tls.connect(name, stream).await?;

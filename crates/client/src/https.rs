@@ -1,7 +1,7 @@
 //! Requests to a cluster, and their limits: time, number, size.
 
 use std::error::Error;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,10 +20,12 @@ use krafla_keys::tls;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::access::{Access, AccessError};
+use crate::access::{Access, AccessError, Token};
 use crate::answer;
-use crate::bearer::Bearer;
+use crate::bearer::{Bearer, Credential};
 use crate::connector::Connector;
+use crate::identity::{Identity, NoVerification};
+use crate::proxy::Proxy;
 use crate::request::{Request, collection_path, encoded, object_path, version_path};
 use crate::watching;
 
@@ -77,7 +79,9 @@ pub struct HttpsClient {
 struct Shared {
     /// What comes before every path.
     base: String,
-    http: legacy::Client<Connector, Full<Bytes>>,
+    /// Anew when a login command has printed another certificate, which only new connections show.
+    http: RwLock<legacy::Client<Connector, Full<Bytes>>>,
+    connector: Connector,
     token: Option<Bearer>,
     limits: Limits,
     in_flight: Semaphore,
@@ -86,21 +90,33 @@ struct Shared {
 impl HttpsClient {
     /// A client of this cluster. Nothing is asked yet.
     pub fn new(access: Access, limits: Limits) -> Result<HttpsClient, AccessError> {
-        let tls = tls::trusting(&access.authorities, access.credentials.certificate.as_ref())
-            .map_err(|error| AccessError::unusable(&access.origin, error))?;
-        let connector = Connector::new(tls, access.server_name, limits.connect);
-        let http = legacy::Client::builder(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
-            .http2_adaptive_window(true)
-            .http2_keep_alive_interval(KEEP_ALIVE)
-            .http2_keep_alive_timeout(KEEP_ALIVE_PATIENCE)
-            .build(connector);
+        let unusable = |error: &dyn std::fmt::Display| AccessError::unusable(&access.origin, error);
+        let mut tls = tls::trusting(&access.authorities, access.credentials.certificate.as_ref())
+            .map_err(|error| unusable(&error))?;
+        if access.skips_verification {
+            tls.dangerous().set_certificate_verifier(Arc::new(NoVerification::new()));
+        }
+        let identity = Arc::<Identity>::default();
+        if matches!(access.credentials.token, Some(Token::Login(_)))
+            && access.credentials.certificate.is_none()
+        {
+            tls.client_auth_cert_resolver = identity.clone();
+        }
+        let mut connector = Connector::new(tls, access.server_name, limits.connect);
+        let proxy = match access.proxy {
+            Some(proxy) => Some(proxy),
+            None => Proxy::from_environment(&access.server, |name| std::env::var(name).ok())
+                .map_err(|error| unusable(&error))?,
+        };
+        if let Some(proxy) = proxy {
+            let tls = tls::trusting(&[], None).map_err(|error| unusable(&error))?;
+            connector = connector.through(proxy, tls);
+        }
         let shared = Shared {
             base: access.server.to_string().trim_end_matches('/').to_owned(),
-            http,
-            token: access.credentials.token.map(Bearer::new),
+            http: RwLock::new(connections(connector.clone())),
+            connector,
+            token: access.credentials.token.map(|token| Bearer::new(token, identity)),
             limits,
             in_flight: Semaphore::new(limits.requests_in_flight.max(1)),
         };
@@ -363,15 +379,35 @@ impl Shared {
             built = built.header(CONTENT_TYPE, request.content_type);
         }
         if let Some(token) = &self.token {
-            built = built.header(AUTHORIZATION, token.header().await?);
+            let Credential { header, has_new_certificate } = token.credential().await?;
+            if has_new_certificate {
+                *self.http.write().unwrap_or_else(PoisonError::into_inner) =
+                    connections(self.connector.clone());
+            }
+            if let Some(header) = header {
+                built = built.header(AUTHORIZATION, header);
+            }
         }
         let built = built.body(Full::from(body)).map_err(|error| ClientError::Unknown(error.to_string()))?;
-        self.http.request(built).await.map_err(|error| {
+        let http = self.http.read().unwrap_or_else(PoisonError::into_inner).clone();
+        http.request(built).await.map_err(|error| {
             // What the library calls its own error says nothing to whoever reads this.
             let what = if error.is_connect() { "no connection" } else { "no answer" };
             ClientError::Unknown(format!("{what}{}", causes(&error)))
         })
     }
+}
+
+/// A pool of connections.
+fn connections(connector: Connector) -> legacy::Client<Connector, Full<Bytes>> {
+    legacy::Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+        .http2_adaptive_window(true)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .http2_keep_alive_timeout(KEEP_ALIVE_PATIENCE)
+        .build(connector)
 }
 
 /// A kind that is not there at all is no missing object.

@@ -1,7 +1,7 @@
 //! Kubeconfigs: several files read as one, and what the current context of them comes to.
 //!
-//! What kubectl would do and this client does not (a proxy, no verification of the server) is refused by name rather than passed
-//! over: a connection that is less private than the user thinks, or of another user, is worse than none.
+//! What kubectl would do and this client does not (passwords, `auth-provider`) is refused by name rather than passed over: a
+//! connection of another user than the one meant is worse than none.
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::access::{Access, AccessError, Credentials, Token, read as read_file};
 use crate::bearer::Login;
+use crate::proxy::Proxy;
 use krafla_keys::tls::Certificate;
 
 /// What one file says. An empty list may be written as null.
@@ -109,10 +110,12 @@ pub(crate) fn read(files: &[PathBuf], context: Option<&str>) -> Result<Access, A
         user => find(&parsed, |config| &config.users, |entry| entry.name == user)
             .ok_or_else(|| missing(context.file, &name, "user", user))?,
     };
-    let (server, authorities) = server(&cluster)?;
+    let (server, authorities, proxy) = server(&cluster)?;
     Ok(Access {
         server,
         authorities,
+        skips_verification: cluster.entry.cluster.insecure_skip_tls_verify,
+        proxy,
         server_name: cluster.entry.cluster.tls_server_name.filter(|name| !name.is_empty()),
         credentials: credentials(&user)?,
         origin: format!("context {name:?} of {}", context.file.display()),
@@ -150,18 +153,12 @@ fn find<'a, T: Clone>(
 }
 
 /// Where the cluster is, and who may vouch for it.
-fn server(found: &Found<'_, NamedCluster>) -> Result<(http::Uri, Vec<u8>), AccessError> {
+fn server(found: &Found<'_, NamedCluster>) -> Result<(http::Uri, Vec<u8>, Option<Proxy>), AccessError> {
     let NamedCluster { name, cluster } = &found.entry;
     let unusable =
         |message: &str| AccessError::unusable(found.file.display(), format!("cluster {name:?}: {message}"));
-    if cluster.insecure_skip_tls_verify {
-        return Err(unusable(
-            "insecure-skip-tls-verify is not supported: give the server's authority with certificate-authority",
-        ));
-    }
-    if cluster.proxy_url.as_deref().is_some_and(|proxy| !proxy.is_empty()) {
-        return Err(unusable("proxy-url is not supported"));
-    }
+    let proxy = cluster.proxy_url.as_deref().filter(|url| !url.is_empty()).map(Proxy::parse).transpose();
+    let proxy = proxy.map_err(|why| unusable(&format!("proxy-url: {why}")))?;
     let server = cluster.server.trim_end_matches('/');
     let server: http::Uri =
         server.parse().map_err(|error| unusable(&format!("server {server:?}: {error}")))?;
@@ -174,7 +171,12 @@ fn server(found: &Found<'_, NamedCluster>) -> Result<(http::Uri, Vec<u8>), Acces
         &cluster.certificate_authority,
         "certificate-authority",
     )?;
-    Ok((server, authorities.unwrap_or_default()))
+    if cluster.insecure_skip_tls_verify && authorities.is_some() {
+        return Err(unusable(
+            "certificate-authority and insecure-skip-tls-verify exclude each other: remove one",
+        ));
+    }
+    Ok((server, authorities.unwrap_or_default(), proxy))
 }
 
 fn credentials(found: &Found<'_, NamedUser>) -> Result<Credentials, AccessError> {
@@ -349,9 +351,18 @@ mod tests {
             expect![[r#"config0: cluster "a": server here must be of the form https://host:port"#]],
         );
         check(
-            &[&with("server: 'https://a', insecure-skip-tls-verify: true", "")],
+            &[&with(
+                "server: 'https://a', insecure-skip-tls-verify: true, certificate-authority: ca.pem",
+                "",
+            )],
             expect![[
-                r#"config0: cluster "a": insecure-skip-tls-verify is not supported: give the server's authority with certificate-authority"#
+                r#"config0: cluster "a": certificate-authority and insecure-skip-tls-verify exclude each other: remove one"#
+            ]],
+        );
+        check(
+            &[&with("server: 'https://a', proxy-url: 'ftp://p'", "")],
+            expect![[
+                r#"config0: cluster "a": proxy-url: "ftp://p": the scheme of a proxy must be http, https or socks5"#
             ]],
         );
         check(

@@ -29,6 +29,7 @@ Examples:
 const UP_EXAMPLES: &str = "\
 Examples:
   krafla up                                  start a cluster in .krafla
+  krafla up --detach                         start it in the background
   KUBECONFIG=.krafla/kubeconfig kubectl apply -f job.yaml
   krafla up --in-memory --simulate nodes=100,cpu=32,memory=128Gi";
 
@@ -86,6 +87,19 @@ pub(crate) enum Command {
     /// running jobs continue, and the next start with the same --data-dir takes them over.
     #[command(after_long_help = UP_EXAMPLES)]
     Up(Box<Up>),
+    /// Stop the cluster of `krafla up`
+    ///
+    /// Stops the cluster of a data directory as Ctrl-C does: running jobs continue, and the next `krafla up` takes them over. Jobs of a cluster
+    /// in memory end.
+    ///
+    /// Example: krafla down --data-dir .krafla
+    Down(Down),
+    /// Show whether the cluster of `krafla up` runs
+    ///
+    /// Exit codes: 0 it runs; 3 it does not run.
+    ///
+    /// Example: krafla status -o json
+    Status(Status),
     /// List jobs, queues, pods and other objects
     ///
     /// `jobs` lists Volcano's and Kubernetes' jobs together; vcjobs and jobs.batch list one kind. `cronjobs` does the same. All kinds of
@@ -134,6 +148,17 @@ pub(crate) enum Command {
     /// Create, open and close queues, and show their tree
     #[command(after_long_help = everyday::QUEUE_EXAMPLES)]
     Queue(Box<everyday::Queue>),
+    /// Show nodes, queues with their shares, and jobs
+    ///
+    /// Redraws a terminal every two seconds until Ctrl-C. Elsewhere, prints once. Amounts are the requests of pods on nodes.
+    /// Shows all namespaces, or that of --namespace.
+    ///
+    /// Example: krafla top --once
+    Top(Box<everyday::Top>),
+    /// Draw the steps of a JobFlow with states and durations
+    ///
+    /// Example: krafla graph jobflow/etl -o svg > etl.svg
+    Graph(Box<everyday::Graph>),
     /// Print the versions of krafla and of the API server
     ///
     /// Example: krafla version --client -o json
@@ -318,6 +343,12 @@ pub(crate) struct Run {
     /// Run in the cluster of this kubeconfig's current context
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
+    /// Run in the cluster of this context of the kubeconfig
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["own_cluster", "capacity"])]
+    pub(crate) context: Option<String>,
+    /// Namespace of objects that name none [default: that of the context]
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
     /// Run in a cluster inside krafla, even if a `krafla up` runs
     #[arg(long, conflicts_with = "kubeconfig")]
     pub(crate) own_cluster: bool,
@@ -355,6 +386,12 @@ pub(crate) struct Up {
     /// krafla.dev/simulated-duration and krafla.dev/simulated-exit-code override this.
     #[arg(long, value_name = "SIZE")]
     pub(crate) simulate: Option<ClusterSize>,
+    /// Start in the background; `krafla down` stops it
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// This process is the one in the background.
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    pub(crate) detached: bool,
     /// Let queues reclaim their share from queues that exceed theirs
     ///
     /// Deletes pods of reclaimable queues that use more than their share. Without it, a job in a queue below its share waits until
@@ -585,7 +622,30 @@ pub(crate) struct Doctor {
     /// Check jobs in the cluster of this kubeconfig's current context
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
+    /// Check jobs in the cluster of this context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
     /// Print the findings in a machine-readable format
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Output>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Down {
+    /// Directory of the cluster's state
+    #[arg(long, value_name = "DIR", default_value = DATA_DIR)]
+    pub(crate) data_dir: PathBuf,
+    /// Stop waiting after this time and exit with 5
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = limit)]
+    pub(crate) timeout: Limit,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Directory of the cluster's state
+    #[arg(long, value_name = "DIR", default_value = DATA_DIR)]
+    pub(crate) data_dir: PathBuf,
+    /// Print the status in a machine-readable format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Output>,
 }

@@ -40,15 +40,20 @@ struct Environment {
     data_dir: PathBuf,
 }
 
+/// The cluster that the flags name, or else the environment.
+pub(crate) fn access(flags: &ClusterFlags) -> Result<Access, Failure> {
+    let environment = Environment {
+        kubeconfig: std::env::var_os("KUBECONFIG"),
+        home: std::env::home_dir(),
+        data_dir: DATA_DIR.into(),
+    };
+    choose(flags, &environment)
+}
+
 impl Connection {
     /// Chooses the cluster. Nothing is asked yet.
     pub(crate) fn open(flags: &ClusterFlags) -> Result<Connection, Failure> {
-        let environment = Environment {
-            kubeconfig: std::env::var_os("KUBECONFIG"),
-            home: std::env::home_dir(),
-            data_dir: DATA_DIR.into(),
-        };
-        let access = choose(flags, &environment)?;
+        let access = access(flags)?;
         let namespace = flags.namespace.clone().unwrap_or_else(|| access.namespace.clone());
         if namespace.is_empty() || namespace.contains(['/', '%']) {
             return Err(Failure::usage(format!("--namespace: {namespace:?} is not the name of a namespace")));

@@ -10,14 +10,16 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use krafla_admission::Settings;
-use krafla_api::{Key, Quantity, Time};
+use krafla_api::{Key, Kind, Quantity, Time};
 use krafla_apiserver::http::{SIMULATED_SUFFIX, VERSION_SUFFIX};
 use krafla_client::{Access, AccessError, HttpsClient, Limits};
-use krafla_cluster::{Client, ClientError, LogOptions, Manifests};
+use krafla_cluster::{Client, ClientError, LogOptions, Manifests, Step};
 use krafla_node::{Mode, Node};
 use tokio::sync::watch;
 
+use crate::cli::target::ClusterFlags;
 use crate::cluster::{self, Cluster};
+use crate::connection;
 use crate::data_dir;
 use crate::run::BadInput;
 use crate::run_dir::RunDir;
@@ -75,6 +77,13 @@ impl Choice {
             return Err(BadInput(anyhow!("the cluster of {why}; {remedy}")).into());
         }
         Ok(of_directory.map_or(Choice::Own, |access| Choice::Here(Box::new(access))))
+    }
+
+    /// The cluster of a context, in the kubeconfig that was named or in those of kubectl.
+    pub(crate) fn of_context(kubeconfig: Option<&Path>, context: &str) -> Result<Choice> {
+        let (kubeconfig, context) = (kubeconfig.map(Path::to_owned), Some(context.to_owned()));
+        let access = connection::access(&ClusterFlags { kubeconfig, context, namespace: None })?;
+        Ok(Choice::There(Box::new(access)))
     }
 
     /// What to say of a `KUBECONFIG` that was passed over because none of its files is there: that may be an oversight.
@@ -176,6 +185,21 @@ impl Home {
         let (shared, logs) = (Arc::new(client.clone()), Logs::Server(client));
         let (client, manifests): (Arc<dyn Client>, Arc<dyn Manifests>) = (shared.clone(), shared);
         Ok(Home { client, manifests, logs, namespace, is_krafla, workdir, is_simulated, own: None })
+    }
+
+    /// Puts objects that name no namespace into this one. In a cluster of its own, the run creates it.
+    pub(crate) async fn enter_namespace(&mut self, namespace: &str) -> Result<()> {
+        if self.is_own() {
+            let object = serde_json::json!({ "metadata": { "name": namespace } });
+            let created = self.client.write(&Step::Create { kind: Kind::Namespace, object }).await;
+            if let Err(error) = created
+                && !matches!(error, ClientError::AlreadyExists(_))
+            {
+                return Err(BadInput(anyhow!("--namespace {namespace}: {}", plainly(&error))).into());
+            }
+        }
+        self.namespace = namespace.to_owned();
+        Ok(())
     }
 
     /// Whether the cluster ends with the run. Nobody else can reach it.

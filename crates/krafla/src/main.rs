@@ -1,6 +1,7 @@
 //! The krafla program: command line and wiring.
 
 mod actions;
+mod background;
 mod backup;
 mod bars;
 mod bus_command;
@@ -14,6 +15,7 @@ mod data_dir;
 mod doctor;
 mod failure;
 mod get;
+mod graph;
 mod home;
 mod layout;
 mod logs;
@@ -38,6 +40,7 @@ mod serving;
 mod steps;
 mod submit;
 mod targets;
+mod top;
 mod up;
 mod vcctl;
 mod version;
@@ -81,6 +84,8 @@ fn main() -> ExitCode {
         Command::Restore(args) => backup::restore(&args),
         Command::Vcctl(args) => block_on("error", vcctl::run(vcctl::Tool::vcctl(), args.words)),
         Command::InstallLinks(args) => vcctl::install_links(&args.dir),
+        Command::Down(args) => block_on("error", background::down(args)),
+        Command::Status(args) => block_on("error", background::status(args)),
         Command::Get(args) => block_on("error", get::get(*args)),
         Command::Logs(args) => block_on("error", logs::logs(*args)),
         Command::Wait(args) => block_on("error", wait::wait(*args)),
@@ -89,6 +94,8 @@ fn main() -> ExitCode {
         Command::Resume(args) => block_on("error", actions::act(*args, Verb::Resume)),
         Command::Restart(args) => block_on("error", actions::act(*args, Verb::Restart)),
         Command::Queue(args) => block_on("error", queues::queue(*args)),
+        Command::Top(args) => block_on("error", top::top(*args)),
+        Command::Graph(args) => block_on("error", graph::graph(*args)),
         Command::Version(args) => block_on("error", version::version(*args)),
         Command::Why(args) => block_on("error", why::why(*args)),
         Command::Doctor(args) => block_on("error", doctor::doctor(args)),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use krafla_node::Mode;
 
+use crate::background;
 use crate::cli;
 use crate::cluster::{self, Cluster};
 use crate::data_dir;
@@ -27,6 +28,13 @@ fn own_node_dir(data_dir: &Path) -> Result<RunDir> {
 
 /// Keeps a cluster until somebody stops it.
 pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
+    if args.detach {
+        return background::detach(&args).await;
+    }
+    if args.detached {
+        // The terminal that started it may go away. Without a session of its own it would end then, but it runs.
+        let _ = rustix::process::setsid();
+    }
     let mut signals = Signals::new()?;
     let access = args.access.read()?;
     // Objects in memory are gone with krafla. So are the files of their pods and claims, which are kept apart from those of a cluster on disk.
@@ -53,6 +61,7 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
     let kubeconfig = args.kubeconfig.unwrap_or_else(|| args.data_dir.join("kubeconfig"));
     let kubeconfig = cluster::absolute(&kubeconfig)?;
     cluster::write_kubeconfig(&server, &kubeconfig)?;
+    let note = background::Note::write(&args.data_dir, &kubeconfig)?;
     if cluster.is_full() {
         let dir = args.data_dir.display();
         say(&format!(
@@ -81,6 +90,7 @@ pub(crate) async fn up(args: cli::Up) -> Result<ExitCode> {
     say("stopping");
     server.shutdown().await;
     cluster.stop(say, signals.any()).await;
+    drop(note);
     drop(in_memory);
     Ok(ExitCode::SUCCESS)
 }

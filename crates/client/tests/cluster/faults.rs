@@ -94,6 +94,8 @@ async fn scripted(answers: &[&'static str]) -> (Arc<Script>, Access) {
         server,
         authorities: Vec::new(),
         server_name: None,
+        skips_verification: false,
+        proxy: None,
         credentials,
         context: String::new(),
         namespace: String::new(),

@@ -11,5 +11,6 @@ mod conformance;
 mod controllers;
 mod faults;
 mod lease;
+mod network;
 mod proxy;
 mod support;

@@ -1,6 +1,6 @@
 //! Flags of the everyday commands: get, logs, wait, delete, and so on.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use krafla_api::Quantity;
 
 use super::target::{ClusterFlags, Format};
@@ -248,6 +248,43 @@ pub(crate) struct QueueNames {
 #[derive(Debug, Args)]
 pub(crate) struct QueueTree {
     /// Print the tree in a machine-readable format
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) output: Option<Output>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterFlags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Graph {
+    /// The flow: jobflow/NAME
+    #[arg(value_name = "JOBFLOW/NAME")]
+    pub(crate) word: String,
+    /// Format of the drawing
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: GraphFormat,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterFlags,
+}
+
+/// Formats of drawings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// Lines for a terminal
+    Text,
+    /// A picture for a browser
+    Svg,
+    /// Source for Mermaid, as in Markdown
+    Mermaid,
+    /// Steps, states and durations
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// Print once, even on a terminal
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print once in a machine-readable format
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) output: Option<Output>,
     #[command(flatten)]

@@ -95,18 +95,26 @@ pub(crate) async fn doctor(args: cli::Doctor) -> Result<ExitCode> {
 /// that of the data directory. A `krafla up` that is not running is not missed.
 async fn visit(args: &cli::Doctor) -> Result<Option<Visit>> {
     let variable = std::env::var_os("KUBECONFIG");
-    if args.kubeconfig.is_none() && variable.is_none() && data_dir::distrust(&args.data_dir).is_some() {
+    if args.kubeconfig.is_none()
+        && args.context.is_none()
+        && variable.is_none()
+        && data_dir::distrust(&args.data_dir).is_some()
+    {
         // It is a finding of its own.
         return Ok(None);
     }
-    let access = match Choice::of(args.kubeconfig.as_deref(), variable.as_deref(), &args.data_dir)? {
+    let choice = match &args.context {
+        Some(context) => Choice::of_context(args.kubeconfig.as_deref(), context)?,
+        None => Choice::of(args.kubeconfig.as_deref(), variable.as_deref(), &args.data_dir)?,
+    };
+    let access = match choice {
         Choice::There(access) | Choice::Here(access) => *access,
         Choice::Own => return Ok(None),
     };
     let origin = format!("{} ({})", access.origin, access.server);
     let home = match Home::there(access, &args.data_dir).await {
         Ok(home) => home,
-        Err(error) if args.kubeconfig.is_some() => return Err(error),
+        Err(error) if args.kubeconfig.is_some() || args.context.is_some() => return Err(error),
         Err(_) => return Ok(None),
     };
     let now: Time = SystemClock.now();

@@ -79,6 +79,8 @@ async fn execute(mut args: cli::Run, screen: &Arc<Screen>) -> Result<ExitCode> {
     // What a node that runs already has is not for a run to say.
     let choice = if args.own_cluster || !args.capacity.is_empty() {
         Choice::Own
+    } else if let Some(context) = &args.context {
+        Choice::of_context(args.kubeconfig.as_deref(), context)?
     } else {
         let variable = std::env::var_os("KUBECONFIG");
         let choice = Choice::of(args.kubeconfig.as_deref(), variable.as_deref(), Path::new(cli::DATA_DIR))?;
@@ -88,7 +90,10 @@ async fn execute(mut args: cli::Run, screen: &Arc<Screen>) -> Result<ExitCode> {
     args.workdir = cluster::workdir(&args.workdir)?;
     let documents = manifest::read_all(&args.all_files(), args.recursive).map_err(BadInput)?;
     let mut signals = Signals::new()?;
-    let home = enter(choice, &args).await?;
+    let mut home = enter(choice, &args).await?;
+    if let Some(namespace) = &args.namespace {
+        home.enter_namespace(namespace).await?;
+    }
     let means = if home.is_own() { Means::Files } else { Means::Cluster };
     let mut run = Run {
         home: &home,
@@ -147,7 +152,7 @@ async fn enter(choice: Choice, args: &cli::Run) -> Result<Home> {
     let origin = format!("{} ({})", access.origin, access.server);
     match Home::there(access, &args.workdir).await {
         Err(_) if is_here => own().await,
-        Err(error) if args.kubeconfig.is_none() => {
+        Err(error) if args.kubeconfig.is_none() && args.context.is_none() => {
             tell(&format!("krafla: {error:#}; using an embedded cluster instead\n"));
             own().await
         }

@@ -183,6 +183,8 @@ fn default_access() -> Result<Access, AccessError> {
         server,
         authorities: Vec::new(),
         server_name: None,
+        skips_verification: false,
+        proxy: None,
         credentials: Credentials::default(),
         context: String::new(),
         namespace: "default".to_owned(),

@@ -237,3 +237,86 @@ fn queues_are_created_closed_and_shown_as_a_tree() {
     let (code, complaint) = refused(&up, &["queue", "create", "nlp"]);
     assert_eq!((code, complaint.contains("already exists")), (6, true), "{complaint}");
 }
+
+#[test]
+fn a_context_and_a_namespace_choose_where_commands_act() {
+    let up = Up::start();
+    up.kubectl_ok(&["create", "namespace", "ml"]);
+    let two = up.file("two");
+    let one = std::fs::read_to_string(up.kubeconfig()).unwrap();
+    let context = "- name: ml\n  context:\n    cluster: krafla\n    user: krafla\n    namespace: ml\n";
+    std::fs::write(&two, one.replace("contexts:\n", &format!("contexts:\n{context}"))).unwrap();
+    let file = up.file("job.yaml");
+    std::fs::write(&file, job("train", 1, "true", "")).unwrap();
+    let chosen = |args: &[&str]| {
+        let output = krafla().args(args).env("KUBECONFIG", &two).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", text_of(&output));
+        text(&output.stdout)
+    };
+    chosen(&["run", "--context", "ml", file.to_str().unwrap()]);
+    assert_eq!(chosen(&["get", "jobs", "-o", "name", "--context", "ml"]), "job.batch.volcano.sh/train\n");
+    assert_eq!(chosen(&["get", "jobs", "-o", "name"]), "");
+    assert_eq!(chosen(&["get", "jobs", "-o", "name", "-n", "ml"]), "job.batch.volcano.sh/train\n");
+    // A run in a cluster of its own creates the namespace.
+    let own = chosen(&["run", "--own-cluster", "-n", "lab", "-o", "json", file.to_str().unwrap()]);
+    let own: serde_json::Value = serde_json::from_str(&own).unwrap();
+    assert_eq!(own["jobs"][0]["namespace"], "lab");
+}
+
+fn text_of(output: &Output) -> String {
+    format!("{}{}", text(&output.stderr), text(&output.stdout))
+}
+
+#[test]
+fn a_cluster_runs_in_the_background_until_it_is_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| krafla().args(args).current_dir(dir.path()).output().unwrap();
+    let status = || run(&["status", "-o", "json"]);
+    assert_eq!(status().status.code(), Some(3));
+    let up = run(&["up", "--detach"]);
+    assert!(up.status.success(), "{}", text_of(&up));
+    assert!(text(&up.stdout).ends_with("stop it with: krafla down\n"), "{}", text_of(&up));
+    let said = status();
+    let found: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(
+        (&found["running"], &found["ready"], &found["objects"]["nodes"]),
+        (&true.into(), &true.into(), &1.into())
+    );
+    // Commands in this directory use the cluster.
+    std::fs::write(dir.path().join("job.yaml"), job("train", 1, "echo hello", "")).unwrap();
+    let ran = run(&["run", "job.yaml"]);
+    assert!(ran.status.success(), "{}", text_of(&ran));
+    assert_eq!(text(&run(&["logs", "job/train"]).stdout), "[train-work-0] hello\n");
+    let top: serde_json::Value = serde_json::from_slice(&run(&["top", "-o", "json"]).stdout).unwrap();
+    assert_eq!(top["nodes"].as_array().unwrap().len(), 1);
+    // A second cluster in the same directory is refused, with its reason.
+    let second = run(&["up", "--detach"]);
+    assert!(!second.status.success() && !second.stderr.is_empty(), "{}", text_of(&second));
+    let down = run(&["down"]);
+    assert_eq!(text(&down.stdout), "stopped the cluster in .krafla\n", "{}", text_of(&down));
+    assert_eq!(status().status.code(), Some(3));
+    assert_eq!(text(&run(&["down"]).stdout), "no cluster is running in .krafla\n");
+    let (code, complaint) = (run(&["get"]).status.code(), text(&run(&["get"]).stderr));
+    assert_eq!(code, Some(3), "{complaint}");
+}
+
+#[test]
+fn the_steps_of_a_flow_are_drawn() {
+    let up = Up::start();
+    let template = |name: &str| {
+        job(name, 1, "true", "")
+            .replace("batch.volcano.sh", "flow.volcano.sh")
+            .replace("kind: Job", "kind: JobTemplate")
+    };
+    let flow = "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {name: etl}\nspec:\n  jobRetainPolicy: retain\n  \
+                flows: [{name: load}, {name: train, dependsOn: {targets: [load]}}]\n";
+    up.apply(&[template("load"), template("train"), flow.to_owned()].join("\n---\n"));
+    waited(&up, &["flow/etl"]);
+    let drawn = ok(&up, &["graph", "jobflow/etl"]);
+    assert!(drawn.starts_with("etl: Succeed, 2 of 2 jobs completed\n  █ load     Completed"), "{drawn}");
+    assert!(ok(&up, &["graph", "flow/etl", "-o", "mermaid"]).contains("  s0 --> s1\n"));
+    assert!(ok(&up, &["graph", "flow/etl", "-o", "svg"]).starts_with("<svg "));
+    assert_eq!(refused(&up, &["graph", "queue/default"]).0, 2);
+    let logs = run(&up, &["logs", "flow/etl"]);
+    assert!(logs.status.success(), "{}", text_of(&logs));
+}
