@@ -237,10 +237,22 @@ pub(crate) enum Command {
     Vcctl(Words),
     /// Create links for Volcano's tools: vcctl, vsub, vjobs, ...
     ///
-    /// Links this program as vcctl, vsub, vjobs, vcancel, vsuspend, vresume and vqueues.
+    /// Links this program as vcctl, vsub, vjobs, vcancel, vsuspend, vresume and vqueues, and as kubectl-krafla for `kubectl krafla`.
     ///
     /// Example: krafla install-links ~/.local/bin
     InstallLinks(InstallLinks),
+    /// Print the completion script of a shell
+    ///
+    /// Completes commands, flags, kinds, and names of objects in the cluster.
+    #[command(after_long_help = everyday::COMPLETION_EXAMPLES)]
+    Completion(everyday::Completion),
+    /// Write man pages into a directory
+    ///
+    /// Example: krafla man ~/.local/share/man/man1 && man krafla-get
+    Man(everyday::Man),
+    /// Print candidates for the last word of a command line
+    #[command(name = "__complete", hide = true)]
+    Complete(everyday::Complete),
     /// Start the parent process of all containers; krafla calls this itself
     #[command(hide = true)]
     Supervise(Supervise),

@@ -9,6 +9,7 @@ mod catalogue;
 mod changes;
 mod cli;
 mod cluster;
+mod completion;
 mod connection;
 mod controller_manager;
 mod data_dir;
@@ -96,6 +97,9 @@ fn main() -> ExitCode {
         Command::Queue(args) => block_on("error", queues::queue(*args)),
         Command::Top(args) => block_on("error", top::top(*args)),
         Command::Graph(args) => block_on("error", graph::graph(*args)),
+        Command::Completion(args) => completion::script(args.shell),
+        Command::Complete(args) => block_on("off", completion::complete(args.words)),
+        Command::Man(args) => completion::man(&args.dir),
         Command::Version(args) => block_on("error", version::version(*args)),
         Command::Why(args) => block_on("error", why::why(*args)),
         Command::Doctor(args) => block_on("error", doctor::doctor(args)),

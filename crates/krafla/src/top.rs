@@ -428,7 +428,7 @@ mod tests {
     #[test]
     fn nodes_queues_and_jobs_stand_on_one_screen() {
         expect![[r#"
-            1 node, 2 pods on nodes, 2 unfinished jobs
+            1 node, 2 running pods, 2 unfinished jobs
 
             NODE   STATE   PODS   CPU          REQUESTED   MEMORY       REQUESTED
             n1     Ready   2      ████░░░░░░   3 of 8      ████░░░░░░   6Gi of 16Gi
@@ -443,7 +443,7 @@ mod tests {
         "#]]
         .assert_eq(&seen().text(Some(80), 20));
         expect![[r#"
-            1 node, 2 pods on nodes, 2 unfinished jobs
+            1 node, 2 running pods, 2 unfinished jobs
 
             NODE   STATE   PODS   CPU          REQUESTED   MEMORY       REQUESTED
             n1     Ready   2      ████░░░░░░   3 of 8      ████░░░░░░   6Gi of 16Gi

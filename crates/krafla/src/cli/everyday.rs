@@ -290,3 +290,38 @@ pub(crate) struct Top {
     #[command(flatten)]
     pub(crate) cluster: ClusterFlags,
 }
+
+pub(crate) const COMPLETION_EXAMPLES: &str = "\
+Examples:
+  source <(krafla completion bash)        in ~/.bashrc
+  source <(krafla completion zsh)         in ~/.zshrc
+  krafla completion fish > ~/.config/fish/completions/krafla.fish";
+
+#[derive(Debug, Args)]
+pub(crate) struct Completion {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+/// Shells with completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Directory for the pages
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: std::path::PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Complete {
+    /// The command line up to the word to complete.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<String>,
+}

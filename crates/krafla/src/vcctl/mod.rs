@@ -43,6 +43,9 @@ const EXIT_USAGE: u8 = 1;
 /// What the command was to do failed.
 const EXIT_FAILED: u8 = 255;
 
+/// The name under which kubectl finds this program for `kubectl krafla`.
+const KUBECTL_PLUGIN: &str = "kubectl-krafla";
+
 /// One of Volcano's tools.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tool(&'static Command);
@@ -225,16 +228,15 @@ async fn perform(action: Action, values: &Values, printed: &mut Printed) -> Resu
     Ok(())
 }
 
-/// Makes links to this program under the names of Volcano's tools. What is there already under one of these names is left
+/// Makes links to this program under the names of Volcano's tools, and as a plugin of kubectl. What is there already under one of these names is left
 /// alone, unless it is such a link.
 pub(crate) fn install_links(dir: &Path) -> Result<ExitCode> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     std::fs::create_dir_all(dir).with_context(|| format!("cannot create directory {}", dir.display()))?;
     let is_ours = |link: &Path| std::fs::read_link(link).is_ok_and(|target| target == program);
-    let taken = TOOLS
-        .iter()
-        .map(|tool| dir.join(tool.name))
-        .find(|link| link.symlink_metadata().is_ok() && !is_ours(link));
+    let names = || TOOLS.iter().map(|tool| tool.name).chain([KUBECTL_PLUGIN]);
+    let taken =
+        names().map(|name| dir.join(name)).find(|link| link.symlink_metadata().is_ok() && !is_ours(link));
     if let Some(taken) = taken {
         bail!(
             "{} already exists and is not a link to {}; fix: remove it, or choose another directory",
@@ -242,8 +244,8 @@ pub(crate) fn install_links(dir: &Path) -> Result<ExitCode> {
             program.display()
         );
     }
-    for tool in TOOLS {
-        let link = dir.join(tool.name);
+    for name in names() {
+        let link = dir.join(name);
         if !is_ours(&link) {
             std::os::unix::fs::symlink(&program, &link)
                 .with_context(|| format!("cannot create link {}", link.display()))?;

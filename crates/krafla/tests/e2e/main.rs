@@ -9,6 +9,7 @@
 
 mod accounts;
 mod backup;
+mod bad_inputs;
 mod batch;
 mod batch_conformance;
 mod batch_lifecycle;
