@@ -90,7 +90,7 @@ type root struct {
 }
 
 func main() {
-	out := flag.String("out", "../../crates/apiserver/src/schema/builtin.txt", "where the table is written")
+	out := flag.String("out", "../../crates/schema/src/builtin.txt", "where the table is written")
 	internalOut := flag.String("internal", "../../crates/admission/src/internal/types.txt", "where the table of internal types is written")
 	flag.Parse()
 	source, err := openSource(modules, version)

@@ -7,11 +7,11 @@ use std::sync::{Arc, LazyLock};
 
 use krafla_admission::rbac::{Attributes, Decision, GROUP, Policy, Rule, Target, User};
 use krafla_api::Key;
+use krafla_schema::json::go_quote;
 use parking_lot::RwLock;
 use serde_json::Value;
 
 use crate::ops::Api;
-use crate::schema::json::go_quote;
 use crate::status::{Qualified, Status};
 use crate::store::{Entries, Entry, ResourceId};
 

@@ -24,7 +24,7 @@ impl Api {
     async fn ensure(&self, kind: Kind, object: Value) -> Result<(), Status> {
         let Some(resource) = self.registry().of_kind(kind) else { return Err(Status::unknown_resource()) };
         let status = object.get("status").cloned();
-        let name = crate::object::name(&object).to_owned();
+        let name = krafla_schema::object::name(&object).to_owned();
         // A test checks once that they are valid: to check eleven schemas at every start takes longer than all the rest.
         let options = WriteOptions { is_servers_own: true, ..WriteOptions::default() };
         match self.create(&resource, "", object, &options).await {
@@ -86,7 +86,7 @@ mod tests {
         let queues = queues().map(|queue| (Kind::Queue, queue));
         for (kind, object) in first().chain(queues) {
             let resource = api.registry().of_kind(kind).unwrap();
-            let name = crate::object::name(&object).to_owned();
+            let name = krafla_schema::object::name(&object).to_owned();
             let options = WriteOptions::default();
             let created = api.create(&resource, "", object, &options).await;
             assert_eq!(created.map(drop), Ok(()), "{kind} {name}");

@@ -3,14 +3,14 @@
 //! What comes out is *sparse*: unknown fields are gone, every value has its one form, and nothing is there that says
 //! nothing. [`complete`] adds the rest when all defaults are filled in.
 
+use krafla_schema::decode::{self, Decoded, Finding};
+use krafla_schema::field::FieldError;
+use krafla_schema::json::Node;
+use krafla_schema::table::TypeId;
+use krafla_schema::{encode, protobuf, yaml};
 use serde_json::Value;
 
-use crate::field::FieldError;
 use crate::registry::Resource;
-use crate::schema::decode::{self, Decoded, Finding};
-use crate::schema::json::Node;
-use crate::schema::table::TypeId;
-use crate::schema::{encode, protobuf, yaml};
 use crate::status::{Qualified, Status};
 
 /// What can be read, as messages list it.
@@ -53,7 +53,7 @@ pub(crate) fn decode_any(gvk: [&str; 3], content_type: &str, body: &[u8]) -> Res
         "application/vnd.kubernetes.protobuf" => {
             let envelope = protobuf::open(body).map_err(Status::bad_request)?;
             let [group, version, kind] = gvk;
-            let of = crate::schema::builtin().kind(group, version, kind);
+            let of = krafla_schema::builtin().kind(group, version, kind);
             let of =
                 of.ok_or_else(|| Status::unsupported_media_type("application/json, application/yaml"))?;
             protobuf::decode(envelope.message, of).map_err(Status::bad_request)
@@ -195,7 +195,7 @@ fn decode_typed(resource: &Resource, node: &Node<'_>) -> Result<Decoded, String>
 fn keep_empty_managers(node: &Node<'_>, object: &mut Value) {
     let managers = node.field("metadata").and_then(|metadata| metadata.field("managedFields"));
     if matches!(managers, Some(Node::Array(items)) if items.is_empty()) {
-        crate::object::set_meta(object, "managedFields", Vec::<Value>::new());
+        krafla_schema::object::set_meta(object, "managedFields", Vec::<Value>::new());
     }
 }
 
@@ -292,7 +292,7 @@ fn mismatch(
     let version = if api_version.is_empty() { &names.version } else { version };
     // Not served for years, but upstream still knows it.
     let known_as = if [group, version, shown] == ["batch", "v1beta1", "CronJob"] { "v1" } else { version };
-    let known = crate::schema::builtin().kind(group, known_as, shown).filter(|_| group != "meta.k8s.io");
+    let known = krafla_schema::builtin().kind(group, known_as, shown).filter(|_| group != "meta.k8s.io");
     if let Some(why) = known.and_then(read) {
         return Some(why);
     }
@@ -326,7 +326,7 @@ fn is_registered(group: &str, version: &str, kind: &str) -> bool {
     ];
     let is_list = kind
         .strip_suffix("List")
-        .is_some_and(|of| crate::schema::builtin().kind(group, version, of).is_some());
+        .is_some_and(|of| krafla_schema::builtin().kind(group, version, of).is_some());
     is_list || EVERYWHERE.contains(&kind) || group.is_empty() && CORE.contains(&kind)
 }
 
@@ -355,7 +355,7 @@ fn check_custom_type(
         let error = FieldError::invalid("kind", kind, format!("must be {}", names.kind));
         let object = node.to_value();
         let about = Qualified { group: &names.group, what: kind };
-        return Err(Status::invalid(&about, crate::object::name(&object), &[error]));
+        return Err(Status::invalid(&about, krafla_schema::object::name(&object), &[error]));
     }
     Ok(())
 }

@@ -96,9 +96,9 @@ impl Flow {
         let precedence = schema.pointer("/spec/matchingPrecedence").and_then(Value::as_i64).unwrap_or(0);
         let rules = schema.pointer("/spec/rules").map_or(Ok(Vec::new()), Vec::deserialize);
         Some(Flow {
-            schema_uid: crate::object::uid(schema).to_owned(),
+            schema_uid: krafla_schema::object::uid(schema).to_owned(),
             level_uid: level_uid.to_owned(),
-            order: (precedence, crate::object::name(schema).to_owned()),
+            order: (precedence, krafla_schema::object::name(schema).to_owned()),
             rules: rules.ok()?,
         })
     }

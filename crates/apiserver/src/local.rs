@@ -11,10 +11,10 @@ use krafla_api::{Key, Kind, Served, Uid};
 use krafla_cluster::{
     Client, ClientError, Event, EventType, Listed, Manifests, Refusal, SshKeyPair, Step, Written,
 };
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use crate::codec;
-use crate::object;
 use crate::ops::{
     Answer, Api, DeleteOptions, Deleted, ListOptions, Part, Watch, WatchEvent, WatchOptions, WriteOptions,
 };

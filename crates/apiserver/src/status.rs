@@ -7,12 +7,11 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use krafla_cluster::{Cause, Details};
+use krafla_schema::apply::Conflict;
+use krafla_schema::field::FieldError;
+use krafla_schema::json::go_quote;
+use krafla_schema::object;
 use serde_json::{Value, json};
-
-use crate::field::FieldError;
-use crate::object;
-use crate::schema::apply::Conflict;
-use crate::schema::json::go_quote;
 
 /// An answer other than the object that was asked for.
 #[derive(Clone, Debug, PartialEq)]

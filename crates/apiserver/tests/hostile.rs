@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 use krafla_apiserver::patch::Patch;
-use krafla_apiserver::schema::decode;
-use krafla_apiserver::schema::json::{DEPTH_MAX, Node};
-use krafla_apiserver::schema::table::{TypeId, builtin};
-use krafla_apiserver::schema::{protobuf, yaml};
 use krafla_apiserver::selector::LabelSelector;
+use krafla_schema::decode;
+use krafla_schema::json::{DEPTH_MAX, Node};
+use krafla_schema::table::{TypeId, builtin};
+use krafla_schema::{protobuf, yaml};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Every field of an object, and what it can be changed to.
 
-use krafla_apiserver::schema::{Shape, TypeRef};
+use krafla_schema::{Shape, TypeRef};
 use serde_json::{Value, json};
 
 use crate::values::{full_sample, sample, values};

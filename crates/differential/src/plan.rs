@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use krafla_apiserver::schema::TypeRef;
+use krafla_schema::TypeRef;
 use parking_lot::Mutex;
 
 use crate::bases::Subject;

@@ -1,6 +1,6 @@
 //! Values for one field: valid ones, those at the edge and those beyond it, by the field's type and name.
 
-use krafla_apiserver::schema::{Shape, TypeRef};
+use krafla_schema::{Shape, TypeRef};
 use serde_json::{Value, json};
 
 /// How deep samples of types are filled in.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, anyhow, bail, ensure};
 use krafla_api::{Key, Kind, Scope, Served};
 use krafla_apiserver::registry::{Registry, Resource, custom};
-use krafla_apiserver::schema::spelling::{Unknown, closest, unknown_fields, wrong_types};
+use krafla_schema::spelling::{Unknown, closest, unknown_fields, wrong_types};
 use serde_json::{Map, Value};
 
 use crate::home::{Home, plainly};
@@ -209,7 +209,7 @@ mod tests {
 
     fn documents(texts: &[&str]) -> Vec<Document> {
         let document = |(index, text): (usize, &&str)| {
-            let object = krafla_apiserver::schema::yaml::parse(text.as_bytes()).unwrap().into_value();
+            let object = krafla_schema::yaml::parse(text.as_bytes()).unwrap().into_value();
             let field = |name: &str| object[name].as_str().unwrap().to_owned();
             let (api_version, kind) = (field("apiVersion"), field("kind"));
             Document { place: format!("document {}", index + 1), api_version, kind, object }

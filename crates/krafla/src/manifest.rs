@@ -5,8 +5,8 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use krafla_apiserver::schema::decode::{Finding, duplicates};
-use krafla_apiserver::schema::yaml;
+use krafla_schema::decode::{Finding, duplicates};
+use krafla_schema::yaml;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -377,7 +377,7 @@ mod tests {
             "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n";
         check(list, expect![[""]]);
         let kinds = |list: &str| {
-            let list = krafla_apiserver::schema::yaml::parse(list.as_bytes()).unwrap().into_value();
+            let list = krafla_schema::yaml::parse(list.as_bytes()).unwrap().into_value();
             let found = items("f".to_owned(), list);
             let of =
                 |(place, item): (String, Value)| format!("{place}: {} {}", item["apiVersion"], item["kind"]);

@@ -3,8 +3,8 @@
 //! Kinds that Krafla knows have their names here. All others are looked up in the discovery of the cluster.
 
 use krafla_api::{Kind, Scope, Served};
-use krafla_apiserver::schema::spelling;
 use krafla_client::Request;
+use krafla_schema::spelling;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -1,10 +1,10 @@
 //! The account that a pod runs as: its name, its pull secrets, and the files by which the pod can talk to the server.
 
 use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::{Map, Value, json};
 
 use super::{Operation, Policy, Request};
-use crate::object;
 use crate::status::Status;
 use crate::tokens::POD_SECONDS;
 

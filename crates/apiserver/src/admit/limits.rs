@@ -1,10 +1,10 @@
 //! Limit ranges of a namespace: what pods get when they say nothing, and how much they may ask for.
 
 use krafla_admission::builtin::limits;
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::{Operation, Policy, Request};
-use crate::object;
 use crate::status::Status;
 
 /// Applies limit ranges to new pods and claims.

@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 
 use krafla_admission::pod_security::pod_of;
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::{Operation, Policy, Request};
-use crate::object;
 
 /// Fields of security contexts that nothing keeps, with the value that asks for nothing.
 const FIELDS: [(&str, Option<bool>); 9] = [

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_admission::pod_security::{self, Level, Policy as Standards, Rules};
 use krafla_api::Key;
+use krafla_schema::field::FieldError;
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::{Operation, Policy, Request};
-use crate::field::FieldError;
-use crate::object;
 use crate::status::Status;
 
 /// How many pods of a namespace are looked at when its rules become stricter.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use krafla_api::Key;
+use krafla_schema::object;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::kept::Kept;
 use super::{Operation, Policy, Request};
-use crate::object;
 use crate::status::Status;
 
 /// Fills in the priority of new pods. Every one of them asks the same few classes, which are read once.

@@ -1,10 +1,10 @@
 //! A pod that asks for a runtime by name gets what that runtime costs added to it, and the nodes that have it.
 
 use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::{Map, Value};
 
 use super::{Operation, Policy, Request};
-use crate::object;
 use crate::status::Status;
 
 /// Looks runtime classes up.

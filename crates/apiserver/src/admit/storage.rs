@@ -1,10 +1,10 @@
 //! Claims and volumes that are in use are not taken away: a finalizer holds them until nobody uses them any more.
 //! [`crate::Api::run_storage_protection`] removes it.
 
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use super::{Operation, Policy, Request};
-use crate::object;
 use crate::status::Status;
 
 /// What holds a claim while a pod uses it.

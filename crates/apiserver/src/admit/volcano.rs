@@ -6,10 +6,10 @@ use krafla_admission::{Cluster, Finding, Settings, Verdict};
 use krafla_api::volcano::Queue;
 use krafla_api::{Key, Kind};
 use krafla_cluster::Cause;
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::{Operation, Policy, Request};
-use crate::object;
 use crate::ops::Api;
 use crate::status::Status;
 

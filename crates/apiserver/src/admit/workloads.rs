@@ -4,10 +4,10 @@
 //! kube-controller-manager beside it has them; it holds a Lease for as long as it works.
 
 use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::{Operation, Policy, Request};
-use crate::object;
 
 const KINDS: [(&str, &str); 5] = [
     ("apps", "Deployment"),

@@ -84,7 +84,7 @@ impl Collector {
     async fn patch(&self, item: &Item, judged: &Judged, mut metadata: Value) -> Result<(), Status> {
         let table = self.api.registry().table();
         let Some(resource) = table.of_storage(&item.resource) else { return Ok(()) };
-        crate::object::set(&mut metadata, "resourceVersion", judged.entry.revision.to_string());
+        krafla_schema::object::set(&mut metadata, "resourceVersion", judged.entry.revision.to_string());
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         let options = WriteOptions { uid: Some(item.uid.clone()), ..WriteOptions::default() };
         self.api.patch(resource, &item.key, Part::Main, &patch, &options).await.map(drop)

@@ -13,10 +13,10 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use krafla_admission::rbac::{Decision, User};
 use krafla_api::Time;
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use super::request_info::RequestInfo;
-use crate::object;
 use crate::status::Status;
 use crate::users;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use krafla_admission::rbac::User;
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::websocket;
-use crate::object;
 use crate::ops::Api;
 use crate::tokens::{Holder, ISSUER, Tokens};
 use crate::users;

@@ -9,10 +9,10 @@ use http::{Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
+use krafla_schema::{encode, yaml_out};
 use serde_json::Value;
 
 use super::accept::Encoding;
-use crate::schema::{encode, yaml_out};
 use crate::status::Status;
 
 /// The body of an answer.

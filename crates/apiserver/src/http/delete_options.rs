@@ -1,12 +1,12 @@
 //! How an object is to be deleted, as bodies and query parameters say it.
 
 use krafla_cluster::Propagation;
+use krafla_schema::field::FieldError;
 use serde_json::{Value, json};
 
 use super::query::Query;
 use super::write_options::check_dry_run;
 use crate::codec;
-use crate::field::FieldError;
 use crate::ops::DeleteOptions;
 use crate::status::{Qualified, Status};
 

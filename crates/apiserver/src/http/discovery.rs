@@ -5,10 +5,10 @@
 
 use aws_lc_rs::digest;
 use http::header::{ETAG, HeaderValue};
+use krafla_schema::object::set;
 use serde_json::{Value, json};
 
 use super::body::{self, Reply};
-use crate::object::set;
 use crate::registry::{Resource, Subresource, Table, Version};
 
 /// The media type of the new form.

@@ -16,7 +16,7 @@ const NANOSECONDS_MAX: f64 = 9.223_372_036_854_775e18;
 
 /// Whether a text is a duration; if not, why, in Go's words.
 pub(super) fn check(text: &str) -> Result<(), String> {
-    let quoted = crate::schema::json::go_quote(text);
+    let quoted = krafla_schema::json::go_quote(text);
     let invalid = || format!("time: invalid duration {quoted}");
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
@@ -42,7 +42,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
             return Err(format!("time: missing unit in duration {quoted}"));
         }
         let Some((_, factor)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-            let unit = crate::schema::json::go_quote(unit);
+            let unit = krafla_schema::json::go_quote(unit);
             return Err(format!("time: unknown unit {unit} in duration {quoted}"));
         };
         nanoseconds += format!("0{whole}.{fraction}0").parse::<f64>().unwrap_or(f64::INFINITY) * factor;

@@ -17,6 +17,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use krafla_api::Key;
 use krafla_cluster::ExecOptions;
+use krafla_schema::object;
 use serde_json::Value;
 use tokio::io::AsyncWrite;
 use tokio::sync::watch;
@@ -27,7 +28,6 @@ use super::pods::{PodAccess, container};
 use super::query::Query;
 use super::stopped;
 use super::streams::{self, Version};
-use crate::object;
 use crate::status::Status;
 
 /// What a WebSocket server adds to a client's key before it hashes it: RFC 6455, section 1.3.

@@ -15,6 +15,7 @@ use http::HeaderMap;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -28,7 +29,6 @@ use super::exec::{self, Upgrading};
 use super::query::Query;
 use super::spdy::{self, Frame, Headers, Reader, Replies};
 use super::stopped;
-use crate::object;
 use crate::status::Status;
 
 const FORWARD: &str = "portforward.k8s.io";

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 use http::HeaderMap;
 use krafla_admission::rbac::{Attributes, ResourceTarget, Target, User};
+use krafla_schema::json::go_quote;
+use krafla_schema::names;
 
 use super::query::percent_decode;
 use super::request_info::RequestInfo;
 use crate::authorizer::forbidden;
-use crate::names;
 use crate::ops::Api;
-use crate::schema::json::go_quote;
 use crate::status::Status;
 use crate::users::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED};
 

@@ -2,10 +2,10 @@
 
 use std::num::{IntErrorKind, ParseIntError};
 
+use krafla_schema::field::FieldError;
 use serde_json::json;
 
 use super::query::{Query, not_a_number};
-use crate::field::FieldError;
 use crate::ops::{ListOptions, Match};
 use crate::selector::Filter;
 use crate::status::{Qualified, Status};

@@ -67,23 +67,15 @@ use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use krafla_admission::rbac::{Decision, User};
 use krafla_api::Key;
+use krafla_schema::json::stored;
 use serde_json::Value;
 use tokio::sync::Semaphore;
-
-pub use audit::AuditConfig;
-pub use certificates::gather_noise;
-pub use exec::{Output, Session};
-pub use plain::{SIMULATED_SUFFIX, VERSION_SUFFIX};
-pub use pods::PodAccess;
-pub use server::{RunningServer, ServeError, ServerConfig, serve, write_private};
-pub use usage::{Amount, Usage};
 
 use crate::admit::Connection;
 use crate::authorizer::forbidden;
 use crate::env::Env;
 use crate::ops::Api;
 use crate::registry::Resource;
-use crate::schema::json::stored;
 use crate::status::Status;
 use accept::{Accept, Offers};
 use audit::{Answered, Audit, Received, Trace};
@@ -97,6 +89,14 @@ use path::{ResourcePath, Route};
 use query::Query;
 use request_info::RequestInfo;
 use websocket::Upgrade;
+
+pub use audit::AuditConfig;
+pub use certificates::gather_noise;
+pub use exec::{Output, Session};
+pub use plain::{SIMULATED_SUFFIX, VERSION_SUFFIX};
+pub use pods::PodAccess;
+pub use server::{RunningServer, ServeError, ServerConfig, serve, write_private};
+pub use usage::{Amount, Usage};
 
 /// How many requests may be worked on at once; watches and followed logs do not count.
 const IN_FLIGHT_MAX: usize = 1000;
@@ -519,7 +519,7 @@ impl Context {
     fn forward(&self, resource: &Resource, asked: Asked) -> Result<Reply, Status> {
         let Asked { headers, path, query, upgrade, .. } = asked;
         let (key, pod) = self.pod(resource, &path)?;
-        if crate::object::text_at(&pod, "spec.nodeName").is_empty() {
+        if krafla_schema::object::text_at(&pod, "spec.nodeName").is_empty() {
             return Err(Status::bad_request(format!("pod {} does not have a host assigned", key.name)));
         }
         if self.pod_access.as_ref().is_none_or(|access| access.is_simulated()) {

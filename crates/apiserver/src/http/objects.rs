@@ -7,6 +7,7 @@ use http::header::{HeaderValue, WARNING};
 use krafla_admission::rbac::User;
 use krafla_api::Key;
 use krafla_cluster::Propagation;
+use krafla_schema::field::FieldError;
 use serde_json::{Value, json};
 
 use super::accept::Accept;
@@ -16,7 +17,6 @@ use super::query::Query;
 use super::write_options::{self, WriteKind};
 use super::{Context, delete_options, list_options, show};
 use crate::codec;
-use crate::field::FieldError;
 use crate::ops::{Answer, Applied, DeleteOptions, Deleted, Part, Strictness, WriteOptions};
 use crate::patch::Patch;
 use crate::registry::Resource;
@@ -185,11 +185,11 @@ impl ObjectRequest<'_> {
         let binding = codec::decode_any(["", "v1", "Binding"], &self.content_type, &self.body)?;
         check_namespace(&binding, &self.path.namespace)?;
         let mut pod = self.key();
-        if !pod.name.is_empty() && *pod.name != *crate::object::name(&binding) {
+        if !pod.name.is_empty() && *pod.name != *krafla_schema::object::name(&binding) {
             return Err(Status::bad_request("name in URL does not match name in Binding object"));
         }
         if pod.name.is_empty() {
-            pod = Key::new(&self.path.namespace, crate::object::name(&binding));
+            pod = Key::new(&self.path.namespace, krafla_schema::object::name(&binding));
         }
         let pods = self.context.pods()?;
         let options = self.write_options(WriteKind::Create)?;
@@ -202,7 +202,7 @@ impl ObjectRequest<'_> {
         let eviction = codec::decode_any(["policy", "v1", "Eviction"], &self.content_type, &self.body)?;
         check_namespace(&eviction, &self.path.namespace)?;
         let is_dry = self.write_options(WriteKind::Create)?.dry_run;
-        if *self.path.name != *crate::object::name(&eviction) {
+        if *self.path.name != *krafla_schema::object::name(&eviction) {
             return Err(Status::bad_request("name in URL does not match name in Eviction object"));
         }
         let how = eviction.get("deleteOptions").unwrap_or(&Value::Null);
@@ -221,7 +221,7 @@ impl ObjectRequest<'_> {
             &self.body,
         )?;
         check_namespace(&request, &self.path.namespace)?;
-        let named = crate::object::name(&request);
+        let named = krafla_schema::object::name(&request);
         if !named.is_empty() && *named != *self.path.name {
             let why = "must match the service account name if specified";
             let error = FieldError::invalid("metadata.name", named, why);
@@ -255,7 +255,7 @@ pub(super) fn decode(
 
 /// A body that says where it belongs must belong there.
 fn check_namespace(body: &Value, namespace: &str) -> Result<(), Status> {
-    let named = crate::object::namespace(body);
+    let named = krafla_schema::object::namespace(body);
     if named.is_empty() || named == namespace {
         return Ok(());
     }
@@ -270,8 +270,8 @@ const DEPENDENTS_KEPT: &str = "child pods are preserved by default when jobs are
 fn before_acceptance(mut created: Answer) -> Answer {
     let Ok(mut definition) = serde_json::from_slice::<Value>(&created.bytes) else { return created };
     if let Some(status) = definition.get_mut("status") {
-        crate::object::set(status, "conditions", Value::Null);
-        crate::object::set(status, "acceptedNames", json!({"plural": "", "kind": ""}));
+        krafla_schema::object::set(status, "conditions", Value::Null);
+        krafla_schema::object::set(status, "acceptedNames", json!({"plural": "", "kind": ""}));
     }
     if let Some(Value::Array(managers)) = definition.pointer_mut("/metadata/managedFields") {
         managers.retain(|manager| manager["subresource"] != "status");

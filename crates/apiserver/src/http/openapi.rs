@@ -6,13 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{ACCEPT, ETAG, HeaderValue, IF_NONE_MATCH, VARY};
+use krafla_schema::openapi::{self, Served, Subresource};
 use parking_lot::Mutex;
 
 use super::Context;
 use super::accept::{Accept, Offers};
 use super::body::{self, Reply};
 use crate::registry::{Resource, Table};
-use crate::schema::openapi::{self, Served, Subresource};
 
 /// `/openapi/v3`.
 pub(super) fn index(context: &Context) -> Reply {

@@ -117,7 +117,7 @@ fn paths(context: &Context) -> Value {
     let mut paths: Vec<String> = vec!["/api".into(), "/apis".into()];
     for (group, versions) in table.groups() {
         for version in versions {
-            paths.push(format!("/{}", crate::schema::openapi::path_of(group, &version.name)));
+            paths.push(format!("/{}", krafla_schema::openapi::path_of(group, &version.name)));
         }
     }
     paths.extend(

@@ -7,6 +7,9 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use krafla_api::{Key, Time};
 use krafla_cluster::{ExecOptions, LogOptions};
+use krafla_schema::field::FieldError;
+use krafla_schema::object;
+use krafla_schema::scalar;
 use serde_json::Value;
 
 use super::body::{self, Reply};
@@ -14,9 +17,6 @@ use super::exec::Session;
 use super::query::Query;
 use super::unread::Reading;
 use super::usage::Usage;
-use crate::field::FieldError;
-use crate::object;
-use crate::schema::scalar;
 use crate::status::{Qualified, Status};
 
 /// Access to what runs in pods. The node has it; the server only passes it on.

@@ -13,6 +13,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use krafla_api::Key;
 use krafla_keys::tls::{Certificate, TlsError};
+use krafla_schema::object;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -26,7 +27,6 @@ use super::Context;
 use super::body::{self, Reply};
 use super::path::ResourcePath;
 use super::unread::Reading;
-use crate::object;
 use crate::registry::Resource;
 use crate::status::Status;
 

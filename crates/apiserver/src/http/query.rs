@@ -2,8 +2,9 @@
 
 use std::num::{IntErrorKind, ParseIntError};
 
+use krafla_schema::json::go_quote;
+
 use super::duration;
-use crate::schema::json::go_quote;
 use crate::status::Status;
 
 /// The parameters of a request.

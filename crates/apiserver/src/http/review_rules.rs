@@ -1,10 +1,10 @@
 //! What is wrong with a review before it is answered.
 
 use krafla_api::Time;
+use krafla_schema::field::FieldError;
+use krafla_schema::object;
 use serde_json::{Value, json};
 
-use crate::field::FieldError;
-use crate::object;
 use crate::registry::Resource;
 use crate::status::{Qualified, Status};
 

@@ -1,11 +1,11 @@
 //! Questions about rights and identity, once [`review_rules`](super::review_rules) has checked them.
 
 use krafla_admission::rbac::{Attributes, ResourceTarget, Rule, Target, User};
+use krafla_schema::object;
 use serde_json::{Map, Value, json};
 
 use super::Context;
 use super::path::ResourcePath;
-use crate::object;
 use crate::registry::Resource;
 use crate::status::Status;
 use crate::users;

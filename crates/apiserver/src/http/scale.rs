@@ -1,5 +1,7 @@
 //! The `scale` subresource over HTTP.
 
+use krafla_schema::json::{Node, stored};
+use krafla_schema::{self, decode};
 use serde_json::Value;
 
 use super::body::{self, Reply};
@@ -9,8 +11,6 @@ use crate::codec;
 use crate::ops::{WriteOptions, check_name, unreadable};
 use crate::patch::Patch;
 use crate::registry::scale::Scale;
-use crate::schema::json::{Node, stored};
-use crate::schema::{self, decode};
 use crate::status::Status;
 
 /// What a scale is, whatever it is the scale of.
@@ -49,7 +49,7 @@ impl ObjectRequest<'_> {
         let (patch, _) =
             Patch::decode(&media_type, &self.body).ok_or_else(Status::unsupported_patch_type)??;
         let [group, version, kind] = SCALE;
-        let of = schema::builtin().kind(group, version, kind);
+        let of = krafla_schema::builtin().kind(group, version, kind);
         let patched = |old: &Value| {
             let new = patch.apply(old, of)?;
             let scale = self.typed(&new).map_err(|why| unreadable(&patch, &new, why))?;
@@ -67,7 +67,7 @@ impl ObjectRequest<'_> {
             return Err(codec::not_registered(if kind.is_empty() { "Scale" } else { kind }, api_version));
         }
         let [group, version, kind] = SCALE;
-        let of = schema::builtin().kind(group, version, kind).ok_or("no type is known for a scale")?;
+        let of = krafla_schema::builtin().kind(group, version, kind).ok_or("no type is known for a scale")?;
         decode::decode(&Node::from(scale), of).map(|decoded| decoded.object)
     }
 
@@ -75,7 +75,7 @@ impl ObjectRequest<'_> {
     fn check_meant(&self, scale: &Value) -> Result<(), Status> {
         let key = self.key();
         check_name(scale, &key)?;
-        let namespace = crate::object::namespace(scale);
+        let namespace = krafla_schema::object::namespace(scale);
         if !namespace.is_empty() && *namespace != *key.namespace {
             let message =
                 "the namespace of the provided object does not match the namespace sent on the request";

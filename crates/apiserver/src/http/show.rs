@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use krafla_api::Time;
+use krafla_schema::encode;
+use krafla_schema::json::stored;
+use krafla_schema::object;
+use krafla_schema::wire::Message;
 use serde_json::{Value, json};
 
 use super::accept::{Accept, Encoding, Form, OFFERED};
 use super::body::{self, Reply};
 use super::query::Query;
-use crate::object;
 use crate::ops::Listing;
 use crate::registry::Resource;
-use crate::schema::encode;
-use crate::schema::json::stored;
-use crate::schema::wire::Message;
 use crate::status::Status;
 use crate::table::{self, Include};
 

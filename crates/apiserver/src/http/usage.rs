@@ -2,12 +2,12 @@
 
 use http::Method;
 use krafla_api::{Key, Time};
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use super::Context;
 use super::path::ResourcePath;
 use super::query::Query;
-use crate::object;
 use crate::selector::LabelSelector;
 use crate::status::{Qualified, Status};
 

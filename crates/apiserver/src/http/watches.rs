@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
+use krafla_schema::encode;
+use krafla_schema::json::stored;
+use krafla_schema::object;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -14,11 +17,8 @@ use super::query::Query;
 use super::websocket::Upgrade;
 use super::{Context, list_options, show, stopped};
 use crate::codec;
-use crate::object;
 use crate::ops::{Watch, WatchEvent, WatchOptions};
 use crate::registry::Resource;
-use crate::schema::encode;
-use crate::schema::json::stored;
 use crate::selector::Filter;
 use crate::status::Status;
 use crate::store::{Entry, EventType};

@@ -1,9 +1,9 @@
 //! How an object is to be written, as query parameters and headers say it.
 
+use krafla_schema::field::FieldError;
 use serde_json::json;
 
 use super::query::Query;
-use crate::field::FieldError;
 use crate::ops::{FieldValidation, Strictness, WriteOptions};
 use crate::status::{Qualified, Status};
 

@@ -2,11 +2,11 @@
 
 use krafla_admission::policy;
 use krafla_api::Time;
+use krafla_schema::field::{self, FieldError};
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::{Rules, keep_all_but, keep_metadata};
-use crate::field::{self, FieldError};
-use crate::object;
 
 /// Policies, which either refuse what is written or change it.
 pub struct AdmissionPolicy {

@@ -2,11 +2,11 @@
 
 use krafla_admission::builtin::aggregation;
 use krafla_api::Time;
+use krafla_schema::field::{self, FieldError};
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use super::Rules;
-use crate::field::{self, FieldError};
-use crate::object;
 
 /// Which server answers for a group and version.
 pub struct ApiService;

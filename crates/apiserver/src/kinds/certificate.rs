@@ -3,11 +3,11 @@
 use krafla_admission::builtin::certificate;
 use krafla_admission::rbac::User;
 use krafla_api::Time;
+use krafla_schema::field::{self, FieldError};
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::{Rules, keep_all_but};
-use crate::field::{self, FieldError};
-use crate::object;
 
 /// Requests for certificates.
 pub struct CertificateSigningRequest;

@@ -3,12 +3,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use krafla_admission::names;
+use krafla_schema::field::FieldError;
+use krafla_schema::json::Node;
+use krafla_schema::object;
 use serde_json::{Map, Value};
 
 use super::{Rules, default_to};
-use crate::field::FieldError;
-use crate::object;
-use crate::schema::json::Node;
 
 /// What the values of a ConfigMap or Secret may take together.
 const MAX_BYTES: usize = 1024 * 1024;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use krafla_api::Time;
+use krafla_schema::field::{FieldError, Problem};
+use krafla_schema::object;
+use krafla_schema::rules::RuleTree;
+use krafla_schema::structural::Structural;
+use krafla_schema::table::ListType;
 use serde_json::Value;
 
 use super::{Rules, keep_all_but};
-use crate::field::{FieldError, Problem};
-use crate::object;
-use crate::schema::rules::RuleTree;
-use crate::schema::structural::Structural;
-use crate::schema::table::ListType;
 
 /// One version of a custom kind.
 pub struct Custom {

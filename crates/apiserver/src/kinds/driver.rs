@@ -2,11 +2,11 @@
 
 use krafla_admission::builtin::driver;
 use krafla_api::Time;
+use krafla_schema::field::{self, FieldError};
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::{Rules, keep_all_but, keep_metadata};
-use crate::field::{self, FieldError};
-use crate::object;
 
 /// Classes of storage.
 pub struct StorageClass;

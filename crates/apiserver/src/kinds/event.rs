@@ -1,12 +1,12 @@
 //! Events: one kind in two groups. They are stored as `v1` has them; `events.k8s.io/v1` calls many fields otherwise, and
 //! is strict with what is new.
 
+use krafla_schema::field::FieldError;
+use krafla_schema::names;
+use krafla_schema::object;
 use serde_json::{Map, Value};
 
 use super::Rules;
-use crate::field::FieldError;
-use crate::names;
-use crate::object;
 use crate::registry::conversion::{Conversion, rename};
 
 /// The longest `note`, in bytes.
@@ -44,7 +44,7 @@ pub fn conversion() -> Conversion {
     Conversion {
         to_stored,
         from_stored,
-        stored_type: crate::schema::builtin().kind("", "v1", "Event"),
+        stored_type: krafla_schema::builtin().kind("", "v1", "Event"),
         fields: &SELECTABLE,
     }
 }

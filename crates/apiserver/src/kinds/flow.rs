@@ -2,11 +2,11 @@
 
 use krafla_admission::builtin::flow;
 use krafla_api::Time;
+use krafla_schema::field::{self, FieldError};
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::Rules;
-use crate::field::{self, FieldError};
-use crate::object;
 
 /// Which requests belong to which priority level.
 pub struct FlowSchema;

@@ -3,12 +3,13 @@
 use krafla_admission::{Finding, batch, pod};
 use krafla_api::Time;
 use krafla_cluster::Propagation;
+use krafla_schema::field::{self, FieldError};
+use krafla_schema::object;
 use serde_json::{Map, Value};
 
 use super::workload::{default_template, drop_unserved_of_pods};
 use super::{Rules, default_to};
-use crate::field::{self, FieldError};
-use crate::{env, object};
+use crate::env;
 
 /// Jobs.
 pub struct Job;

@@ -1,9 +1,9 @@
 //! Leases.
 
+use krafla_schema::field::FieldError;
 use serde_json::Value;
 
 use super::Rules;
-use crate::field::FieldError;
 
 /// Leases.
 pub struct Lease;

@@ -2,11 +2,11 @@
 
 use krafla_admission::builtin::{limits, quota};
 use krafla_api::Time;
+use krafla_schema::field::{self, FieldError};
+use krafla_schema::object;
 use serde_json::{Map, Value, json};
 
 use super::Rules;
-use crate::field::{self, FieldError};
-use crate::object;
 
 /// Limit ranges.
 pub struct LimitRange;

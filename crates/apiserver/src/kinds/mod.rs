@@ -35,10 +35,9 @@ pub mod workload;
 
 use krafla_api::Time;
 use krafla_cluster::Propagation;
+use krafla_schema::field::FieldError;
+use krafla_schema::object;
 use serde_json::{Map, Value};
-
-use crate::field::FieldError;
-use crate::object;
 
 /// What is special about a kind.
 pub trait Rules: Send + Sync {

@@ -1,11 +1,11 @@
 //! Namespaces.
 
 use krafla_api::Time;
+use krafla_schema::field::FieldError;
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use super::Rules;
-use crate::field::FieldError;
-use crate::object;
 use crate::store::EntryMeta;
 
 /// The namespaces that cannot be deleted.

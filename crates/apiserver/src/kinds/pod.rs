@@ -2,13 +2,13 @@
 
 use krafla_admission::{names, pod};
 use krafla_api::{Quantity, Time};
+use krafla_schema::field::{self, FieldError};
+use krafla_schema::object;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::workload::{default_host_ports, default_pod_spec, default_requests, drop_unserved_of_pods};
 use super::{Rules, default_to};
-use crate::field::{self, FieldError};
-use crate::object;
 
 /// Pods.
 pub struct Pod;

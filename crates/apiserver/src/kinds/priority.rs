@@ -1,11 +1,11 @@
 //! Priority classes.
 
 use krafla_admission::builtin::driver;
+use krafla_schema::field::{self, FieldError};
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::{Rules, default_to};
-use crate::field::{self, FieldError};
-use crate::object;
 
 /// Priority classes.
 pub struct PriorityClass;

@@ -1,10 +1,10 @@
 //! Roles and their bindings. They are stored and checked; nobody here is asked for his rights.
 
 use krafla_admission::builtin::rbac;
+use krafla_schema::field::{self, FieldError};
 use serde_json::Value;
 
 use super::Rules;
-use crate::field::{self, FieldError};
 
 /// Roles.
 pub struct Role {

@@ -3,12 +3,12 @@
 use krafla_admission::builtin::storage;
 use krafla_admission::pod;
 use krafla_api::Time;
+use krafla_schema::field::{self, FieldError};
+use krafla_schema::object;
 use serde_json::{Map, Value, json};
 
 use super::workload::default_source;
 use super::{Rules, default_to};
-use crate::field::{self, FieldError};
-use crate::object;
 
 /// Since when a volume has its phase.
 const SINCE: &str = "lastPhaseTransitionTime";

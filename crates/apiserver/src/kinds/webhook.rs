@@ -1,10 +1,10 @@
 //! Webhook configurations.
 
 use krafla_admission::webhook;
+use krafla_schema::field::{self, FieldError};
 use serde_json::Value;
 
 use super::Rules;
-use crate::field::{self, FieldError};
 
 /// Configurations of webhooks, which either change objects or only look at them.
 pub struct Configuration {

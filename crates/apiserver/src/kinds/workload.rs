@@ -3,11 +3,11 @@
 use krafla_admission::builtin::workload;
 use krafla_admission::{Path, pod};
 use krafla_cluster::Propagation;
+use krafla_schema::field::{self, FieldError};
+use krafla_schema::object;
 use serde_json::{Map, Value, json};
 
 use super::{Rules, default_to};
-use crate::field::{self, FieldError};
-use crate::object;
 
 /// A pod template that is stored by itself.
 pub struct PodTemplate;

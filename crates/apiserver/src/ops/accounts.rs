@@ -51,7 +51,7 @@ impl Api {
     /// Makes an object unless there is one of its name, or the namespace goes away meanwhile.
     async fn ensure_in(&self, namespace: &str, plural: &str, object: Value) -> Result<(), Status> {
         let Some(resource) = self.registry().find("", "v1", plural) else { return Ok(()) };
-        let key = Key::new(namespace, crate::object::name(&object));
+        let key = Key::new(namespace, krafla_schema::object::name(&object));
         if self.store().get(&resource.storage, &key).is_some() {
             return Ok(());
         }

@@ -4,11 +4,11 @@
 //! as taken. There is no second record of who has what: the stored services are it, and a service that goes frees what it
 //! had.
 
+use krafla_schema::field::FieldError;
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::Api;
-use crate::field::FieldError;
 use crate::kinds::service::address::{self, Taken};
 use crate::registry::Resource;
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures_util::future::select;
 use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use super::{Api, DeleteOptions, WriteOptions};
-use crate::object;
 use crate::registry::Table;
 use crate::status::Status;
 

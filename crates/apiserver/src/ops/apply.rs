@@ -1,6 +1,8 @@
 //! Server-side apply: a client says which fields it wants how, and the server remembers that it does.
 
 use krafla_api::Key;
+use krafla_schema::apply::{KUBECTL, LAST_APPLIED, Refused};
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::create::settle_namespace;
@@ -9,9 +11,7 @@ use super::ownership::Ownership;
 use super::update::check_name;
 use super::{Answer, Api, FieldValidation, Part, Strictness, WriteOptions};
 use crate::codec;
-use crate::object;
 use crate::registry::Resource;
-use crate::schema::apply::{KUBECTL, LAST_APPLIED, Refused};
 use crate::status::Status;
 
 /// What a manager wants.

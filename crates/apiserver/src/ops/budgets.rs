@@ -6,11 +6,11 @@ use std::time::Duration;
 use krafla_admission::builtin::budget::{self, Verdict};
 use krafla_api::Key;
 use krafla_cluster::Cause;
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::ownership::Ownership;
 use super::{Api, Part, WriteOptions, parse};
-use crate::object;
 use crate::status::{Qualified, Status};
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";

@@ -1,14 +1,14 @@
 //! Creating objects.
 
 use krafla_api::Key;
+use krafla_schema::field::FieldError;
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::ownership::Ownership;
 use super::{Answer, Api, Held, Part, WriteOptions, commit_failed, meta};
 use crate::codec;
-use crate::field::FieldError;
 use crate::kinds::certificate::CertificateSigningRequest;
-use crate::object;
 use crate::registry::{Generation, Resource};
 use crate::status::Status;
 use crate::store::{Change, CommitError, Expect, Write};

@@ -6,12 +6,12 @@
 //! ```
 
 use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::ownership::Ownership;
 use super::{Api, DeleteOptions, ListOptions, Part, WriteOptions, parse};
 use crate::kinds::crd;
-use crate::object;
 use crate::registry::{Resource, custom};
 use crate::status::Status;
 

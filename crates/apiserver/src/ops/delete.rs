@@ -5,6 +5,7 @@ use std::sync::Arc;
 use krafla_admission::rbac::User;
 use krafla_api::{Key, Time};
 use krafla_cluster::Propagation;
+use krafla_schema::object;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -16,7 +17,6 @@ use super::{Answer, Api, ListOptions, Listing, NotPut, commit_failed, parse};
 use crate::admit::{Operation, Request, Warnings};
 use crate::kinds::crd;
 use crate::kinds::namespace::PROTECTED;
-use crate::object;
 use crate::registry::{Generation, Resource};
 use crate::status::Status;
 use crate::store::{Change, CommitError, Entry, Expect, Newest, Write};

@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use krafla_api::{Key, Time};
+use krafla_schema::object;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{Api, parse};
-use crate::object;
 use crate::store::{Change, CommitError, Entry, EventType, Expect, Write};
 
 const EVENTS: &str = "events";

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use krafla_admission::builtin::flow;
 use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use super::{Api, Part, WriteOptions, parse};
 use crate::flow::Flow;
-use crate::object;
 use crate::patch::Patch;
 use crate::registry::Resource;
 use crate::status::Status;

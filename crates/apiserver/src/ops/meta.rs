@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use krafla_schema::field::FieldError;
+use krafla_schema::names::{self, NameRule};
+use krafla_schema::object;
 use serde_json::{Map, Value};
 
 use super::Part;
-use crate::field::FieldError;
-use crate::names::{self, NameRule};
-use crate::object;
 use crate::registry::Resource;
 
 /// What all annotations of an object may take together.

@@ -50,7 +50,16 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use krafla_admission::rbac::User;
 use krafla_api::{Key, Uid};
+use krafla_schema::json::stored;
 use serde_json::Value;
+
+use crate::admit::{Admission, Warnings};
+use crate::authorizer::Authorizer;
+use crate::env::Env;
+use crate::flow::Flow;
+use crate::registry::{Registry, Resource};
+use crate::status::Status;
+use crate::store::{CommitError, Entry, Store};
 
 pub use apply::Applied;
 pub use delete::{DeleteOptions, Deleted};
@@ -61,15 +70,6 @@ pub use read::{ListOptions, Listing, Match};
 pub use update::Part;
 pub(crate) use update::check_name;
 pub use watch::{Watch, WatchEvent, WatchOptions};
-
-use crate::admit::{Admission, Warnings};
-use crate::authorizer::Authorizer;
-use crate::env::Env;
-use crate::flow::Flow;
-use crate::registry::{Registry, Resource};
-use crate::schema::json::stored;
-use crate::status::Status;
-use crate::store::{CommitError, Entry, Store};
 
 /// The meaning of requests. Clones share everything.
 #[derive(Clone)]
@@ -145,11 +145,12 @@ impl Answer {
 
     /// An object that is shown but not, or not so, stored.
     fn shown(object: &Value, revision: u64) -> Answer {
-        let (namespace, name) = (crate::object::namespace(object), crate::object::name(object));
+        let (namespace, name) =
+            (krafla_schema::object::namespace(object), krafla_schema::object::name(object));
         Answer {
             bytes: object.to_string().into(),
             key: Key::new(namespace, name),
-            uid: crate::object::uid(object).into(),
+            uid: krafla_schema::object::uid(object).into(),
             revision,
             is_new: false,
         }

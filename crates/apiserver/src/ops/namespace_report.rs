@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use krafla_api::Time;
+use krafla_schema::object;
 use serde_json::{Value, json};
 
-use crate::object;
 use crate::registry::Resource;
 
 /// What a namespace still holds.

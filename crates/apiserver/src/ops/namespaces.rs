@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use futures_util::future::select_all;
 use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::json;
 
 use super::namespace_report::Remaining;
 use super::ownership::Ownership;
 use super::{Api, DeleteOptions, Part, WriteOptions};
-use crate::object;
 use crate::registry::Resource;
 use crate::status::Status;
 use crate::store::ResourceId;

@@ -3,12 +3,12 @@
 //! Managers are found from what the client wants, before the server puts back what the client may not change. Those
 //! fields are therefore named here, kind by kind, so that nobody comes to own what they could not set.
 
+use krafla_schema::apply::{Merges, Writer};
 use serde_json::Value;
 
 use super::{Api, Part, WriteOptions};
 use crate::kinds;
 use crate::registry::Resource;
-use crate::schema::apply::{Merges, Writer};
 
 /// The manager of what this program writes by itself.
 const OWN_MANAGER: &str = "krafla";

@@ -1,6 +1,9 @@
 //! Changing objects by patches.
 
 use krafla_api::Key;
+use krafla_schema::field::FieldError;
+use krafla_schema::object;
+use krafla_schema::strategic::go_print;
 use serde_json::{Map, Value};
 
 use super::create::settle_namespace;
@@ -8,11 +11,8 @@ use super::ownership::Ownership;
 use super::update::{check_name, check_versioned};
 use super::{Answer, Api, Part, WriteOptions};
 use crate::codec;
-use crate::field::FieldError;
-use crate::object;
 use crate::patch::{Patch, merge};
 use crate::registry::Resource;
-use crate::schema::strategic::go_print;
 use crate::status::{Qualified, Status};
 
 /// What is to be done about fields that nobody knows, and about those that come twice.

@@ -1,12 +1,12 @@
 //! What pods alone can be asked: to be bound to a node, to be evicted.
 
 use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use super::ownership::Ownership;
 use super::update::wrong_uid;
 use super::{Answer, Api, DeleteOptions, Deleted, Part, WriteOptions, parse};
-use crate::object;
 use crate::registry::Resource;
 use crate::status::{Qualified, Status};
 

@@ -1,13 +1,13 @@
 //! What all writes share.
 
+use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::Api;
 use crate::kinds::namespace;
-use crate::object;
 use crate::registry::{Generation, Resource};
 use crate::status::{Qualified, Status};
-use krafla_api::Key;
 
 impl Api {
     /// Objects say what they are, in the version in which they are stored if its fields are those of this one.

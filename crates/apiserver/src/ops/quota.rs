@@ -13,12 +13,12 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use krafla_admission::builtin::quota;
 use krafla_api::{Key, Quantity};
+use krafla_schema::object;
 use serde_json::{Value, json};
 use tokio::sync::{RwLock, RwLockReadGuard};
 
 use super::ownership::Ownership;
 use super::{Api, Part, WriteOptions, parse};
-use crate::object;
 use crate::registry::Resource;
 use crate::status::Status;
 use crate::store::ResourceId;

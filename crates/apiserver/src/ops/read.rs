@@ -6,11 +6,11 @@ use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::engine::{DecodePaddingMode, Engine};
 use krafla_api::Key;
+use krafla_schema::json::Node;
 use serde::{Deserialize, Serialize};
 
 use super::Api;
 use crate::registry::Resource;
-use crate::schema::json::Node;
 use crate::selector::{FieldSelector, Filter};
 use crate::status::Status;
 use crate::store::{Entry, Snapshot};

@@ -2,13 +2,13 @@
 
 use krafla_admission::rbac::{self, Attributes, Decision, ResourceTarget, Rule, Target, User, escalation};
 use krafla_api::Key;
+use krafla_schema::json::go_quote;
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::{Api, WriteOptions};
 use crate::authorizer::{AuthorizationMode, Authorizer, forbidden};
-use crate::object;
 use crate::registry::Resource;
-use crate::schema::json::go_quote;
 use crate::status::Status;
 
 impl Api {

@@ -1,12 +1,12 @@
 //! Changing how many replicas an object wants, through its `Scale`.
 
 use krafla_api::Key;
+use krafla_schema::field::FieldError;
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::ownership::Ownership;
 use super::{Answer, Api, Part, WriteOptions};
-use crate::field::FieldError;
-use crate::object;
 use crate::registry::Resource;
 use crate::registry::scale::Scale;
 use crate::status::{Qualified, Status};

@@ -6,10 +6,10 @@ use futures_util::future::try_join_all;
 use krafla_admission::rbac::bootstrap::{Reconciled, Standard, reconcile, standard};
 use krafla_admission::rbac::{GROUP, aggregation};
 use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use super::{Api, DeleteOptions, Part, WriteOptions};
-use crate::object;
 use crate::patch::Patch;
 use crate::registry::Resource;
 use crate::selector::LabelSelector;

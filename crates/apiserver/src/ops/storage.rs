@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use super::ownership::Ownership;
 use super::{Api, Part, WriteOptions, parse};
 use crate::admit::{CLAIM_PROTECTION, VOLUME_PROTECTION};
-use crate::object;
 use crate::status::Status;
 use crate::store::{Entry, ResourceId};
 

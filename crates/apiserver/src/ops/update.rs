@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use krafla_api::{Key, Time};
+use krafla_schema::field::FieldError;
+use krafla_schema::json::go_quote;
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::create::settle_namespace;
 use super::ownership::Ownership;
 use super::{Answer, Api, Held, NotPut, WriteOptions, commit_failed, meta};
 use crate::codec;
-use crate::field::FieldError;
 use crate::kinds::keep_all_but;
-use crate::object;
 use crate::registry::Resource;
-use crate::schema::json::go_quote;
 use crate::status::Status;
 use crate::store::{Change, CommitError, Entry, Expect, Newest, Write};
 

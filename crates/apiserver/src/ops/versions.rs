@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use krafla_admission::webhook::conversion::{self, Converter, Refused};
+use krafla_schema::json::{DEPTH_MAX, stored};
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use super::{Answer, Api, parse};
 use crate::admit::webhooks::Destination;
-use crate::object;
 use crate::registry::Resource;
 use crate::registry::versions::{Strategy, Versions};
-use crate::schema::json::{DEPTH_MAX, stored};
 use crate::status::Status;
 use crate::store::{Draft, Entry, EntryMeta};
 

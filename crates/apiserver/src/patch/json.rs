@@ -1,11 +1,11 @@
 //! JSON patch (RFC 6902), as kube-apiserver understands it: to replace what is not there sets it, to test what is not
 //! there against null succeeds, and what cannot be done is refused in one and the same sentence.
 
+use krafla_schema::decode;
+use krafla_schema::json::{DEPTH_MAX, Node, go_quote};
 use serde_json::Value;
 
 use super::{Decoded, Patch, undecodable, wrong_type};
-use crate::schema::decode;
-use crate::schema::json::{DEPTH_MAX, Node, go_quote};
 use crate::status::Status;
 
 /// How many operations one patch may have.

@@ -5,17 +5,17 @@
 //!   json.rs      JSON patch: a list of operations on places
 //! ```
 //!
-//! Strategic merge patches are in [`crate::schema::strategic`]: the table of types says how lists are merged.
+//! Strategic merge patches are in [`krafla_schema::strategic`]: the table of types says how lists are merged.
 
 mod json;
 mod merge;
 
+use krafla_schema::decode;
+use krafla_schema::json::Node;
+use krafla_schema::strategic;
+use krafla_schema::table::TypeId;
 use serde_json::Value;
 
-use crate::schema::decode;
-use crate::schema::json::Node;
-use crate::schema::strategic;
-use crate::schema::table::TypeId;
 use crate::status::Status;
 
 pub use merge::merge;

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use krafla_api::Scope;
+use krafla_schema::names::NameRule;
 
 use super::conversion::Conversion;
 use super::scale::Scale;
@@ -13,7 +14,6 @@ use super::{Generation, Names, Resource, Subresource};
 use crate::kinds::admission_policy::{AdmissionPolicy, PolicyBinding};
 use crate::kinds::workload::Replicated;
 use crate::kinds::{self, Rules};
-use crate::names::NameRule;
 use crate::store::ResourceId;
 use crate::table::{self, Columns};
 
@@ -508,7 +508,7 @@ impl Row {
             selectable: Vec::new(),
             columns: table::NAME_AND_TIME.into(),
             rules: Arc::new(kinds::Plain),
-            schema: crate::schema::builtin().kind(group, version, kind),
+            schema: krafla_schema::builtin().kind(group, version, kind),
             custom: None,
             is_custom: false,
             scale: None,

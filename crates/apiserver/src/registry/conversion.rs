@@ -8,11 +8,11 @@
 //! Requests are worked on in the form in which they come, so that patches and rules speak of the fields that their author
 //! knows; only the store, and what selectors look at, know the stored form.
 
+use krafla_schema::object;
+use krafla_schema::{TypeId, complete};
 use serde_json::{Map, Value};
 
 use super::Resource;
-use crate::object;
-use crate::schema::{TypeId, complete};
 
 /// How objects are told in another form than the stored one. Both functions leave alone what is in their form already.
 pub struct Conversion {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use krafla_api::Scope;
+use krafla_schema::names::NameRule;
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::scale::Scale;
 use super::versions::Versions;
 use super::{CustomSchema, Generation, Names, Registry, Resource, Subresource};
 use crate::kinds::custom::Custom;
-use crate::names::NameRule;
-use crate::object;
 use crate::store::ResourceId;
 use crate::table::Columns;
 

@@ -20,13 +20,13 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use krafla_api::{Kind, Pairs, Scope, Served};
+use krafla_schema::TypeId;
+use krafla_schema::names::NameRule;
+use krafla_schema::structural::Structural;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::kinds::Rules;
-use crate::names::NameRule;
-use crate::schema::TypeId;
-use crate::schema::structural::Structural;
 use crate::status::Qualified;
 use crate::store::ResourceId;
 use crate::table::Columns;

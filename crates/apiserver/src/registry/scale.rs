@@ -1,8 +1,8 @@
 //! The `scale` subresource: how many replicas an object wants and has, whatever its kind calls that.
 
+use krafla_schema::object;
 use serde_json::{Map, Value, json};
 
-use crate::object;
 use crate::status::Status;
 
 /// Where an object says what its `Scale` shows. Paths are written as in CRDs: `.spec.replicas`.

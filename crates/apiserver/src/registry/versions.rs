@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use krafla_admission::webhook::conversion::Converter;
 use krafla_api::Pairs;
+use krafla_schema::object;
+use krafla_schema::structural::Structural;
 use serde_json::Value;
 
 use super::custom;
-use crate::object;
-use crate::schema::structural::Structural;
 
 /// All versions of one definition.
 pub struct Versions {

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::field::FieldError;
-use crate::names;
-use crate::status::Status;
 use krafla_api::Pairs;
+use krafla_schema::field::FieldError;
+use krafla_schema::names;
+
+use crate::status::Status;
 
 /// A conjunction of conditions on labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,8 +46,10 @@ impl LabelSelector {
         };
         let mut requirements: Vec<Requirement> = labels.map(one).collect();
         for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
-            let values =
-                crate::object::strings(expression.get("values")).into_iter().map(str::to_owned).collect();
+            let values = krafla_schema::object::strings(expression.get("values"))
+                .into_iter()
+                .map(str::to_owned)
+                .collect();
             let test = match expression["operator"].as_str().unwrap_or_default() {
                 "In" => Test::In(values),
                 "NotIn" => Test::NotIn(values),

@@ -3,9 +3,8 @@
 //! It is what serde_json writes. That looks at every character by itself, and every object that is stored passes here;
 //! most strings have nothing to escape, which is seen at a glance.
 
+use krafla_schema::plain::n_plain;
 use serde_json::{Number, Value};
-
-use crate::plain::n_plain;
 
 /// Room for most objects, so that their text need not be moved while it grows.
 const USUAL_BYTES: usize = 8 << 10;

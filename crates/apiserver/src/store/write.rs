@@ -62,7 +62,7 @@ impl Draft {
 
     /// The same, of an object whose managers come as text, which must be what would stand in `metadata.managedFields`.
     pub(crate) fn managed(object: Value, managers: Option<String>, meta: EntryMeta) -> Draft {
-        let uid = crate::object::uid(&object).into();
+        let uid = krafla_schema::object::uid(&object).into();
         let (text, gap, depth) = serialise(object, managers.as_deref());
         Draft { text, gap, depth, uid, meta }
     }

@@ -1,11 +1,11 @@
 //! The columns of autoscalers.
 
+use krafla_schema::object::{self, text_at};
 use serde_json::Value;
 
 use super::Builtin;
 use super::builtin::{AGE, NAME, created, name};
 use crate::kinds;
-use crate::object::{self, text_at};
 
 /// How many targets are shown.
 const SHOWN_MAX: usize = 2;

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use krafla_api::Time;
+use krafla_schema::object::{self, text_at, time_at};
 use serde_json::{Map, Value};
 
 use super::human::{age, human};
 use super::setup::balancer;
 use super::{Builtin, pod};
-use crate::object::{self, text_at, time_at};
 
 pub(super) const NAME: (&str, &str, i32, &str) = ("Name", "string", 0, "Name of the object");
 pub(super) const AGE: (&str, &str, i32, &str) = ("Age", "string", 0, "Time since creation");
@@ -216,7 +216,7 @@ pub const CUSTOM_RESOURCE_DEFINITION: Builtin = Builtin {
 fn event_cells(event: &Value, now: Time) -> Vec<Value> {
     // Events of both groups look the same.
     let mut event = event.clone();
-    crate::kinds::event::to_stored(crate::object::fields(&mut event));
+    crate::kinds::event::to_stored(krafla_schema::object::fields(&mut event));
     let event = &event;
     let time = |fields: &[&str]| fields.iter().find_map(|field| time_at(event, field));
     let first = time(&["/firstTimestamp", "/eventTime"]);

@@ -1,11 +1,11 @@
 //! The columns of what controllers keep at a number, and of what belongs to the cluster.
 
 use krafla_api::Time;
+use krafla_schema::object::{self, text_at};
 use serde_json::{Map, Value};
 
 use super::Builtin;
 use super::builtin::{AGE, NAME, access_modes, created, labels, name, selector, template};
-use crate::object::{self, text_at};
 
 /// How many of a list are shown.
 const SHOWN_MAX: usize = 3;

@@ -1,11 +1,11 @@
 //! Columns of how requests are served, and of devices.
 
+use krafla_schema::object::{self, text_at};
 use serde_json::Value;
 
 use super::Builtin;
 use super::builtin::{AGE, NAME, created, name, or_none};
 use super::human::human;
-use crate::object::{self, text_at};
 
 /// APIServices.
 pub const API_SERVICE: Builtin = Builtin {

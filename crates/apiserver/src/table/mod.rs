@@ -15,6 +15,7 @@ mod setup;
 use std::borrow::Cow;
 
 use krafla_api::Time;
+use krafla_schema::object;
 use serde_json::{Map, Value, json};
 
 pub use autoscaler::AUTOSCALER;
@@ -24,8 +25,6 @@ pub use control::*;
 pub use human::age;
 pub use path::Path;
 pub use setup::*;
-
-use crate::object;
 
 /// One column.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The columns of pods. The one word under STATUS sums up what all containers do.
 
 use krafla_api::Time;
+use krafla_schema::object::{self, at, text_at, time_at};
 use serde_json::{Value, json};
 
 use super::human::age;
-use crate::object::{self, at, text_at, time_at};
 
 /// The cells of a pod.
 pub(super) fn cells(pod: &Value, now: Time) -> Vec<Value> {

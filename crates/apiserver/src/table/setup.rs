@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use krafla_schema::object::{self, text_at};
 use serde_json::Value;
 
 use super::Builtin;
 use super::builtin::{AGE, NAME, created, labels, name, or_none, template};
-use crate::object::{self, text_at};
 
 /// Most addresses or hosts that a cell shows.
 const N_SHOWN_MAX: usize = 3;

@@ -19,11 +19,11 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use krafla_api::{Key, Time};
+use krafla_schema::field::FieldError;
+use krafla_schema::object;
 use serde_json::{Value, json};
 
-use crate::field::FieldError;
 use crate::http::write_private;
-use crate::object;
 use crate::ops::Api;
 use crate::status::{Qualified, Status};
 use jwt::Signer;

@@ -10,12 +10,11 @@ use std::sync::Arc;
 use anyhow::Result;
 use futures_util::future::try_join_all;
 use krafla_api::{Key, Kind, Scope, Served, Time};
-use krafla_apiserver::schema::yaml_out;
 use krafla_apiserver::table::Path;
 use krafla_client::{Request, collection_path, encoded, object_path};
+use krafla_schema::yaml_out;
 use serde_json::{Value, json};
 
-pub(crate) use self::rows::{Column, Row};
 use self::rows::{Making, Page};
 use crate::cli::everyday::Get;
 use crate::cli::target::Format;
@@ -24,6 +23,8 @@ use crate::failure::Failure;
 use crate::layout;
 use crate::resources::{self, Word};
 use crate::screen::{self, print, tell};
+
+pub(crate) use self::rows::{Column, Row};
 
 /// Objects of a page. Pages keep the memory of the server small; each costs a round trip.
 const PAGE: usize = 2500;

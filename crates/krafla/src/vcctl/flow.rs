@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use krafla_api::{Kind, Time};
-use krafla_apiserver::schema::yaml_out;
+use krafla_schema::yaml_out;
 use serde_json::{Value, json};
 
 use super::Printed;

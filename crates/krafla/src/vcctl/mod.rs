@@ -31,7 +31,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use krafla_api::Time;
-use krafla_apiserver::schema::spelling;
+use krafla_schema::spelling;
 
 use self::cluster::Cluster;
 use self::commands::{Action, Body, Command, TOOLS, VCCTL};

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use krafla_apiserver::schema::spelling;
 use krafla_diagnosis::{Resource, Subject, diagnose, json, screen};
 use krafla_runtime::{Clock, SystemClock};
+use krafla_schema::spelling;
 
 use crate::cli::target::ClusterFlags;
 use crate::cli::{DATA_DIR, Output};

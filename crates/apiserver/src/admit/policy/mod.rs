@@ -21,15 +21,15 @@ use krafla_admission::policy::{Environment, type_of};
 use krafla_admission::webhook::{Hook, Target, Verb, hooks};
 use krafla_api::Key;
 use krafla_cel::{Budget, Builds, EvalError, Key as CelKey, Map, Program, Value as CelValue};
+use krafla_schema::object;
 use serde_json::{Value, json};
+
+use super::{Operation, Request};
+use crate::ops::Api;
+use crate::selector::LabelSelector;
 
 pub(crate) use mutating::{Again, Mutating};
 pub(super) use validating::Validating;
-
-use super::{Operation, Request};
-use crate::object;
-use crate::ops::Api;
-use crate::selector::LabelSelector;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 /// What all expressions of one policy may cost for one request.

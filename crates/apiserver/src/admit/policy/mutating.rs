@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use krafla_cel::{Budget, Builds, Program, Value as CelValue};
 use krafla_cluster::{Cause, Details};
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::super::kept::Kept;
 use super::{Asked, COST_MAX, Common, GROUP, Matched, Unusable, list, may_be_ignored, read, text};
 use crate::admit::Request;
 use crate::codec;
-use crate::object;
 use crate::patch::apply_operations;
 use crate::status::Status;
 

@@ -2,12 +2,12 @@
 
 use krafla_cel::{Budget, Builds, Program, Value as CelValue};
 use krafla_cluster::{Cause, Details};
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::super::kept::Kept;
 use super::{Asked, COST_MAX, Common, GROUP, Matched, Unusable, list, may_be_ignored, read, text};
 use crate::admit::{Policy, Request};
-use crate::object;
 use crate::status::Status;
 
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";

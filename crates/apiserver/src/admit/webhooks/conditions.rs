@@ -3,9 +3,8 @@
 use krafla_admission::policy::{Environment, type_of};
 use krafla_admission::webhook::Condition;
 use krafla_cel::{Budget, Builds, CompileError, Program, Value as CelValue};
+use krafla_schema::object;
 use serde_json::Value;
-
-use crate::object;
 
 /// The names that conditions can use, and where in a question they are found.
 const VARIABLES: [(&str, &str); 4] =

@@ -4,9 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use krafla_admission::webhook::{Client, Service};
 use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::Value;
 
-use crate::object;
 use crate::ops::Api;
 use crate::selector::LabelSelector;
 

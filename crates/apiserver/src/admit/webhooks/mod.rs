@@ -28,20 +28,20 @@ use futures_util::future::BoxFuture;
 use krafla_admission::rbac::User;
 use krafla_admission::webhook::{Answer, Hook, Place, Question, Target, Unreadable, Verb, hooks, read};
 use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::Value;
-
-pub use destination::Destination;
-pub(super) use https::Https;
 
 use self::conditions::Conditions;
 use super::kept::Kept;
 use super::{Operation, Warnings};
 use crate::codec;
-use crate::object;
 use crate::ops::Api;
 use crate::patch::Patch;
 use crate::registry::{Resource, Table};
 use crate::status::Status;
+
+pub use destination::Destination;
+pub(super) use https::Https;
 
 /// The group whose objects no webhook is asked about: a wrong one could not be taken away any more.
 const CONFIGURATIONS: &str = "admissionregistration.k8s.io";

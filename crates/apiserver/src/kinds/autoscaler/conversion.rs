@@ -1,9 +1,9 @@
 //! Autoscalers as `autoscaling/v1` knows them: the load of the CPU has a field of its own, and what that version cannot
 //! say is kept in annotations, so that a client of it writes back what it has read.
 
+use krafla_schema::object;
 use serde_json::{Map, Value, json};
 
-use crate::object;
 use crate::registry::conversion::Conversion;
 
 /// Where in the stored form something is that `v1` has no field for, and the annotation that keeps it.
@@ -48,7 +48,7 @@ pub fn conversion() -> Conversion {
     Conversion {
         to_stored,
         from_stored,
-        stored_type: crate::schema::builtin().kind("autoscaling", "v2", "HorizontalPodAutoscaler"),
+        stored_type: krafla_schema::builtin().kind("autoscaling", "v2", "HorizontalPodAutoscaler"),
         fields: &[],
     }
 }

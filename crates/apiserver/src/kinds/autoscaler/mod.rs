@@ -3,13 +3,13 @@
 mod conversion;
 
 use krafla_admission::builtin::autoscaler;
+use krafla_schema::field::{self, FieldError};
+use krafla_schema::object;
 use serde_json::{Map, Value, json};
 
-pub use conversion::{FIELDS, conversion, to_stored};
-
 use super::{Rules, default_to};
-use crate::field::{self, FieldError};
-use crate::object;
+
+pub use conversion::{FIELDS, conversion, to_stored};
 
 /// Autoscalers of one of the two versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

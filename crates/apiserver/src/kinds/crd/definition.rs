@@ -4,11 +4,11 @@
 //! (`spec.validation`, not `spec.versions[0].schema`), because that is how upstream keeps it.
 
 use krafla_admission::webhook;
+use krafla_schema::field::{self, FieldError, Problem};
+use krafla_schema::{names, object};
 use serde_json::{Map, Value};
 
 use super::schema;
-use crate::field::{self, FieldError, Problem};
-use crate::{names, object};
 
 /// Where a group of Kubernetes' own says that it was agreed on.
 const APPROVAL: &str = "api-approved.kubernetes.io";

@@ -8,11 +8,11 @@ mod schema;
 mod tests;
 
 use krafla_api::Time;
+use krafla_schema::field::FieldError;
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use super::{Rules, default_to, keep_all_but, keep_metadata};
-use crate::field::FieldError;
-use crate::object;
 
 pub use names::{has_its_names, settle as settle_names};
 

@@ -1,9 +1,8 @@
 //! Which names a definition gets: those that no other definition of its group has.
 
 use krafla_api::Time;
+use krafla_schema::object;
 use serde_json::{Map, Value, json};
-
-use crate::object;
 
 /// Whether a definition may be served: no other one has its names.
 pub fn has_its_names(definition: &Value) -> bool {

@@ -3,12 +3,12 @@
 //! Rules are read and checked against the types that the schema states, and what they could cost for the largest object that
 //! the schema allows is added up. A definition that could keep the server busy is refused before there is any object.
 
+use krafla_schema::field::FieldError;
+use krafla_schema::object;
+use krafla_schema::rules::{Rule, RuleFault, cardinality_max, stated, type_of};
 use serde_json::{Map, Value};
 
 use super::schema::children;
-use crate::field::FieldError;
-use crate::object;
-use crate::schema::rules::{Rule, RuleFault, cardinality_max, stated, type_of};
 
 /// What one rule may cost, for all values that it is asked about.
 const RULE_COST_MAX: u64 = 10_000_000;

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use krafla_schema::field::FieldError;
+use krafla_schema::object;
+use krafla_schema::structural::Structural;
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
 
 use super::rules;
-use crate::field::FieldError;
-use crate::object;
-use crate::schema::structural::Structural;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 /// What OpenAPI knows and structural schemas do not.

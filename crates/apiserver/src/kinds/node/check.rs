@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use krafla_api::Quantity;
+use krafla_schema::field::FieldError;
+use krafla_schema::names;
+use krafla_schema::object::{self, text_at};
 use serde_json::Value;
-
-use crate::field::FieldError;
-use crate::names;
-use crate::object::{self, text_at};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 

@@ -3,11 +3,11 @@
 mod check;
 
 use krafla_api::Time;
+use krafla_schema::field::FieldError;
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use super::{Rules, default_to};
-use crate::field::FieldError;
-use crate::object;
 
 /// Nodes.
 pub struct Node;

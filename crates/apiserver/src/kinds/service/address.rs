@@ -7,10 +7,9 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
+use krafla_schema::field::FieldError;
+use krafla_schema::object;
 use serde_json::{Map, Value, json};
-
-use crate::field::FieldError;
-use crate::object;
 
 /// The first two numbers of every service's address.
 const NETWORK: [u8; 2] = [10, 250];

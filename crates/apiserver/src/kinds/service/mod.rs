@@ -4,11 +4,11 @@ pub mod address;
 
 use krafla_admission::builtin::service;
 use krafla_api::Time;
+use krafla_schema::field::{self, FieldError};
+use krafla_schema::object;
 use serde_json::Value;
 
 use super::{Rules, default_to};
-use crate::field::{self, FieldError};
-use crate::object;
 
 /// Services.
 pub struct Service;

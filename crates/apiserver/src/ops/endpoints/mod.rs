@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use krafla_api::Key;
+use krafla_schema::object;
 use serde_json::{Value, json};
 
 use self::desired::{
@@ -15,7 +16,6 @@ use self::desired::{
 };
 use super::ownership::Ownership;
 use super::{Api, DeleteOptions, Part, WriteOptions, parse};
-use crate::object;
 use crate::registry::Resource;
 use crate::status::Status;
 

@@ -24,7 +24,7 @@ impl Cluster {
 const FLOW: &str = "flowcontrol.apiserver.k8s.io";
 
 fn names(objects: &[Value]) -> Vec<&str> {
-    objects.iter().map(crate::object::name).collect()
+    objects.iter().map(krafla_schema::object::name).collect()
 }
 
 #[test]

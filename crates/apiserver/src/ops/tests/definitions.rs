@@ -107,7 +107,7 @@ fn a_definition_whose_deletion_was_cut_short_goes_at_the_next_start() {
     let definitions = cluster.resource(Kind::CustomResourceDefinition);
     let entry = cluster.0.get(&definitions, &Key::new("", WIDGETS)).unwrap();
     let mut stored = parse(&entry).unwrap();
-    crate::object::set_meta(&mut stored, "deletionTimestamp", "2027-01-15T08:00:00Z");
+    krafla_schema::object::set_meta(&mut stored, "deletionTimestamp", "2027-01-15T08:00:00Z");
     let draft = cluster.0.draft(&definitions, stored, None).now_or_never().unwrap().unwrap();
     let write = crate::store::Write {
         resource: definitions.storage.clone(),

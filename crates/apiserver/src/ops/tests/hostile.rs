@@ -93,7 +93,7 @@ fn write(cluster: &Cluster, act: impl Future<Output = Result<Answer, Status>>) -
 }
 
 fn object_identity(object: &Value) -> (&str, &str, bool) {
-    use crate::object;
+    use krafla_schema::object;
     (object::name(object), object::namespace(object), !object::uid(object).is_empty())
 }
 
@@ -111,7 +111,7 @@ proptest! {
             match how {
                 0 => {
                     let Ok(decoded) = crate::codec::decode(&pods, "application/json", text.as_bytes()) else { continue };
-                    let named = crate::object::name(&decoded.object) == "a";
+                    let named = krafla_schema::object::name(&decoded.object) == "a";
                     if named {
                         write(&cluster, cluster.0.create(&pods, "default", decoded.object, &options))?;
                     }

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::set::{key_step, value_step};
-use crate::schema::structural::{JsonType, Structural};
-use crate::schema::table::{Field, ListType, META_V1, Shape, Type, TypeRef, builtin};
+use crate::structural::{JsonType, Structural};
+use crate::table::{Field, ListType, META_V1, Shape, Type, TypeRef, builtin};
 
 /// A place in an object, by its schema.
 #[derive(Clone, Copy)]

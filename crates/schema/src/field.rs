@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::schema::json::go_quote;
+use crate::json::go_quote;
 
 /// A finding about one field.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::schema::json::Node;
-use crate::schema::{builtin, decode, golden, structural};
+use crate::json::Node;
+use crate::{builtin, decode, golden, structural};
 
 const NOW: &str = "2026-01-02T03:04:05Z";
 
@@ -66,7 +66,7 @@ impl Target {
         let mut object = match &self.merges {
             Kind::Builtin(id) => {
                 let mut object = decode::decode(&Node::from(&object), *id).unwrap().object;
-                crate::schema::complete(&mut object, *id);
+                crate::complete(&mut object, *id);
                 object
             }
             Kind::Custom(schema) => {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{Additional, Combined, JsonType, Limits, Structural, formats};
 use crate::field::{FieldError, Problem};
-use crate::schema::table::ListType;
+use crate::table::ListType;
 
 /// What the validator says of things that have no place of their own.
 const NOWHERE: &str = "<nil>";

@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 use krafla_cel::Type;
 use serde_json::Value;
 
-pub(crate) use declare::cardinality_max;
-pub(crate) use rule::{Rule, RuleFault};
+pub use declare::cardinality_max;
+pub use rule::{Rule, RuleFault};
 
 use crate::object;
 
@@ -75,11 +75,11 @@ impl RuleTree {
 }
 
 /// The rules that a schema itself states.
-pub(crate) fn stated(schema: &Value) -> &[Value] {
+pub fn stated(schema: &Value) -> &[Value] {
     schema.get("x-kubernetes-validations").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// The type of a schema's values, as its rules see it.
-pub(crate) fn type_of(schema: &Value, is_object: bool) -> Type {
+pub fn type_of(schema: &Value, is_object: bool) -> Type {
     declare::declared(schema, "selfType", is_object).unwrap_or(Type::Dyn)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::schema::wire::Message;
+use crate::wire::Message;
 
 /// The document as a message.
 pub fn encode(document: &Value) -> Vec<u8> {

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::schema::table::{Field, META_V1, Shape, Type, TypeRef, builtin};
+use crate::table::{Field, META_V1, Shape, Type, TypeRef, builtin};
 
 /// What a quantity looks like.
 const QUANTITY: &str = concat!(

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::descriptions;
 use super::{Served, component_name, gvk_value, meta_reference, reference};
+use crate::decode::schema_type;
 use crate::object;
-use crate::schema::decode::schema_type;
-use crate::schema::table::{Field, META_V1, Shape, Type, TypeId, TypeRef, builtin};
+use crate::table::{Field, META_V1, Shape, Type, TypeId, TypeRef, builtin};
 
 /// The schemas of a document: the served kinds and all that they refer to.
 #[derive(Default)]

@@ -137,7 +137,8 @@ struct Combined {
 
 /// A JSON type as schemas name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum JsonType {
+#[allow(missing_docs, reason = "JSON's own types")]
+pub enum JsonType {
     String,
     Integer,
     Number,
@@ -234,12 +235,12 @@ impl Structural {
     }
 
     /// The names of the properties that are named.
-    pub(crate) fn property_names(&self) -> impl Iterator<Item = &str> {
+    pub fn property_names(&self) -> impl Iterator<Item = &str> {
         self.properties.keys().map(String::as_str)
     }
 
     /// The schema of properties that are not named.
-    pub(crate) fn additional_property(&self) -> Option<&Structural> {
+    pub fn additional_property(&self) -> Option<&Structural> {
         match &self.additional {
             Additional::Schema(schema) => Some(schema),
             Additional::None | Additional::Any => None,
@@ -247,47 +248,47 @@ impl Structural {
     }
 
     /// Whether properties stay that no schema describes.
-    pub(crate) fn keeps_unknown(&self) -> bool {
+    pub fn keeps_unknown(&self) -> bool {
         self.preserve_unknown || matches!(self.additional, Additional::Any)
     }
 
     /// The schema of a list's elements.
-    pub(crate) fn items(&self) -> Option<&Structural> {
+    pub fn items(&self) -> Option<&Structural> {
         self.items.as_deref()
     }
 
     /// Which numbers or texts of their type are meant.
-    pub(crate) fn format(&self) -> Option<&str> {
+    pub fn format(&self) -> Option<&str> {
         self.format.as_deref()
     }
 
     /// The JSON types that a value may have; empty: any.
-    pub(crate) fn types(&self) -> &[JsonType] {
+    pub fn types(&self) -> &[JsonType] {
         &self.types
     }
 
     /// How server-side apply merges a list.
-    pub(crate) fn list_type(&self) -> Option<ListType> {
+    pub fn list_type(&self) -> Option<ListType> {
         self.list_type
     }
 
     /// What identifies an element of a list.
-    pub(crate) fn list_keys(&self) -> &[String] {
+    pub fn list_keys(&self) -> &[String] {
         &self.list_keys
     }
 
     /// Whether server-side apply treats a map as one value.
-    pub(crate) fn is_map_atomic(&self) -> bool {
+    pub fn is_map_atomic(&self) -> bool {
         self.is_map_atomic
     }
 
     /// What a missing value is taken to be.
-    pub(crate) fn default_value(&self) -> Option<&Value> {
+    pub fn default_value(&self) -> Option<&Value> {
         self.default.as_ref()
     }
 
     /// The schema of a property, named or not.
-    pub(crate) fn child(&self, name: &str) -> Option<&Structural> {
+    pub fn child(&self, name: &str) -> Option<&Structural> {
         self.properties.get(name).or_else(|| self.additional_property())
     }
 }

@@ -1,7 +1,7 @@
 //! How much of a text stands in JSON as it is. Every string that is read or written is asked, and nearly all of them do.
 
 /// How many bytes from the start need no escape: no quote, no backslash, no control character.
-pub(crate) fn n_plain(text: &[u8]) -> usize {
+pub fn n_plain(text: &[u8]) -> usize {
     let (words, rest) = text.as_chunks();
     for (at, word) in words.iter().enumerate() {
         let special = special_bytes(u64::from_le_bytes(*word));

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::names;
-use crate::schema::scalar;
+use crate::scalar;
 
 /// Whether a text has a format.
 pub(super) fn fits(format: &str, text: &str) -> bool {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A rule that can be asked.
 #[derive(Debug)]
-pub(crate) struct Rule {
+pub struct Rule {
     /// As it is written.
     pub source: String,
     /// What must be true.
@@ -26,7 +26,7 @@ pub(crate) struct Rule {
 
 /// Why a rule cannot be asked.
 #[derive(Debug)]
-pub(crate) enum RuleFault {
+pub enum RuleFault {
     /// The rule cannot be read.
     Rule(CompileError),
     /// It is neither true nor false.
@@ -39,7 +39,7 @@ pub(crate) enum RuleFault {
 
 impl Rule {
     /// Reads a rule about values of a type.
-    pub(crate) fn compile(rule: &Value, of: &Type) -> Result<Rule, RuleFault> {
+    pub fn compile(rule: &Value, of: &Type) -> Result<Rule, RuleFault> {
         let text = |name: &str| rule[name].as_str().unwrap_or_default().trim();
         let is_old_optional = rule["optionalOldSelf"] == true;
         let old = if is_old_optional { Type::Optional(of.clone().into()) } else { of.clone() };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::RuleTree;
-use crate::schema::golden;
+use crate::golden;
 
 /// The schema of an object whose `spec.x` is this.
 fn about_x(x: Value) -> RuleTree {

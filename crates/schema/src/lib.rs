@@ -18,10 +18,14 @@ pub mod apply;
 mod complete;
 pub mod decode;
 pub mod encode;
+pub mod field;
 #[cfg(test)]
 pub(crate) mod golden;
 pub mod json;
+pub mod names;
+pub mod object;
 pub mod openapi;
+pub mod plain;
 pub mod protobuf;
 pub mod rules;
 pub mod scalar;

@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::schema::json::Node;
-use crate::schema::{decode, golden};
+use crate::json::Node;
+use crate::{decode, golden};
 
 /// What the server does with a custom object: the object as stored, and the findings, in recorded order.
 fn admit(schema: &Structural, object: &Value) -> (Value, Vec<String>, Vec<String>) {

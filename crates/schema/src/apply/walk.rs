@@ -102,7 +102,7 @@ fn scalar_fault(expected: Scalar, value: &Value) -> Option<String> {
 
 /// A value as Go prints its wrapper.
 fn go_value(value: &Value) -> String {
-    format!("{{{}}}", crate::schema::strategic::go_print(value))
+    format!("{{{}}}", crate::strategic::go_print(value))
 }
 
 /// A value as Go's `%#v` prints it.

@@ -126,7 +126,7 @@ fn fitting(bytes: u64) -> u64 {
 }
 
 /// How often a value of this schema can come at most in one object, if nothing else bounds it.
-pub(crate) fn cardinality_max(schema: &Value) -> u64 {
+pub fn cardinality_max(schema: &Value) -> u64 {
     REQUEST_BYTES_MAX / (least_bytes(schema) + 1)
 }
 

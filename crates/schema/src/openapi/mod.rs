@@ -159,7 +159,7 @@ fn gvk_value([group, version, kind]: [&str; 3]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::golden;
+    use crate::golden;
 
     const ALL: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
