@@ -157,30 +157,41 @@ impl Lookup {
         }
     }
 
-    /// Reads the queues of these names that were not seen yet.
-    pub(super) async fn read_queues(&self, names: &[&str]) -> Result<(), ClientError> {
+    /// The cluster as one request needs it: queues of these names that were not seen yet are read. They are not kept, because
+    /// the watch would not tell that they were deleted before it began to show them.
+    pub(super) async fn view(&self, names: &[&str]) -> Result<View<'_>, ClientError> {
+        let mut read = Vec::new();
         for name in names {
             let is_seen = self.seen.read().queues.contains_key(*name);
             if is_seen || !self.kinds.contains(&Kind::Queue) {
                 continue;
             }
             match self.client.get(Kind::Queue, &Key::new("", name)).await {
-                Ok(queue) => self.seen.write().observe(Kind::Queue, EventType::Added, &queue),
+                Ok(queue) => read.extend(serde_json::from_slice(&queue).ok().map(Arc::new)),
                 Err(ClientError::NotFound(_)) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(View { seen: &self.seen, read })
     }
 }
 
-impl Cluster for Lookup {
+/// What was seen, and what was read for one request.
+pub(super) struct View<'a> {
+    seen: &'a RwLock<Seen>,
+    read: Vec<Arc<Queue>>,
+}
+
+impl Cluster for View<'_> {
     fn queue(&self, name: &str) -> Option<Arc<Queue>> {
-        self.seen.read().queues.get(name).cloned()
+        let seen = self.seen.read().queues.get(name).cloned();
+        seen.or_else(|| self.read.iter().find(|queue| queue.metadata.name == name).cloned())
     }
 
     fn queues(&self) -> Vec<Arc<Queue>> {
-        self.seen.read().queues.values().cloned().collect()
+        let seen = self.seen.read();
+        let read = self.read.iter().filter(|queue| !seen.queues.contains_key(&queue.metadata.name));
+        seen.queues.values().chain(read).cloned().collect()
     }
 
     fn namespace_annotation(&self, namespace: &str, key: &str) -> Option<String> {
@@ -208,5 +219,22 @@ mod tests {
         assert_eq!(of(&["/jobs/validate"]), [Kind::Queue]);
         assert_eq!(of(&["/podgroups/mutate"]), [Kind::Namespace]);
         assert_eq!(kinds(&ENDPOINTS.iter().collect::<Vec<_>>()), [Kind::Queue, Kind::Namespace]);
+    }
+
+    #[test]
+    fn a_queue_that_the_watch_has_not_shown_yet_is_found() {
+        let queue = |name: &str, weight: u32| {
+            serde_json::json!({ "metadata": { "name": name }, "spec": { "weight": weight } }).to_string()
+        };
+        let mut seen = Seen::default();
+        seen.observe(Kind::Queue, EventType::Added, queue("old", 1).as_bytes());
+        let read = ["old", "new"].map(|name| Arc::new(serde_json::from_str(&queue(name, 2)).unwrap()));
+        let seen = RwLock::new(seen);
+        let view = View { seen: &seen, read: read.to_vec() };
+        assert_eq!(view.queue("old").unwrap().spec.weight, 1, "the watch knows better");
+        assert!(view.queue("new").is_some() && view.queue("none").is_none());
+        assert_eq!(view.queues().len(), 2);
+        seen.write().observe(Kind::Queue, EventType::Deleted, queue("old", 1).as_bytes());
+        assert_eq!(view.queues().len(), 2, "what was read for this request stays");
     }
 }

@@ -75,9 +75,9 @@ impl Reviews {
         if !self.lookup.is_complete() {
             return Err("queues and namespaces are not read yet".to_owned());
         }
-        let read = self.lookup.read_queues(&endpoint.queues_named(review)).await;
-        read.map_err(|error| format!("cannot read a queue: {error}"))?;
-        Ok(endpoint.answer(review, &self.settings.load(), &*self.lookup))
+        let cluster = self.lookup.view(&endpoint.queues_named(review)).await;
+        let cluster = cluster.map_err(|error| format!("cannot read a queue: {error}"))?;
+        Ok(endpoint.answer(review, &self.settings.load(), &cluster))
     }
 }
 

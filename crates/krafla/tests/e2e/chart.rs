@@ -50,7 +50,8 @@ fn the_chart_installs_what_krafla_manifests_prints() {
 
 #[test]
 fn values_of_the_chart_change_what_they_name() {
-    let Some(alone) = rendered(&["--set=custom.admission_enable=false,custom.controller_args={--v=4}"]) else {
+    let Some(alone) = rendered(&["--set=custom.admission_enable=false,custom.controller_args={--v=4}"])
+    else {
         return;
     };
     let alone = alone.unwrap();
