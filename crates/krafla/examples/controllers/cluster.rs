@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, join_all};
-use futures_util::stream::BoxStream;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
 use krafla_api::{Key, Kind};
 use krafla_apiserver::admit::{Admission, Volcano};
 use krafla_apiserver::gc::Collector;
@@ -25,6 +25,8 @@ use tokio::task::JoinSet;
 use crate::Failure;
 
 const WORKERS: usize = 8;
+/// How many objects are created at once.
+const CREATED_AT_ONCE: usize = 256;
 /// When nothing was asked for so long, the controllers are at rest.
 const REST: Duration = Duration::from_millis(3000);
 
@@ -70,7 +72,9 @@ impl Cluster {
     pub(crate) async fn start(store: Store) -> Result<Cluster, Failure> {
         let api = api(store);
         api.bootstrap().await?;
-        let [controllers, scheduler, nodes] = [(); 3].map(|()| Counted::new(&api));
+        // As in `krafla up`, they share what they have read.
+        let client = LocalClient::new(api.clone());
+        let [controllers, scheduler, nodes] = [(); 3].map(|()| Counted::new(client.clone()));
         let mut tasks = JoinSet::new();
         tasks.spawn(api.clone().run_namespaces());
         tasks.spawn(Collector::new(api.clone()).run());
@@ -79,7 +83,7 @@ impl Cluster {
         let simulated =
             SimulatedNodes::new(nodes.clone(), "nodes=100,cpu=1000,memory=10Ti,pods=1000".parse()?);
         tasks.spawn(async move { simulated.run(std::future::pending()).await });
-        Ok(Cluster { client: LocalClient::new(api), controllers, scheduler, nodes, tasks })
+        Ok(Cluster { client, controllers, scheduler, nodes, tasks })
     }
 
     /// Stores objects of a kind, all at once.
@@ -88,10 +92,10 @@ impl Cluster {
         kind: Kind,
         objects: impl Iterator<Item = Value>,
     ) -> Result<(), Failure> {
-        let created = join_all(
-            objects.map(|object| async move { self.client.write(&Step::Create { kind, object }).await }),
-        );
-        created.await.into_iter().try_for_each(|written| written.map(drop))?;
+        // So many at once: ten thousand manifests in memory would be measured with the rest.
+        let create = |object| async move { self.client.write(&Step::Create { kind, object }).await };
+        let created = stream::iter(objects.map(create)).buffer_unordered(CREATED_AT_ONCE);
+        created.try_for_each(|_| std::future::ready(Ok(()))).await?;
         Ok(())
     }
 
@@ -142,8 +146,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    pub(crate) fn new(api: &Api) -> Arc<Counted> {
-        let inner = LocalClient::new(api.clone());
+    pub(crate) fn new(inner: LocalClient) -> Arc<Counted> {
         Arc::new(Counted { inner, writes: AtomicU64::new(0), requests: AtomicU64::new(0) })
     }
 

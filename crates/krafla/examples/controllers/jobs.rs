@@ -7,7 +7,7 @@ use std::time::Instant;
 use krafla_api::Kind;
 use krafla_apiserver::admit::Admission;
 use krafla_apiserver::store::Store;
-use krafla_apiserver::{Api, SystemEnv};
+use krafla_apiserver::{Api, LocalClient, SystemEnv};
 use krafla_plan::Object;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -61,7 +61,7 @@ pub(crate) async fn fill(dir: &Path) -> Result<(), Failure> {
 /// Opens what is on disk, with or without the controllers, and prints the resident memory at rest.
 pub(crate) async fn rest(dir: &Path, with_controllers: bool) -> Result<(), Failure> {
     let api = Api::new(Store::open(dir)?, Arc::new(SystemEnv), Admission::default());
-    let client = Counted::new(&api);
+    let client = Counted::new(LocalClient::new(api));
     let mut tasks = JoinSet::new();
     if with_controllers {
         tasks.spawn(run(client.clone(), krafla_plan::controllers()));

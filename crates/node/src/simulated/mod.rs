@@ -31,6 +31,7 @@ pub use size::{BadSize, ClusterSize, is_simulated};
 
 use crate::agent::{Presence, look_after_claims, register};
 use crate::pod::Pod;
+use crate::status::PodStatus;
 
 /// How long to wait after a failed list, a broken watch or a failed registration.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -163,6 +164,11 @@ impl SimulatedNodes {
     }
 
     fn take_in(&self, pod: Arc<Pod>, pods: &mut Pods) {
+        if is_over(&pod) {
+            // Its worker ends with the sender. Most pods of a cluster have finished, and a worker holds more than the store does.
+            pods.senders.remove(&pod.metadata.uid);
+            return;
+        }
         match pods.senders.get(&pod.metadata.uid) {
             Some(sender) => drop(sender.send_replace(pod)),
             None => {
@@ -173,5 +179,72 @@ impl SimulatedNodes {
                 pods.workers.spawn(worker::Worker::new(self.shared.clone(), receiver).run());
             }
         }
+    }
+}
+
+/// Whether nothing will be reported of a pod any more, unless somebody deletes it.
+fn is_over(pod: &Pod) -> bool {
+    let PodStatus { phase, init_container_statuses, container_statuses, .. } = &pod.status;
+    let mut containers = init_container_statuses.iter().chain(container_statuses);
+    phase.is_finished() && !pod.is_deleting() && containers.all(|status| status.state.running.is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::BoxFuture;
+    use futures_util::stream::BoxStream;
+    use krafla_api::{Key, Time};
+    use krafla_cluster::{Listed, Step, Written};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Takes every write.
+    struct Yes;
+
+    impl Client for Yes {
+        fn list(&self, _: Kind) -> BoxFuture<'_, Result<Listed, ClientError>> {
+            Box::pin(std::future::ready(Ok(Listed::default())))
+        }
+        fn watch(&self, _: Kind, _: u64) -> BoxStream<'static, Result<Event, ClientError>> {
+            stream::pending().boxed()
+        }
+        fn get(&self, _: Kind, _: &Key) -> BoxFuture<'_, Result<Bytes, ClientError>> {
+            Box::pin(std::future::pending())
+        }
+        fn write<'a>(&'a self, _: &'a Step) -> BoxFuture<'a, Result<Written, ClientError>> {
+            let written = Written { key: Key::new("n", "p"), uid: Uid::from("u"), revision: 2 };
+            Box::pin(std::future::ready(Ok(written)))
+        }
+    }
+
+    fn pod(status: &serde_json::Value, deleting_at: Option<Time>) -> Arc<Pod> {
+        let metadata = json!({"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "3"});
+        let spec = json!({"containers": [{"name": "main"}], "restartPolicy": "Never"});
+        let pod = json!({"metadata": metadata, "spec": spec, "status": status});
+        let mut pod: Pod = serde_json::from_value(pod).unwrap();
+        pod.metadata.deletion_timestamp = deleting_at;
+        Arc::new(pod)
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_a_pod_that_has_finished_until_it_is_deleted() {
+        let size = "nodes=1".parse().unwrap();
+        let nodes = SimulatedNodes::new(Arc::new(Yes), size);
+        let mut pods = Pods::default();
+        let running = json!({"name": "main", "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}});
+        let ended = json!({"name": "main", "state": {"terminated": {"exitCode": 0}}});
+        nodes.take_in(pod(&json!({"phase": "Running", "containerStatuses": [running]}), None), &mut pods);
+        assert_eq!(pods.senders.len(), 1);
+        let finished = json!({"phase": "Succeeded", "containerStatuses": [ended]});
+        nodes.take_in(pod(&finished, None), &mut pods);
+        assert!(pods.senders.is_empty());
+        assert!(pods.workers.join_next().await.is_some_and(|ended| ended.is_ok()), "its worker ends");
+        // Another one has said that it has finished: its containers are still to be reported.
+        nodes.take_in(pod(&json!({"phase": "Failed", "containerStatuses": [running]}), None), &mut pods);
+        assert_eq!(pods.senders.len(), 1);
+        pods.senders.clear();
+        nodes.take_in(pod(&finished, Some(Time::from_seconds(5))), &mut pods);
+        assert_eq!(pods.senders.len(), 1, "its deletion is to be confirmed");
     }
 }
