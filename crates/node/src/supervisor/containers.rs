@@ -188,6 +188,16 @@ impl Containers {
         known.collect()
     }
 
+    /// Tells of what has ended by now, before anything else is done.
+    pub(super) async fn tell_ends(&self) {
+        self.reap();
+        if self.outbox.has_ends() {
+            self.outbox.tell_only_ends(true);
+            tokio::task::yield_now().await;
+            self.outbox.tell_only_ends(false);
+        }
+    }
+
     pub(super) fn handle(self: &Rc<Self>, request: Request) {
         match request {
             Request::Start(launch) => self.start(*launch),
@@ -602,9 +612,9 @@ impl Containers {
 
     /// Stores a record, and tells of it.
     fn put(&self, record: Record) {
-        let id = record.id.clone();
+        let (id, has_ended) = (record.id.clone(), record.end.is_some());
         self.records.borrow_mut().put(record);
-        self.outbox.changed(id);
+        self.outbox.changed(id, has_ended);
     }
 
     fn end_of(&self, id: &ContainerId, exit_code: i32, cgroup: Option<&Path>, explains_by_log: bool) -> End {

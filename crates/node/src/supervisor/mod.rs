@@ -356,7 +356,14 @@ async fn serve(containers: Rc<Containers>, connection: UnixStream) {
         let mut reader = BufReader::new(reader);
         loop {
             match read_message::<Request, _>(&mut reader).await {
-                Ok(Some(request)) => containers.handle(request),
+                Ok(Some(request)) => {
+                    let is_start = matches!(request, Request::Start(_));
+                    containers.handle(request);
+                    // A start takes as long as many reports, and hundreds may wait here to be read.
+                    if is_start {
+                        containers.tell_ends().await;
+                    }
+                }
                 Ok(None) => return,
                 Err(error) => return note!("cannot read a request: {error}"),
             }
@@ -374,7 +381,68 @@ async fn serve(containers: Rc<Containers>, connection: UnixStream) {
         }
     };
     tokio::select! {
-        () = listen => {}
+        biased;
         () = tell => {}
+        () = listen => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use krafla_api::Uid;
+    use serde_json::json;
+
+    use super::protocol::Report;
+    use super::*;
+    use crate::container::ContainerId;
+
+    /// A container without a process, which is started at once.
+    fn pause(n: usize) -> Request {
+        let id =
+            ContainerId { pod: Uid::from(format!("p{n}").as_str()), name: "main".to_owned(), attempt: 0 };
+        let launch = json!({
+            "id": id, "argv": [], "env": [], "working_dir": "/", "sandbox": null, "limits": {},
+            "explains_by_log": false, "backoff_seconds": 10, "grace_seconds": 30,
+        });
+        Request::Start(serde_json::from_value(launch).unwrap())
+    }
+
+    #[tokio::test]
+    async fn an_end_is_told_before_all_starts_are_made() {
+        const N_STARTS: usize = 20;
+        let root = tempfile::tempdir().unwrap();
+        let containers = Rc::new(Containers::load(root.path(), Vec::new()).unwrap());
+        let (here, there) = UnixStream::pair().unwrap();
+        let id = |n: usize| ContainerId {
+            pod: Uid::from(format!("p{n}").as_str()),
+            name: "main".to_owned(),
+            attempt: 0,
+        };
+        let end = Request::Stop { id: id(3), how: protocol::Stop::Terminate };
+        let starts = |from: usize| (from..N_STARTS).map(pause);
+        let requests = starts(0).take(5).chain([end]).chain(starts(5));
+        let lines: Vec<u8> = requests.flat_map(|request| to_line(&request).unwrap()).collect();
+        let (reader, mut writer) = here.into_split();
+        let mut reader = BufReader::new(reader);
+        let told = async {
+            // It is told first that there is nothing yet.
+            assert!(matches!(read_message(&mut reader).await, Ok(Some(Report::Synced))));
+            // All requests are there to be read when the first one is.
+            writer.write_all(&lines).await.unwrap();
+            let mut told = Vec::new();
+            while told.len() < N_STARTS {
+                let report = read_message::<Report, _>(&mut reader).await.unwrap();
+                if let Some(Report::Record(record)) = report {
+                    told.push(record.id);
+                }
+            }
+            told
+        };
+        let told = tokio::select! {
+            told = told => told,
+            () = serve(containers.clone(), there) => panic!("the connection was closed"),
+        };
+        let names: Vec<&str> = told.iter().map(|id| &*id.pod.0).collect();
+        assert_eq!(names.first(), Some(&"p3"), "{names:?}");
     }
 }

@@ -19,6 +19,10 @@ pub(super) struct Session(u64);
 pub(super) struct Outbox {
     session: Cell<Session>,
     changed: RefCell<BTreeSet<ContainerId>>,
+    /// Those of `changed` that have ended.
+    ended: RefCell<BTreeSet<ContainerId>>,
+    /// Whether only of those is told for now.
+    only_ends: Cell<bool>,
     grown: RefCell<BTreeSet<ContainerId>>,
     followed: RefCell<BTreeSet<ContainerId>>,
     /// Whether the node has yet to hear that it was told all records.
@@ -32,6 +36,7 @@ impl Outbox {
         let session = Session(self.session.get().0.wrapping_add(1));
         self.session.set(session);
         self.changed.replace(ids.collect());
+        self.ended.take();
         self.grown.take();
         self.followed.take();
         self.is_first.set(true);
@@ -39,8 +44,22 @@ impl Outbox {
         session
     }
 
-    pub(super) fn changed(&self, id: ContainerId) {
+    pub(super) fn changed(&self, id: ContainerId, has_ended: bool) {
+        if has_ended {
+            self.ended.borrow_mut().insert(id.clone());
+        }
         self.changed.borrow_mut().insert(id);
+        self.wake.notify_waiters();
+    }
+
+    /// Whether there is an end to tell of.
+    pub(super) fn has_ends(&self) -> bool {
+        !self.ended.borrow().is_empty()
+    }
+
+    /// For now, only ends are told of. What has just started may end at once, and is then told of once.
+    pub(super) fn tell_only_ends(&self, only_ends: bool) {
+        self.only_ends.set(only_ends);
         self.wake.notify_waiters();
     }
 
@@ -75,6 +94,9 @@ impl Outbox {
     }
 
     fn has_news(&self) -> bool {
+        if self.only_ends.get() {
+            return self.has_ends();
+        }
         self.is_first.get() || !self.grown.borrow().is_empty() || !self.changed.borrow().is_empty()
     }
 
@@ -86,8 +108,15 @@ impl Outbox {
     ) -> Vec<Report> {
         // Growth comes first: a reader shall have the last output before it hears of the end.
         let mut reports: Vec<_> = self.grown.take().into_iter().map(Report::Grew).collect();
-        reports.extend(self.changed.take().iter().filter_map(&record).map(Report::Record));
-        if self.is_first.take() {
+        let ended = self.ended.take();
+        let told = if self.only_ends.get() {
+            self.changed.borrow_mut().retain(|id| !ended.contains(id));
+            ended
+        } else {
+            self.changed.take()
+        };
+        reports.extend(told.iter().filter_map(&record).map(Report::Record));
+        if !self.only_ends.get() && self.is_first.take() {
             reports.extend(at_first());
             reports.push(Report::Synced);
         }
