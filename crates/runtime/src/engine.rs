@@ -306,6 +306,7 @@ impl Engine {
         if !self.is_synced() {
             return None;
         }
+        self.rests.begin();
         let next = loop {
             let Some(root) = self.queue.pop(now) else { break None };
             if let Some(plan) = self.decide(&root, now) {
@@ -319,6 +320,12 @@ impl Engine {
             metrics.waiting(name, self.depth());
         }
         next
+    }
+
+    /// What [`Engine::next`] has decided was decided by now. Roots whose decisions take long rest for longer. Who has no clock
+    /// of their own need not say it.
+    pub fn decided_by(&mut self, now: Time) {
+        self.rests.took_until(now);
     }
 
     /// What a plan that makes something for a root relies on, if there is reason to doubt it, or if it puts what it makes in

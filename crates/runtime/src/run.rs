@@ -138,10 +138,13 @@ async fn work(shared: Arc<Shared>) {
     loop {
         // Ask to be told before looking, so that news between the look and the wait are not missed.
         let news = shared.news.notified();
-        let now = shared.clock.now();
-        let (next, wake_at, has_inquiry) = {
+        let (now, next, wake_at, has_inquiry) = {
             let mut engine = shared.engine.lock();
-            (engine.next(now), engine.next_wake(), engine.has_inquiry())
+            // Under the lock: to wait for it is no part of a decision.
+            let now = shared.clock.now();
+            let next = engine.next(now);
+            engine.decided_by(shared.clock.now());
+            (now, next, engine.next_wake(), engine.has_inquiry())
         };
         if has_inquiry {
             shared.inquiries.notify_one();
