@@ -9,7 +9,7 @@ use krafla_schema::spelling::{Unknown, closest, unknown_fields, wrong_types};
 use serde_json::{Map, Value};
 
 use crate::home::{Home, plainly};
-use crate::manifest::Document;
+use crate::manifest::{Document, none_of};
 use crate::progress::FOLLOWED;
 use crate::run::BadInput;
 
@@ -94,8 +94,15 @@ struct Catalogue {
 
 impl Catalogue {
     fn identify_all(&self, documents: Vec<Document>, namespace: &str) -> Result<Vec<Manifest>> {
-        let manifests = documents.into_iter().map(|document| self.identify(document, namespace));
-        let mut manifests = manifests.collect::<Result<Vec<Manifest>>>()?;
+        let mut manifests: Vec<Manifest> = Vec::new();
+        let mut mistakes = Vec::new();
+        for document in documents {
+            match self.identify(document, namespace) {
+                Ok(manifest) => manifests.push(manifest),
+                Err(error) => mistakes.push(format!("{error:#}")),
+            }
+        }
+        none_of(mistakes)?;
         refuse_doubles(&manifests)?;
         if !manifests.iter().any(|manifest| manifest.followed().is_some()) {
             bail!(

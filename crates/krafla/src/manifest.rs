@@ -24,33 +24,65 @@ pub(crate) struct Document {
     pub(crate) object: Value,
 }
 
+/// Mistakes that are named; of more only their number is.
+const MISTAKES_NAMED_MAX: usize = 20;
+
 /// So many entries of directories are looked at to find out whether manifests are left out. It is only a remark.
 const ENTRIES_LOOKED_AT_MAX: usize = 10_000;
 
-/// Reads all objects of all files, or says what is wrong with the first that can not be used. Nothing is applied before
+/// Reads all objects of all files, or says what is wrong with those that cannot be used. Nothing is applied before
 /// everything has been read. A directory stands for the manifests right in it, or for all below it if `recursive`.
 pub(crate) fn read_all(files: &[impl AsRef<Path>], recursive: bool) -> Result<Vec<Document>> {
     let mut found: Vec<Document> = Vec::new();
+    let mut mistakes: Vec<String> = Vec::new();
     let expanded = files.iter().map(|file| expand(file.as_ref(), recursive)).collect::<Result<Vec<_>>>()?;
     for file in expanded.iter().flatten() {
         let name = name_of(file);
-        let text = read_text(file).with_context(|| format!("{name}: cannot read it"))?;
+        let text = match read_text(file).with_context(|| format!("{name}: cannot read it")) {
+            Ok(text) => text,
+            Err(error) => {
+                mistakes.push(format!("{error:#}"));
+                continue;
+            }
+        };
         let documents = documents(&text);
         for (index, (n_lines_before, document)) in documents.iter().enumerate() {
             let place =
                 if documents.len() == 1 { name.clone() } else { format!("{name}, document {}", index + 1) };
-            let object = parse(document, *n_lines_before).map_err(|error| anyhow!("{place}: {error}"))?;
-            for (place, object) in items(place, object) {
-                found.push(Document::new(place, object)?);
+            match parse(document, *n_lines_before) {
+                Err(error) => mistakes.push(format!("{place}: {error}")),
+                Ok(object) => {
+                    for (place, object) in items(place, object) {
+                        match Document::new(place, object) {
+                            Ok(document) => found.push(document),
+                            Err(error) => mistakes.push(format!("{error:#}")),
+                        }
+                    }
+                }
             }
         }
     }
+    none_of(mistakes)?;
     if found.is_empty() {
         let named: Vec<_> = files.iter().map(|file| name_of(file.as_ref())).collect();
         let named = named.join(", ");
         bail!("no objects found in {named}: a manifest needs at least apiVersion, kind and metadata.name");
     }
     Ok(found)
+}
+
+/// An error that names all mistakes, if there are any.
+pub(crate) fn none_of(mistakes: Vec<String>) -> Result<()> {
+    let n_more = mistakes.len().saturating_sub(MISTAKES_NAMED_MAX);
+    match mistakes.as_slice() {
+        [] => Ok(()),
+        [only] => Err(anyhow!("{only}")),
+        all => {
+            let named = all.iter().take(MISTAKES_NAMED_MAX).map(|mistake| format!("\n  {mistake}"));
+            let more = if n_more == 0 { String::new() } else { format!("\n  and {n_more} more") };
+            Err(anyhow!("{} mistakes:{}{more}", all.len(), named.collect::<String>()))
+        }
+    }
 }
 
 /// The items of a list, as `kubectl get -o yaml` prints them, each with its place. Those of a list of one kind, a JobList, are
@@ -340,6 +372,24 @@ mod tests {
         std::fs::rename(path("b/deep"), path("empty/deep")).unwrap();
         let refusal = found("empty", false).unwrap_err();
         assert!(refusal.contains("empty/deep does: use that one, or read all of them with -R"), "{refusal}");
+    }
+
+    #[test]
+    fn all_mistakes_of_a_directory_are_named_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.yaml"), "a: 1\nb: [\n").unwrap();
+        std::fs::write(
+            dir.path().join("b.yaml"),
+            "kind: Job\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n",
+        )
+        .unwrap();
+        let error = read_all(&[dir.path()], false).err().unwrap().to_string();
+        let lines: Vec<&str> = error.lines().collect();
+        assert_eq!(lines[0], "2 mistakes:");
+        assert!(lines[1].contains("a.yaml: ") && lines[1].contains("line"), "{error}");
+        assert!(lines[2].contains("b.yaml, document 1: "), "{error}");
+        let many = (0..30).map(|n| n.to_string()).collect();
+        assert!(none_of(many).unwrap_err().to_string().ends_with("\n  and 10 more"));
     }
 
     #[test]

@@ -260,7 +260,7 @@ fn is_wanted(row: &Row, queue: Option<&str>, phases: &[String]) -> bool {
 }
 
 /// Cells in the order of their numbers, or else of their letters.
-fn compare_cells(a: &str, b: &str) -> Ordering {
+pub(crate) fn compare_cells(a: &str, b: &str) -> Ordering {
     let number = |cell: &str| cell.split('/').next().and_then(|part| part.parse::<f64>().ok());
     match (number(a), number(b)) {
         (Some(a), Some(b)) => a.total_cmp(&b),

@@ -6,8 +6,9 @@ use anyhow::Result;
 use krafla_api::{Key, Kind, Served};
 use serde_json::Value;
 
-use super::{Followed, Run};
+use super::{BadInput, Followed, Run};
 use crate::catalogue::Manifest;
+use crate::manifest::none_of;
 use crate::progress::JobKey;
 use crate::submit::{CREATED, check, submit};
 
@@ -44,14 +45,20 @@ impl Run<'_> {
     async fn check(&self, manifests: &[Manifest], to_be_made: &[Manifest]) -> Result<()> {
         let names: BTreeSet<&str> = to_be_made.iter().map(|it| it.text("/metadata/name")).collect();
         let definition = |of: &Served| format!("{}.{}", of.plural, of.group);
+        let mut mistakes: Vec<anyhow::Error> = Vec::new();
         for manifest in manifests {
             let own_name = manifest.text("/metadata/name");
             let others = |text: &str| text != own_name && names.contains(text);
             if !names.contains(definition(&manifest.of).as_str()) && !says(&manifest.object, &others) {
-                check(self.home, manifest, self.replaces).await?;
+                mistakes.extend(check(self.home, manifest, self.replaces).await.err());
             }
         }
-        Ok(())
+        // One alone keeps what it is: a mistake of the user, or of the cluster.
+        if mistakes.len() > 1 && mistakes.iter().all(|mistake| mistake.is::<BadInput>()) {
+            let all = mistakes.iter().map(|mistake| format!("{mistake:#}")).collect();
+            return Ok(none_of(all).map_err(BadInput)?);
+        }
+        mistakes.into_iter().next().map_or(Ok(()), Err)
     }
 
     /// Makes an object, or brings one that is there in line. Returns its name if it is new.

@@ -107,6 +107,11 @@ const ALL_NAMESPACES: Flag =
     Flag::text("all-namespaces", ' ', "List all namespaces").of(Type::Switch).long_only();
 const SCHEDULER_FILTER: Flag = Flag::text("scheduler", 'S', "List only jobs of this scheduler");
 const SELECTOR: Flag = Flag::text("selector", ' ', "List only jobs with this text in their name").long_only();
+// Volcano's tools have none of these three.
+const PHASE: Flag = Flag::text("phase", ' ', "List only jobs in this phase").long_only();
+const SORT_BY: Flag = Flag::text("sort-by", ' ', "Sort by a column: name, phase, running, ...").long_only();
+const SHOW_REASON: Flag =
+    Flag::text("show-reason", ' ', "Add a column with the reason of the phase").of(Type::Switch).long_only();
 const FILE: Flag = Flag::text("file", 'f', "YAML file with one or more objects");
 const FLOW_NAME: Flag = Flag::text("name", 'N', "Name of the object");
 const FLOW_NAMESPACE: Flag = Flag::text("namespace", 'n', "Namespace of the object").or("default");
@@ -144,6 +149,9 @@ const JOB: Command = group(
                 Flag::text("queue", 'q', "List only jobs of this queue"),
                 SCHEDULER_FILTER,
                 SELECTOR,
+                PHASE,
+                SORT_BY,
+                SHOW_REASON,
             ],
             Action::ListJobs,
         ),
@@ -303,7 +311,17 @@ static VSUB: Command = leaf(
 static VJOBS: Command = leaf(
     "vjobs",
     "List jobs, or show one",
-    &[TOOL_NAME, TOOL_NAMESPACE, ALL_NAMESPACES, SCHEDULER_FILTER, SELECTOR],
+    &[
+        TOOL_NAME,
+        TOOL_NAMESPACE,
+        ALL_NAMESPACES,
+        SCHEDULER_FILTER,
+        SELECTOR,
+        PHASE,
+        SORT_BY,
+        SHOW_REASON,
+        Flag::text("queue", ' ', "List only jobs of this queue").long_only(),
+    ],
     Action::ShowJobs,
 );
 static VCANCEL: Command = leaf("vcancel", "Delete a job", &[TOOL_NAME, TOOL_NAMESPACE], Action::CancelJob);

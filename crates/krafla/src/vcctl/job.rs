@@ -9,7 +9,9 @@ use serde_json::{Map, Value, json};
 use super::cluster::Cluster;
 use super::flags::Values;
 use super::table::{Column, NOTHING_FOUND, Width, table};
+use crate::get::compare_cells;
 use crate::manifest;
+use crate::printable;
 
 /// The label that names the kind of work that a job does.
 const JOB_TYPE: &str = "volcano.sh/job-type";
@@ -134,14 +136,36 @@ pub(super) async fn list(cluster: &Cluster, values: &Values, sizes_by_all: bool)
         is_of(values.text("queue"), &job["spec"]["queue"])
             && is_of(values.text("scheduler"), &job["spec"]["schedulerName"])
             && text(&job["metadata"]["name"]).contains(values.text("selector"))
+            && (values.text("phase").is_empty()
+                || text(&job["status"]["state"]["phase"]).eq_ignore_ascii_case(values.text("phase")))
     };
-    let shown: Vec<Vec<String>> = jobs.iter().filter(is_shown).map(|job| row(job, is_everywhere)).collect();
+    let with_reason = values.is_on("show-reason");
+    let row = |job: &Value| row(job, is_everywhere, with_reason);
+    let mut shown: Vec<Vec<String>> = jobs.iter().filter(is_shown).map(row).collect();
     if shown.is_empty() {
         return Ok(NOTHING_FOUND.to_owned());
     }
-    let all: Vec<Vec<String>> = jobs.iter().map(|job| row(job, is_everywhere)).collect();
-    let columns = if is_everywhere { &COLUMNS[..] } else { &COLUMNS[1..] };
-    Ok(table(columns, &shown, if sizes_by_all { &all } else { &shown }))
+    let all: Vec<Vec<String>> = jobs.iter().map(row).collect();
+    let mut columns = if is_everywhere { COLUMNS.to_vec() } else { COLUMNS[1..].to_vec() };
+    if with_reason {
+        columns.push(Column { header: "Reason", width: Width::Longest(0) });
+    }
+    sort(&mut shown, &columns, values.text("sort-by"))?;
+    Ok(table(&columns, &shown, if sizes_by_all { &all } else { &shown }))
+}
+
+/// Sorts rows by a column; numbers by their size.
+fn sort(rows: &mut [Vec<String>], columns: &[Column], by: &str) -> Result<(), String> {
+    if by.is_empty() {
+        return Ok(());
+    }
+    let Some(index) = columns.iter().position(|column| column.header.eq_ignore_ascii_case(by)) else {
+        let names: Vec<String> = columns.iter().map(|column| column.header.to_lowercase()).collect();
+        return Err(format!("--sort-by: there is no column {by:?}; columns: {}", names.join(", ")));
+    };
+    let cell = |row: &Vec<String>| row.get(index).cloned().unwrap_or_default();
+    rows.sort_by(|a, b| compare_cells(&cell(a), &cell(b)));
+    Ok(())
 }
 
 const COLUMNS: [Column; 13] = [
@@ -160,7 +184,7 @@ const COLUMNS: [Column; 13] = [
     Column { header: "RetryCount", width: Width::Fixed(10) },
 ];
 
-fn row(job: &Value, with_namespace: bool) -> Vec<String> {
+fn row(job: &Value, with_namespace: bool, with_reason: bool) -> Vec<String> {
     let (metadata, status) = (&job["metadata"], &job["status"]);
     let created: Option<Time> = serde_json::from_value(metadata["creationTimestamp"].clone()).ok();
     let created = created.map(|at| at.0.to_zoned(TimeZone::system()).strftime("%Y-%m-%d").to_string());
@@ -179,6 +203,12 @@ fn row(job: &Value, with_namespace: bool) -> Vec<String> {
     ]);
     let counts = ["minAvailable", "pending", "running", "succeeded", "failed", "unknown", "retryCount"];
     row.extend(counts.iter().map(|count| number(&status[*count]).to_string()));
+    if with_reason {
+        let state = &status["state"];
+        let reason = [text(&state["reason"]), text(&state["message"])];
+        let reason: Vec<&str> = reason.into_iter().filter(|part| !part.is_empty()).collect();
+        row.push(printable::plain(&reason.join(": ")));
+    }
     row
 }
 
@@ -215,6 +245,30 @@ pub(super) fn each(value: &Value) -> impl Iterator<Item = &Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_are_sorted_by_a_column_and_numbers_by_their_size() {
+        let columns = [COLUMNS[1], COLUMNS[8]];
+        let row = |name: &str, running: &str| vec![name.to_owned(), running.to_owned()];
+        let sorted = |by: &str| {
+            let mut rows = [row("b", "9"), row("a", "10")];
+            sort(&mut rows, &columns, by).map(|()| rows.map(|row| row[0].clone()).join(" "))
+        };
+        assert_eq!(sorted(""), Ok("b a".to_owned()));
+        assert_eq!(sorted("name"), Ok("a b".to_owned()));
+        assert_eq!(sorted("Running"), Ok("b a".to_owned()));
+        assert_eq!(
+            sorted("size"),
+            Err("--sort-by: there is no column \"size\"; columns: name, running".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_reason_is_a_column_of_its_own() {
+        let job = json!({ "metadata": { "name": "a" }, "status": { "state": { "reason": "R", "message": "two\nlines" } } });
+        assert_eq!(row(&job, false, true).last().unwrap(), "R: two lines");
+        assert_eq!(row(&job, false, false).len(), COLUMNS.len() - 1);
+    }
 
     #[test]
     fn amounts_are_a_list_of_resources_in_their_canonical_form() {

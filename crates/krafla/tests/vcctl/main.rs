@@ -245,6 +245,12 @@ struct Help {
     commands: Vec<String>,
 }
 
+/// Flags that Volcano's tools do not have.
+const ADDED: &[(&str, &[&str])] = &[
+    ("vcctl job list", &["phase", "show-reason", "sort-by"]),
+    ("vjobs", &["phase", "queue", "show-reason", "sort-by"]),
+];
+
 #[test]
 fn help_shows_the_recorded_flags_and_commands() {
     #[derive(Deserialize)]
@@ -256,7 +262,12 @@ fn help_shows_the_recorded_flags_and_commands() {
         let words: Vec<&str> = case.name.split(' ').collect();
         let output = tool(words[0]).args(&words[1..]).arg("--help").output().unwrap();
         let help = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(flags(&help), case.flags, "{}\n{help}", case.name);
+        let added = ADDED.iter().filter(|(command, _)| *command == case.name).flat_map(|(_, flags)| *flags);
+        let added: Vec<&str> = added.copied().collect();
+        let (ours, recorded): (Vec<Value>, Vec<Value>) =
+            flags(&help).into_iter().partition(|flag| added.iter().any(|name| flag["name"] == *name));
+        assert_eq!(recorded, case.flags, "{}\n{help}", case.name);
+        assert_eq!(ours.len(), added.len(), "{}\n{help}", case.name);
         let commands = commands(&help);
         assert!(case.commands.iter().all(|command| commands.contains(command)), "{}\n{help}", case.name);
     }
