@@ -59,6 +59,7 @@ use clap::Parser;
 
 use crate::actions::Verb;
 use crate::cli::{Cli, Command};
+use crate::failure::Failure;
 use crate::run::BadInput;
 
 /// Lists and watches come and go in bursts of small objects, which the C library's allocator neither makes quickly nor
@@ -105,12 +106,13 @@ fn main() -> ExitCode {
         Command::Doctor(args) => block_on("error", doctor::doctor(args)),
         // It says itself what people have to know; more would tear its picture apart.
         Command::Run(args) => block_on("error", run::run(args)),
-        Command::ControllerManager(args) => block_on(args.log_filter(), controller_manager::run(*args))
-            .map_err(|error| BadInput(error).into()),
-        Command::WebhookManager(args) => {
-            block_on(args.log_filter(), webhook_manager::run(*args)).map_err(|error| BadInput(error).into())
+        Command::ControllerManager(args) => {
+            block_on(args.log_filter(), controller_manager::run(*args)).map_err(Failure::at_start)
         }
-        Command::Up(args) => block_on("warn", up::up(*args)).map_err(|error| BadInput(error).into()),
+        Command::WebhookManager(args) => {
+            block_on(args.log_filter(), webhook_manager::run(*args)).map_err(Failure::at_start)
+        }
+        Command::Up(args) => block_on("warn", up::up(*args)).map_err(Failure::at_start),
     };
     finish(outcome)
 }

@@ -207,6 +207,20 @@ fn a_command_line_of_volcanos_manifests_works_and_health_is_told_over_tls() {
 }
 
 #[test]
+fn a_cluster_out_of_reach_exits_with_3() {
+    let kubeconfig = tempfile::NamedTempFile::new().unwrap();
+    // Nothing listens on port 1.
+    let text_of_file = "{kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}],\n\
+                        clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]}\n";
+    std::fs::write(kubeconfig.path(), text_of_file).unwrap();
+    let output =
+        krafla().args(["controller-manager", "--kubeconfig"]).arg(kubeconfig.path()).output().unwrap();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(message.contains("cannot use the cluster of"), "{message}");
+}
+
+#[test]
 fn an_address_in_use_is_named_with_its_flag() {
     let up = Up::start_with(&["--without-controllers"]);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -217,7 +231,7 @@ fn an_address_in_use_is_named_with_its_flag() {
         .output()
         .unwrap();
     let message = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert_eq!(output.status.code(), Some(7), "{message}");
     assert!(message.contains(&format!("--listen-address {address}")), "{message}");
 }
 

@@ -72,7 +72,9 @@ fn refusal(data_dir: &Path, args: &[&str]) -> String {
 fn a_cluster_in_memory_leaves_the_files_of_the_one_on_disk_alone() {
     let mut up = Up::start();
     assert_eq!(run_pod(&up), "");
-    let said = refusal(&up.data_dir(), &["--in-memory"]);
+    let output = start(&up.data_dir(), &["--in-memory"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{said}");
     assert!(said.contains("is in use by process"), "{said}");
 
     up.stop();

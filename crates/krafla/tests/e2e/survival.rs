@@ -151,7 +151,7 @@ fn pods_that_lose_their_supervisor_have_failed_and_policies_answer() {
 fn a_second_start_on_the_same_data_directory_is_refused() {
     let up = Up::start();
     let output = krafla().args(["up", "--data-dir"]).arg(up.data_dir()).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(7));
     let message = text(&output.stderr);
     assert!(message.contains("data") && message.contains("in use"), "{message}");
 }
@@ -176,7 +176,7 @@ fn an_address_in_use_is_told_once() {
     let address = taken.local_addr().unwrap().to_string();
     let dir = tempfile::tempdir().unwrap();
     let output = krafla().args(["up", "--listen", &address, "--data-dir"]).arg(dir.path()).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(7));
     let message = text(&output.stderr);
     assert!(message.contains(&address), "{message}");
     assert_eq!(message.matches("in use").count(), 1, "{message}");
