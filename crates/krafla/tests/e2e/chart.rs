@@ -8,7 +8,9 @@ use serde_json::Value;
 use crate::support::{krafla, repository_file, text};
 
 /// Objects by kind and name.
-fn objects(yaml: &[u8]) -> BTreeMap<(String, String), Value> {
+type Objects = BTreeMap<(String, String), Value>;
+
+fn objects(yaml: &[u8]) -> Objects {
     let all: Vec<Value> = serde_saphyr::from_multiple(&text(yaml)).unwrap();
     let named = all.into_iter().filter(Value::is_object).map(|object| {
         let name = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap().to_owned();
@@ -18,7 +20,7 @@ fn objects(yaml: &[u8]) -> BTreeMap<(String, String), Value> {
 }
 
 /// What the chart installs; none if Helm is not there.
-fn rendered(flags: &[&str]) -> Option<Result<BTreeMap<(String, String), Value>, String>> {
+fn rendered(flags: &[&str]) -> Option<Result<Objects, String>> {
     let helm = repository_file("target/tools/bin/helm");
     if !helm.exists() {
         println!("{} is missing; scripts/install-tools helm builds it", helm.display());
