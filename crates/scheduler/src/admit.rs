@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use krafla_api::Time;
 use krafla_api::volcano::PodGroupPhase;
 use krafla_plan::Object;
+use krafla_why::{Name, Reason};
 
 use crate::allocate::waits_behind;
 use crate::cluster::Cluster;
@@ -33,7 +34,7 @@ pub(crate) fn admit(cluster: &mut Cluster<'_>) {
         let Some(gang) = cluster.gangs.get(index) else { continue };
         let before = gang.queue.and_then(|queue| held.get(&queue));
         let answer = match before {
-            Some(before) => Err(no(NOT_ENOUGH_RESOURCES, &waits_behind(cluster, *before))),
+            Some(before) => Err(no(NOT_ENOUGH_RESOURCES, waits_behind(cluster, *before))),
             None => may_enter(cluster, gang, &left_for(gang, &left, &spare)),
         };
         let finds_no_room = answer.as_ref().is_err_and(|why_not| why_not.reason == NOT_ENOUGH_RESOURCES);
@@ -58,8 +59,8 @@ fn is_fifo(cluster: &Cluster<'_>, queue: QueueId) -> bool {
     cluster.queues.get(queue).is_some_and(|queue| queue.is_fifo)
 }
 
-fn no(reason: &'static str, because: &str) -> WhyNot {
-    WhyNot { reason, message: format!("not admitted: {because}") }
+fn no(word: &'static str, because: Reason) -> WhyNot {
+    WhyNot::new(word, &Reason::NotAdmitted { because: Box::new(because) })
 }
 
 /// Queues by priority; within a queue the highest priority, among equals the oldest.
@@ -73,42 +74,37 @@ fn place_in_line<'a>(cluster: &Cluster<'a>, gang: &Gang<'a>) -> impl Ord + use<'
 fn may_enter(cluster: &Cluster<'_>, gang: &Gang<'_>, left: &Amounts) -> Result<QueueId, WhyNot> {
     let Cluster { names, queues, board, .. } = cluster;
     let Some((id, queue)) = gang.queue.and_then(|id| Some((id, queues.get(id)?))) else {
-        return Err(no(QUEUE_NOT_FOUND, &format!("there is no queue {}", gang.wanted_queue())));
+        return Err(no(QUEUE_NOT_FOUND, Reason::NoQueue { queue: gang.wanted_queue().into() }));
     };
     if !queue.is_open {
-        return Err(no(QUEUE_CLOSED, &format!("queue {} is closed", queue.name)));
+        return Err(no(QUEUE_CLOSED, Reason::QueueIsClosed { queue: queue.name.into() }));
     }
     let needs = gang.promised();
-    let amount = |place: usize, units: i64| format!("{} {}", names.amount(place, units), names.name(place));
-    let never = |place: usize, because: &str| {
-        let needed = amount(place, needs.get(place));
-        Err(no(NOT_ENOUGH_RESOURCES, &format!("it needs {needed} and can never fit, because {because}")))
-    };
-    let not_now = |place: usize, whose: &str, units: i64| {
-        let (needed, had) = (amount(place, needs.get(place)), names.amount(place, units));
-        Err(no(NOT_ENOUGH_RESOURCES, &format!("it needs {needed}, and not enough is left of {whose} {had}")))
-    };
+    let amount = |place: usize, units: i64| Name::from(names.amount(place, units).to_string());
+    let need = |place: usize| (amount(place, needs.get(place)), Name::from(names.name(place)));
     if let Some(full) = queues.full_for_gang(id, &needs) {
-        let (name, limit) = (queues.name(full.queue), queues.limit(full));
-        if needs.get(full.place) > limit {
-            let limit = names.amount(full.place, limit);
-            return never(
-                full.place,
-                &format!("queue {name} may use {limit}: ask for less, or let it use more"),
-            );
-        }
-        return not_now(full.place, &format!("queue {name}'s"), limit);
+        let (queue, units) = (queues.name(full.queue).into(), queues.limit(full));
+        let ((need, resource), limit) = (need(full.place), amount(full.place, units));
+        let because = if needs.get(full.place) > units {
+            Reason::NeverFitsQueue { need, resource, queue, limit }
+        } else {
+            Reason::QueueFull { need, resource, queue, limit }
+        };
+        return Err(no(NOT_ENOUGH_RESOURCES, because));
     }
     // What pods tolerate is not known before they are made: a gang for cordoned nodes is let in by what the others have.
     let total = board.total();
     // Before there is any node, nobody knows what will fit.
     if let Some(place) = needs.shortages(total).next().filter(|_| board.hosts.open().next().is_some()) {
-        let had = names.amount(place, total.get(place));
-        return never(place, &format!("all nodes that take pods have {had}: ask for less, or add nodes"));
+        let ((need, resource), limit) = (need(place), amount(place, total.get(place)));
+        return Err(no(NOT_ENOUGH_RESOURCES, Reason::NeverFitsNodes { need, resource, limit }));
     }
     // A queue below its fair share gets its gangs in even when others have filled the cluster: those will have to wait.
     match needs.shortages(left).next().filter(|_| !queues.is_entitled(id, &needs)) {
-        Some(place) => not_now(place, "the cluster's", total.get(place)),
+        Some(place) => {
+            let ((need, resource), limit) = (need(place), amount(place, total.get(place)));
+            Err(no(NOT_ENOUGH_RESOURCES, Reason::ClusterFull { need, resource, limit }))
+        }
         None => Ok(id),
     }
 }
@@ -162,11 +158,15 @@ pub(crate) fn await_podgroups<'a>(
     for ((_, group), pods) in &cluster.orphans {
         // The last of them speaks for all: a gang may be on its way out, of which the PodGroup goes first.
         match due_at(pods.iter().filter_map(|pod| pod.meta.created_at).max(), now) {
-            None => orphans.extend(pods.iter().map(|pod| (*pod, format!("podgroup {group:?} not found")))),
+            None => orphans.extend(pods.iter().map(|pod| (*pod, podgroup_missing(group)))),
             Some(at) => look_again_at = earlier(look_again_at, at),
         }
     }
     (orphans, look_again_at)
+}
+
+fn podgroup_missing(group: &str) -> String {
+    Reason::NotFound { kind: "podgroup".into(), name: group.into() }.to_string()
 }
 
 /// When patience ends, if it has not ended already.

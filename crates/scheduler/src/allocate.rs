@@ -25,10 +25,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use krafla_api::{Key, Time};
+use krafla_why::{Pending, Reason};
 
 use crate::board::{NoNode, Search, ShapeId};
 use crate::cluster::{Cluster, Pick};
-use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, QUEUE_NOT_FOUND, State, Waits, WhyNot};
+use crate::gang::{Gang, NOT_ENOUGH_RESOURCES, QUEUE_NOT_FOUND, State, Waits, WhyNot, number};
 use crate::leftover;
 use crate::place::{Placement, Share, place, place_one, put};
 use crate::queue::{Full, QueueId};
@@ -318,7 +319,8 @@ fn say_who_is_stuck(cluster: &mut Cluster<'_>) {
     for index in 0..cluster.gangs.len() {
         let Some(gang) = cluster.gangs.get_mut(index).filter(|gang| !gang.gets_nodes()) else { continue };
         for (shape, stuck) in std::mem::take(&mut gang.stuck) {
-            let sentence = sentences.entry(stuck).or_insert_with(|| stuck.explain(cluster).sentence.into());
+            let sentence =
+                sentences.entry(stuck).or_insert_with(|| stuck.explain(cluster).reason.to_string().into());
             let waiting = cluster.gangs.get_mut(index).into_iter().flat_map(|gang| &mut gang.members);
             for member in waiting.filter(|member| member.state == State::Waiting(shape)) {
                 member.why_not = Some(Arc::clone(sentence));
@@ -338,18 +340,15 @@ impl Stuck {
         match self {
             Stuck::Limit(Full { queue, place }) => {
                 let (queue, name) = (queues.name(queue), names.name(place));
-                let sentence = format!("queue {queue} may not use more {name}");
-                NoNode { lacks: format!("over queue {queue}'s limit"), sentence }
+                let reason = Reason::QueueLimit { queue: queue.into(), resource: name.into() };
+                NoNode { lacks: format!("over queue {queue}'s limit"), reason }
             }
             Stuck::Share(Full { queue, place }) => {
                 let (queue, name) = (queues.name(queue), names.name(place));
-                let sentence = format!("queue {queue} has its share of {name}, and others wait for it");
-                NoNode { lacks: format!("over queue {queue}'s share"), sentence }
+                let reason = Reason::QueueShare { queue: queue.into(), resource: name.into() };
+                NoNode { lacks: format!("over queue {queue}'s share"), reason }
             }
-            Stuck::Early => {
-                let sentence = "waits for jobs of other queues to arrive".to_owned();
-                NoNode { lacks: "too early".to_owned(), sentence }
-            }
+            Stuck::Early => NoNode { lacks: "too early".to_owned(), reason: Reason::TooEarly },
             Stuck::Nodes(shape) => board.why_not(shape, names),
         }
     }
@@ -363,8 +362,8 @@ const ANSWERS_MAX: usize = 16;
 pub(crate) struct Obstacle {
     /// How many of its pods lack what.
     lacks: BTreeMap<String, usize>,
-    /// One sentence about the first of them, or about all.
-    because: String,
+    /// The reason of the first of them, or of all.
+    because: Option<Box<Reason>>,
     waits: Waits,
     /// Whether only the youth of the gang does.
     is_early: bool,
@@ -386,36 +385,34 @@ impl Obstacle {
         for (answer, n_pods) in answers {
             obstacle.waits = obstacle.waits.and(answer.waits());
             obstacle.is_early |= answer == Stuck::Early;
-            let NoNode { lacks, sentence } = answer.explain(cluster);
+            let NoNode { lacks, reason } = answer.explain(cluster);
             *obstacle.lacks.entry(lacks).or_default() += n_pods;
-            if obstacle.because.is_empty() {
-                obstacle.because = sentence;
-            }
+            obstacle.because.get_or_insert_with(|| Box::new(reason));
         }
         obstacle
     }
 
     /// What concerns the gang as a whole.
-    pub(crate) fn whole(because: &str) -> Obstacle {
-        Obstacle { because: because.to_owned(), ..Obstacle::default() }
+    pub(crate) fn whole(because: Reason) -> Obstacle {
+        Obstacle { because: Some(Box::new(because)), ..Obstacle::default() }
     }
 
     /// Volcano's sentence, which ends in what pods lack and in one reason in full.
     pub(crate) fn why_not(&self, gang: &Gang<'_>) -> WhyNot {
-        let Obstacle { lacks, because, .. } = self;
+        let because = self.because.as_deref().cloned().unwrap_or(Reason::Unstated);
         if gang.podgroup.is_none() {
-            return WhyNot { reason: NOT_ENOUGH_RESOURCES, message: because.clone() };
+            return WhyNot::new(NOT_ENOUGH_RESOURCES, &because);
         }
-        let (n_waiting, n_members) = (gang.waiting().len(), gang.members.len());
-        let (summary, min_member) = (gang.summary(), gang.min_member);
-        let lacks: Vec<String> = lacks.iter().map(|(what, n_pods)| format!("{n_pods} {what}")).collect();
-        let pending =
-            if lacks.is_empty() { String::new() } else { format!("Pending: {}; ", lacks.join(", ")) };
-        let message = format!(
-            "{n_waiting}/{n_members} tasks in gang unschedulable: pod group is not ready, \
-             {summary}, {min_member} minAvailable; {pending}{because}"
-        );
-        WhyNot { reason: NOT_ENOUGH_RESOURCES, message }
+        let lacks = self.lacks.iter().map(|(what, n_pods)| (number(*n_pods), what.clone()));
+        let reason = Reason::Gang {
+            waiting: number(gang.waiting().len()),
+            members: number(gang.members.len()),
+            summary: gang.summary(),
+            min: number(gang.min_member),
+            pending: Pending(lacks.collect()),
+            because: Box::new(because),
+        };
+        WhyNot::new(NOT_ENOUGH_RESOURCES, &reason)
     }
 }
 
@@ -429,25 +426,25 @@ fn hold(cluster: &mut Cluster<'_>, turn: &Turn, held: Held) {
         }
         Held::NoQueue => {
             let wanted = cluster.gangs.get(turn.gang).map_or("", Gang::wanted_queue);
-            (QUEUE_NOT_FOUND, format!("there is no queue {wanted}"), false)
+            (QUEUE_NOT_FOUND, Reason::NoQueue { queue: wanted.into() }, false)
         }
     };
     let Some(gang) = cluster.gangs.get_mut(turn.gang) else { return };
     gang.is_held = true;
     gang.waits = Waits { for_room: false, for_share };
     if turn.must_start {
-        gang.why_not = Some(WhyNot { reason, ..Obstacle::whole(&because).why_not(gang) });
+        gang.why_not = Some(WhyNot { reason, ..Obstacle::whole(because).why_not(gang) });
         return;
     }
     gang.stuck.clear();
-    let because: Arc<str> = because.into();
+    let because: Arc<str> = because.to_string().into();
     for member in gang.members.iter_mut().filter(|member| matches!(member.state, State::Waiting(_))) {
         member.why_not = Some(Arc::clone(&because));
     }
 }
 
 /// What is said of a gang that waits for the one before it.
-pub(crate) fn waits_behind(cluster: &Cluster<'_>, before: usize) -> String {
+pub(crate) fn waits_behind(cluster: &Cluster<'_>, before: usize) -> Reason {
     let before = cluster.gangs.get(before).and_then(Gang::object).map(|object| object.meta.key.clone());
-    format!("waits behind {} in its first in, first out queue", before.unwrap_or_default())
+    Reason::Behind { first: before.unwrap_or_default().to_string().into() }
 }

@@ -13,9 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use krafla_plan::Object;
 use krafla_plan::object::{HostPort, PodSpec};
+use krafla_why::{Lack, Lacks, Reason};
 
 use crate::demand::{DemandId, Demands};
 use crate::fit;
+use crate::lacks;
 use crate::neighbours::{Neighbours, TermId, Ties};
 use crate::node::{Host, Hosts};
 use crate::ports::{self, Ports};
@@ -425,36 +427,35 @@ impl<'a> Board<'a> {
 
     fn look_why_not(&self, id: ShapeId, names: &Names) -> NoNode {
         if let Some(claim) = self.shapes.get(id.0).and_then(|shape| shape.missing_claim) {
-            let lacks = format!("persistentvolumeclaim {claim:?} not found");
-            return NoNode { sentence: self.no_node_because(&lacks), lacks };
+            let lack = Lack::NotFound { kind: "persistentvolumeclaim".into(), name: claim.into() };
+            return NoNode { lacks: lack.to_string(), reason: self.no_node_because(vec![(None, lack)]) };
         }
-        let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
+        let mut found: BTreeMap<Shortcoming, u32> = BTreeMap::new();
         for (index, host) in self.hosts.iter().enumerate() {
-            self.reasons(id, index, host, |reason| *reasons.entry(reason).or_default() += 1);
+            self.shortcomings(id, index, host, |it| *found.entry(it).or_default() += 1);
         }
         // Among equals the first: what is short comes before all else.
-        let most = reasons.iter().max_by_key(|(reason, n)| (**n, Reverse(**reason)));
-        let lacks = most.map_or_else(|| "Unschedulable".to_owned(), |(reason, _)| reason.text(names));
-        let reasons: Vec<String> =
-            reasons.iter().map(|(reason, n)| format!("{n} {}", reason.text(names))).collect();
-        NoNode { lacks, sentence: self.no_node_because(&reasons.join(", ")) }
+        let most = found.iter().max_by_key(|(it, n)| (**n, Reverse(**it)));
+        let lacks = most.map_or_else(|| "Unschedulable".to_owned(), |(it, _)| it.lack(names).to_string());
+        let all = found.iter().map(|(it, n)| (Some(*n), it.lack(names))).collect();
+        NoNode { lacks, reason: self.no_node_because(all) }
     }
 
-    fn no_node_because(&self, reasons: &str) -> String {
-        let separator = if reasons.is_empty() { "" } else { ": " };
-        format!("0/{} nodes are available{separator}{reasons}", self.hosts.len())
+    fn no_node_because(&self, lacks: Vec<(Option<u32>, Lack)>) -> Reason {
+        let nodes = u32::try_from(self.hosts.len()).unwrap_or(u32::MAX);
+        Reason::NoNode { nodes, lacks: Lacks(lacks) }
     }
 
-    fn reasons(&self, id: ShapeId, index: usize, host: &Host<'a>, mut found: impl FnMut(Reason)) {
+    fn shortcomings(&self, id: ShapeId, index: usize, host: &Host<'a>, mut found: impl FnMut(Shortcoming)) {
         let Some(shape) = self.shapes.get(id.0) else { return };
         let ports = || {
             let are_taken = !self.ports.are_free(index, &shape.ports);
-            are_taken.then_some("node(s) didn't have free ports for the requested pod ports")
+            are_taken.then_some(&lacks::PORTS)
         };
         let company = || self.neighbours.objection(&shape.ties, host);
         match fit::objection(shape.spec, host).or_else(ports).or_else(company) {
-            Some(objection) => found(Reason::Objection(objection)),
-            None => shape.needs.shortages(&host.free).for_each(|place| found(Reason::Short(place))),
+            Some(objection) => found(Shortcoming::Objection(objection)),
+            None => shape.needs.shortages(&host.free).for_each(|place| found(Shortcoming::Short(place))),
         }
     }
 }
@@ -464,23 +465,23 @@ impl<'a> Board<'a> {
 pub(crate) struct NoNode {
     /// What most nodes lack, in a few words.
     pub(crate) lacks: String,
-    /// All of it, as `kubectl describe` words it.
-    pub(crate) sentence: String,
+    /// All of it.
+    pub(crate) reason: Reason,
 }
 
 /// Why one node will not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Reason {
+enum Shortcoming {
     /// It has too little of a resource.
     Short(usize),
-    Objection(&'static str),
+    Objection(&'static Lack),
 }
 
-impl Reason {
-    fn text(self, names: &Names) -> String {
+impl Shortcoming {
+    fn lack(self, names: &Names) -> Lack {
         match self {
-            Reason::Short(place) => names.shortage(place),
-            Reason::Objection(objection) => objection.to_owned(),
+            Shortcoming::Short(place) => names.shortage(place),
+            Shortcoming::Objection(objection) => objection.clone(),
         }
     }
 }

@@ -10,23 +10,25 @@ use krafla_api::Pairs;
 use krafla_plan::Meta;
 use krafla_plan::object::PodSpec;
 use krafla_plan::placement::{NodeSelector, NodeSelectorTerm, Taint, Toleration, is_met};
+use krafla_why::Lack;
 
+use crate::lacks;
 use crate::node::{Host, Hosts};
 
 /// The taint that a cordoned node has, whether it is written down there or not.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// Why a node will not do, apart from the room on it. `None` means that it will.
-pub(crate) fn objection(spec: &PodSpec, host: &Host<'_>) -> Option<&'static str> {
+pub(crate) fn objection(spec: &PodSpec, host: &Host<'_>) -> Option<&'static Lack> {
     let may_be_cordoned = host.node.spec.unschedulable && tolerates_cordon(&spec.tolerations);
     if let Some(reason) = host.closed(may_be_cordoned) {
         return Some(reason);
     }
     if is_repelled(spec, host) {
-        return Some("node(s) had untolerated taint(s)");
+        return Some(&lacks::TAINTS);
     }
     if !suits_selectors(spec, host) {
-        return Some("node(s) didn't match Pod's node affinity/selector");
+        return Some(&lacks::SELECTOR);
     }
     None
 }

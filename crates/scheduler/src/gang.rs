@@ -11,6 +11,7 @@ use krafla_api::volcano::{PodGroupCondition, PodGroupPhase, PodGroupSpec};
 use krafla_api::{Key, Time, labels};
 use krafla_plan::Object;
 use krafla_plan::object::{Pod, PodGroup, PodPhase};
+use krafla_why::{Reason, Tally};
 
 use crate::allocate::Stuck;
 use crate::board::ShapeId;
@@ -92,6 +93,17 @@ impl Waits {
 pub(crate) struct WhyNot {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
+}
+
+impl WhyNot {
+    pub(crate) fn new(word: &'static str, reason: &Reason) -> WhyNot {
+        WhyNot { reason: word, message: reason.to_string() }
+    }
+}
+
+/// A count as it stands in sentences.
+pub(crate) fn number(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 /// One pod of a gang.
@@ -449,25 +461,23 @@ impl<'a> Gang<'a> {
         let missing = self.missing();
         let summary = self.summary();
         match missing.tasks.iter().find(|(_, n)| **n > 0) {
-            Some((task, n)) if missing.pods == 0 => WhyNot {
-                reason: NOT_ENOUGH_PODS_OF_TASK,
-                message: format!("pod group is not ready, {summary}; {n} more of task {task} needed"),
-            },
-            _ => WhyNot {
-                reason: NOT_ENOUGH_TASKS,
-                message: format!("pod group is not ready, {summary}; {} more needed", missing.pods),
-            },
+            Some((task, n)) if missing.pods == 0 => {
+                let reason = Reason::PodsOfTaskMissing { summary, missing: number(*n), task: (*task).into() };
+                WhyNot::new(NOT_ENOUGH_PODS_OF_TASK, &reason)
+            }
+            _ => {
+                WhyNot::new(NOT_ENOUGH_TASKS, &Reason::PodsMissing { summary, missing: number(missing.pods) })
+            }
         }
     }
 
     /// `3 Pending, 1 Running`.
-    pub(crate) fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> Tally {
         let mut words: BTreeMap<&str, usize> = BTreeMap::new();
         for member in &self.members {
             *words.entry(member.state.word()).or_default() += 1;
         }
-        let words: Vec<String> = words.iter().map(|(word, n)| format!("{n} {word}")).collect();
-        if words.is_empty() { "no pods".to_owned() } else { words.join(", ") }
+        Tally(words.into_iter().map(|(word, n)| (number(n), word.to_owned())).collect())
     }
 }
 

@@ -22,6 +22,7 @@ mod cluster;
 mod demand;
 mod fit;
 mod gang;
+mod lacks;
 mod leftover;
 mod neighbours;
 mod node;

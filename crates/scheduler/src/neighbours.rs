@@ -20,6 +20,7 @@ use krafla_api::meta::LabelSelector;
 use krafla_plan::placement::{PodAffinityTerm, selects};
 use krafla_plan::{Object, Objects};
 
+use crate::lacks;
 use crate::node::{Host, Hosts};
 use crate::spread::{Spread, Standing};
 
@@ -195,7 +196,7 @@ impl<'a> Neighbours<'a> {
     }
 
     /// Why a node will not do because of the pods around it. `None` means that it will.
-    pub(crate) fn objection(&self, ties: &Ties, host: &Host<'_>) -> Option<&'static str> {
+    pub(crate) fn objection(&self, ties: &Ties, host: &Host<'_>) -> Option<&'static krafla_why::Lack> {
         if let Some(objection) = self.spread.objection(&ties.standing, host) {
             return Some(objection);
         }
@@ -204,13 +205,13 @@ impl<'a> Neighbours<'a> {
         let is_homeless = |term: &Term<'a>| term.domain(host).is_none();
         let is_lonely = |term: &Term<'a>| term.n_matching(host) == 0;
         if joins.any(|term| is_homeless(term) || (is_lonely(term) && !self.is_first(ties))) {
-            return Some("node(s) didn't match pod affinity rules");
+            return Some(&lacks::POD_AFFINITY);
         }
         if ties.avoids.iter().filter_map(term).any(|term| term.n_matching(host) > 0) {
-            return Some("node(s) didn't match pod anti-affinity rules");
+            return Some(&lacks::POD_ANTI_AFFINITY);
         }
         if ties.matches.iter().filter_map(term).any(|term| term.n_avoiding(host) > 0) {
-            return Some("node(s) didn't satisfy existing pods anti-affinity rules");
+            return Some(&lacks::EXISTING_ANTI_AFFINITY);
         }
         None
     }

@@ -6,6 +6,7 @@ use krafla_api::Kind;
 use krafla_plan::object::Node;
 use krafla_plan::{Meta, Objects};
 
+use crate::lacks;
 use crate::resources::{Amounts, Names, Unasked};
 
 /// One node and what is free on it.
@@ -45,15 +46,15 @@ impl Host<'_> {
     }
 
     /// Why no new pod may come here. Only a pod that says so may come to a node that is cordoned.
-    pub(crate) fn closed(&self, tolerates_cordon: bool) -> Option<&'static str> {
+    pub(crate) fn closed(&self, tolerates_cordon: bool) -> Option<&'static krafla_why::Lack> {
         let is_down =
             self.node.status.conditions.iter().any(|c| c.condition_type == "Ready" && c.status != "True");
         if self.meta.is_deleting() {
-            Some("node(s) were being deleted")
+            Some(&lacks::LEAVING)
         } else if self.node.spec.unschedulable && !tolerates_cordon {
-            Some("node(s) were unschedulable")
+            Some(&lacks::CORDONED)
         } else if is_down {
-            Some("node(s) were not ready")
+            Some(&lacks::NOT_READY)
         } else {
             None
         }

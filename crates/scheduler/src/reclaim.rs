@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use krafla_api::{Key, Time};
 use krafla_cluster::Step;
 use krafla_plan::Object;
+use krafla_why::Reason;
 
 use crate::Scheduler;
 use crate::allocate::Obstacle;
@@ -64,9 +65,6 @@ enum Want {
     Start(usize),
     Grow(usize, usize),
 }
-
-/// The words of those that wait for room that is theirs.
-const WAITS: &str = "waits for pods that are leaving";
 
 /// The pods that must go so that gangs can start, and those that run can grow, to which that is due. Nobody is bound by
 /// this: the room is free when the pods are gone, and until then the gangs say that they wait for it.
@@ -147,13 +145,13 @@ fn say_that_it_waits(cluster: &mut Cluster<'_>, want: Want) {
     match want {
         Want::Start(gang) => {
             if let Some(gang) = cluster.gangs.get_mut(gang) {
-                gang.why_not = Some(Obstacle::whole(WAITS).why_not(gang));
+                gang.why_not = Some(Obstacle::whole(Reason::PodsLeaving).why_not(gang));
             }
         }
         Want::Grow(gang, member) => {
             let member = cluster.gangs.get_mut(gang).and_then(|gang| gang.members.get_mut(member));
             if let Some(why_not) = member.and_then(|member| member.why_not.as_mut()) {
-                *why_not = WAITS.into();
+                *why_not = Reason::PodsLeaving.to_string().into();
             }
         }
     }

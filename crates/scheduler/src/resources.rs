@@ -12,6 +12,7 @@ use krafla_api::quantity::{Notation, Quantity};
 use krafla_api::volcano::ResourceList;
 use krafla_plan::object::{Container, PodSpec};
 use krafla_plan::vcjob::pod_requests;
+use krafla_why::Lack;
 
 /// The place of cpu in a row.
 const CPU: usize = 0;
@@ -52,11 +53,11 @@ impl Names {
     }
 
     /// What to say when a node has too little of a resource.
-    pub(crate) fn shortage(&self, place: usize) -> String {
+    pub(crate) fn shortage(&self, place: usize) -> Lack {
         match place {
-            PODS => "Too many pods".to_owned(),
-            BEYOND => "Too many resource names".to_owned(),
-            _ => format!("Insufficient {}", self.name(place)),
+            PODS => Lack::TooManyPods,
+            BEYOND => Lack::TooManyNames,
+            _ => Lack::Insufficient { resource: self.name(place).into() },
         }
     }
 

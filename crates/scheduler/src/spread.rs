@@ -17,6 +17,7 @@ use krafla_plan::object::PodSpec;
 use krafla_plan::placement::{TopologySpreadConstraint, selects};
 
 use crate::fit;
+use crate::lacks;
 use crate::node::{Host, Hosts};
 
 /// A rule among [`Spread`].
@@ -109,16 +110,20 @@ impl<'a> Spread<'a> {
     }
 
     /// Why a node will not do because of the pods that there are elsewhere. `None` means that it will.
-    pub(crate) fn objection(&self, standing: &Standing, host: &Host<'_>) -> Option<&'static str> {
+    pub(crate) fn objection(
+        &self,
+        standing: &Standing,
+        host: &Host<'_>,
+    ) -> Option<&'static krafla_why::Lack> {
         standing.keeps.iter().find_map(|id| {
             let rule = self.rules.get(*id)?;
             let Some(domain) = host.meta.labels.get(rule.topology_key) else {
-                return Some("node(s) didn't match pod topology spread constraints (missing required label)");
+                return Some(&lacks::SPREAD_LABEL);
             };
             let there = rule.n_pods.get(domain).copied().unwrap_or(0);
             let with_it = there.saturating_add(usize::from(standing.counts.contains(id)));
             let skew = with_it.saturating_sub(rule.least());
-            (skew > rule.max_skew).then_some("node(s) didn't match pod topology spread constraints")
+            (skew > rule.max_skew).then_some(&lacks::SPREAD)
         })
     }
 }

@@ -12,7 +12,8 @@ const PREFIXES: [&str; 6] =
     ["Error: ", "Error creating: ", "failed to create pod ", "error: ", "rpc error: ", "PreBind: "];
 
 /// Older or other words for what nodes lack, and Kubernetes' present ones.
-const LACKS: [(&str, &str); 5] = [
+const LACKS: [(&str, &str); 6] = [
+    ("node(s) had untolerated taint", "node(s) had untolerated taint(s)"),
     ("node(s) didn't match node selector", "node(s) didn't match Pod's node affinity/selector"),
     ("node(s) didn't match Pod's node affinity", "node(s) didn't match Pod's node affinity/selector"),
     ("node(s) resource fit failed", "Insufficient resources"),
@@ -153,8 +154,12 @@ fn lacking(list: &str) -> Option<Reason> {
     (!lacks.is_empty()).then_some(Reason::NoNode { nodes: 0, lacks: Lacks(lacks) })
 }
 
-/// Volcano's words about queues.
+/// Volcano's words about queues and the cluster.
 fn queue(text: &str) -> Option<Reason> {
+    // A condition without a message has its reason only.
+    if text == "NotEnoughResources" || text.starts_with("not enough ") {
+        return Some(Reason::ClusterOverused);
+    }
     if let Some(rest) = text.strip_prefix("queue resource quota insufficient") {
         let rest = rest.trim_start_matches(':').trim();
         let resource = rest.rsplit(' ').next().filter(|word| !word.is_empty()).unwrap_or("resources");

@@ -6,7 +6,8 @@ use crate::foreign;
 use crate::sentence::{Gap, Name, counted, list, sentences};
 
 sentences! {
-    /// Why a node will not do for a pod. The words are Kubernetes' own: people search for them.
+    /// Why a node will not do for a pod. The words are Kubernetes' own: people search for them. Sorted as their texts are.
+    #[derive(PartialOrd, Ord)]
     pub enum Lack {
         /// The node has too little of a resource left.
         Insufficient { resource: Name } = "Insufficient {resource}",
@@ -14,32 +15,32 @@ sentences! {
         TooManyPods = "Too many pods",
         /// The cluster has more names of resources than the scheduler keeps account of.
         TooManyNames = "Too many resource names",
-        /// The node is cordoned.
-        Cordoned = "node(s) were unschedulable",
-        /// The node does not report that it is ready.
-        NotReady = "node(s) were not ready",
-        /// The node is being deleted.
-        Leaving = "node(s) were being deleted",
-        /// The node has taints that the pod does not tolerate.
-        Taints = "node(s) had untolerated taint(s)",
-        /// The node has this taint, which the pod does not tolerate.
-        Taint { taint: String } = "node(s) had untolerated taint {{{taint}}}",
-        /// The node's labels do not match.
-        Selector = "node(s) didn't match Pod's node affinity/selector",
         /// A hostPort is taken.
         Ports = "node(s) didn't have free ports for the requested pod ports",
+        /// The node's labels do not match.
+        Selector = "node(s) didn't match Pod's node affinity/selector",
         /// A pod that must be near is not.
         PodAffinity = "node(s) didn't match pod affinity rules",
         /// A pod that must not be near is.
         PodAntiAffinity = "node(s) didn't match pod anti-affinity rules",
-        /// Another pod wants to be alone.
-        ExistingAntiAffinity = "node(s) didn't satisfy existing pods anti-affinity rules",
         /// The spread over nodes would be too uneven.
         Spread = "node(s) didn't match pod topology spread constraints",
         /// The node lacks the label that pods are spread by.
         SpreadLabel = "node(s) didn't match pod topology spread constraints (missing required label)",
+        /// Another pod wants to be alone.
+        ExistingAntiAffinity = "node(s) didn't satisfy existing pods anti-affinity rules",
+        /// The node has taints that the pod does not tolerate.
+        Taints = "node(s) had untolerated taint(s)",
+        /// The node has this taint, which the pod does not tolerate.
+        Taint { taint: String } = "node(s) had untolerated taint {{{taint}}}",
         /// The pod's volume is on another node.
         VolumeElsewhere = "node(s) had volume node affinity conflict",
+        /// The node is being deleted.
+        Leaving = "node(s) were being deleted",
+        /// The node does not report that it is ready.
+        NotReady = "node(s) were not ready",
+        /// The node is cordoned.
+        Cordoned = "node(s) were unschedulable",
         /// A claim of the pod has no volume yet.
         ClaimUnbound = "pod has unbound immediate PersistentVolumeClaims",
         /// An object that the pod names does not exist.

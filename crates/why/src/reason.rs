@@ -20,6 +20,8 @@ sentences! {
         Gang { waiting: u32, members: u32, summary: Tally, min: u32, pending: Pending, because: Box<Reason> } = "{waiting}/{members} tasks in gang unschedulable: pod group is not ready, {summary}, {min} minAvailable; {pending}{because}",
         /// The API server refuses an object.
         Forbidden { resource: Name, name: Name, because: Box<Reason> } = "{resource} \"{name}\" is forbidden: {because}",
+        /// Krafla's node cannot create a volume.
+        Volume { because: Box<Reason> } = "cannot create a volume: {because}",
         /// A volume of a pod cannot be set up.
         Mount { volume: Name, because: Box<Reason> } = "MountVolume.SetUp failed for volume \"{volume}\" : {because}",
 
@@ -106,6 +108,8 @@ sentences! {
         // What the API server refuses.
         /// A ResourceQuota is used up.
         QuotaExceeded { quota: Name, requested: String, used: String, limited: String } = "exceeded quota: {quota}, requested: {requested}, used: {used}, limited: {limited}",
+        /// The same, without amounts.
+        QuotaUsedUp { quota: Name } = "exceeded quota: {quota}",
         /// A ResourceQuota wants to know what a pod uses.
         QuotaUnspecified { quota: Name, missing: String } = "failed quota: {quota}: must specify {missing}",
         /// A LimitRange sets a maximum.
@@ -130,6 +134,8 @@ sentences! {
         PolicyDenied { policy: Name, binding: Name, why: String } = "ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {why}",
         /// The namespace does not allow such a pod.
         PodSecurity { why: String } = "violates PodSecurity {why}",
+        /// The namespace is being deleted.
+        NamespaceTerminating { namespace: Name } = "unable to create new content in namespace {namespace} because it is being terminated",
         /// A user may not do that.
         NoRight { user: String, rest: String } = "User \"{user}\" cannot {rest}",
 
@@ -140,6 +146,8 @@ sentences! {
         ClaimMissing { pod: Name, claim: Name } = "pod {pod} uses the PersistentVolumeClaim {claim}, which does not exist",
         /// A claim of a Job's volume does not exist.
         VolumeClaimMissing { claim: Name, path: String } = "the claim {claim} of volume {path} does not exist; create it",
+        /// A claim has no volume, and why.
+        ClaimWaits { claim: Name, why: String } = "the PersistentVolumeClaim {claim} has no volume: {why}",
         /// A claim has no volume.
         ClaimPending { claim: Name } = "the PersistentVolumeClaim {claim} has no volume yet",
         /// A key is missing.
@@ -220,6 +228,8 @@ sentences! {
         PodFailed { pod: Name, why: String } = "no pod runs since pod {pod} failed: {why}",
         /// A task waits for others.
         TaskDependsOn { task: Name, on: Vec<Name> } = "task {task} waits for task {on}",
+        /// A task waits for one that does not exist.
+        TaskUnknown { task: Name, on: Name } = "task {task} waits for task {on}, which does not exist",
         /// The next try has a pause before it.
         BackOff { failed: u32 } = "{failed} pods failed; the next try follows after a pause that doubles with each failure",
         /// All tries are used up.
@@ -270,6 +280,8 @@ sentences! {
         ScheduleInvalid { why: String } = "spec.schedule: {why}",
         /// The time zone does not exist.
         ZoneUnknown { zone: String } = "spec.timeZone: there is no time zone \"{zone}\"",
+        /// Too many runs were missed.
+        TooManyMissed { why: String } = "too many missed start times{why}",
         /// The schedule has no next time.
         NeverDue { schedule: String } = "the schedule \"{schedule}\" is never due",
         /// The next run is later.
@@ -320,10 +332,18 @@ impl Reason {
             | Reason::Gang { because, .. }
             | Reason::Forbidden { because, .. }
             | Reason::Mount { because, .. }
+            | Reason::Volume { because }
             | Reason::ParentQueue { because, .. }
             | Reason::StartFailed { because, .. } => Some(because),
             _ => None,
         }
+    }
+
+    /// The sentence without the remedy at its end, if it has one for those who see nothing else.
+    pub fn without_advice(&self) -> Option<String> {
+        let has_advice = matches!(self.root(), Reason::NeverFitsQueue { .. } | Reason::NeverFitsNodes { .. });
+        let text = has_advice.then(|| self.to_string())?;
+        text.rsplit_once(": ask for less").map(|(told, _)| told.to_owned())
     }
 
     /// The innermost reason.

@@ -99,8 +99,10 @@ impl Reason {
             | Reason::NoNodes
             | Reason::QueueQuota { .. }
             | Reason::ClusterOverused
+            | Reason::ClaimWaits { .. }
             | Reason::ClaimPending { .. } => Decider::Scheduler,
             Reason::QuotaExceeded { .. }
+            | Reason::QuotaUsedUp { .. }
             | Reason::QuotaUnspecified { .. }
             | Reason::AboveLimit { .. }
             | Reason::AboveLimitUnset { .. }
@@ -113,6 +115,7 @@ impl Reason {
             | Reason::WebhookDown { .. }
             | Reason::PolicyDenied { .. }
             | Reason::PodSecurity { .. }
+            | Reason::NamespaceTerminating { .. }
             | Reason::NoRight { .. } => Decider::ApiServer,
             Reason::CrashLoop { .. }
             | Reason::Restarts { .. }
@@ -202,7 +205,7 @@ impl Reason {
             Reason::ClaimMissing { claim, .. } => {
                 format!("create the PersistentVolumeClaim {claim}, or correct spec.volumes")
             }
-            Reason::QuotaExceeded { .. } => {
+            Reason::QuotaExceeded { .. } | Reason::QuotaUsedUp { .. } => {
                 "wait until other pods have ended, lower the requests, or raise the ResourceQuota of the namespace"
                     .to_owned()
             }
