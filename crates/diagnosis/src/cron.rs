@@ -11,6 +11,9 @@ use crate::facts::{Facts, list, number, text, time};
 use crate::resource::Resource;
 use crate::{Link, Subject};
 
+/// Within this time a controller starts a run that is due.
+const OVERDUE_AFTER_SECONDS: u64 = 60;
+
 /// The state of a CronJob in one word.
 pub(crate) fn phase(cron_job: &Value) -> &'static str {
     match cron_job.pointer("/spec/suspend") {
@@ -70,12 +73,13 @@ pub(crate) fn chain(facts: &Facts, resource: Resource, cron_job: &Value) -> Vec<
         return vec![link(reason, Some(due.at))];
     }
     // A run that is overdue was refused, or no controller is at work.
-    let is_overdue = |at: Time| facts.now.since(at).as_secs() > 60;
-    if let Some(due) = due.filter(|due| is_overdue(due.at)) {
-        let warning = facts.warning(cron_job, Some(due.at));
-        let reason = warning.as_ref().map(|it| Reason::parse(&it.message));
-        let reason = reason.unwrap_or_else(|| Reason::NoController { lease: facts.lease.clone() });
-        return vec![link(reason, Some(due.at))];
+    if let Some(due) = due {
+        let is_overdue = facts.now.since(due.at).as_secs() > OVERDUE_AFTER_SECONDS;
+        let refused = facts.warning(cron_job, Some(due.at)).map(|it| Reason::parse(&it.message));
+        let idle = is_overdue.then(|| Reason::NoController { lease: facts.lease.clone() });
+        if let Some(reason) = refused.or(idle) {
+            return vec![link(reason, Some(due.at))];
+        }
     }
     let first = link(Reason::NextRun { at: timetable.on_the_wall(next) }, None);
     match running.map(below).filter(|links| !links.is_empty()) {

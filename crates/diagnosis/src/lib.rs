@@ -264,8 +264,13 @@ fn state(resource: Resource, object: &Value, phase: &str, chain: &[Link]) -> Sta
         "Failed" | "Terminated" => State::Failed,
         "Aborted" | "Suspended" | "Closed" | "Closing" => State::Stopped,
         "Running" | "Open" | "Scheduled" | "Active" => {
-            let is_pod = resource == Resource::Pod || resource == Resource::Job;
-            if is_pod && !chain.is_empty() { State::Waiting } else { State::Running }
+            // Jobs of several pods run even if a part of them waits.
+            let is_whole = !matches!(
+                resource,
+                Resource::VcJob | Resource::JobFlow | Resource::PodGroup | Resource::Queue
+            );
+            let is_on_time = matches!(chain.last(), None | Some(Link { reason: Reason::NextRun { .. }, .. }));
+            if is_whole && !is_on_time { State::Waiting } else { State::Running }
         }
         _ if chain.is_empty() => State::Running,
         _ => State::Waiting,

@@ -101,8 +101,10 @@ fn claims(facts: &Facts, pod: &Value) -> Option<Reason> {
             return Some(Reason::ClaimMissing { pod: name.into(), claim: claim.into() });
         }
         let waits = stored.is_some_and(|it| matches!(text(it, "status.phase"), "Pending" | "Lost"));
-        let warned = stored.and_then(|it| facts.warning(it, None)).is_some();
-        (waits && warned).then(|| Reason::ClaimPending { claim: claim.into() })
+        let event = stored.and_then(|it| facts.events(it).into_iter().next_back()).filter(|_| waits)?;
+        // A claim that waits for its first pod is bound when that has a node.
+        (event.reason != "WaitForFirstConsumer")
+            .then(|| Reason::ClaimWaits { claim: claim.into(), why: event.message })
     })
 }
 
@@ -138,8 +140,9 @@ fn placed(facts: &Facts, pod: &Value) -> Vec<Link> {
         return Vec::new();
     }
     let unready = containers.iter().find(|it| it.get("ready") == Some(&Value::Bool(false)));
-    let unhealthy = facts.events(pod).into_iter().rfind(|event| event.reason == "Unhealthy");
-    if let (Some(_), Some(event)) = (unready, unhealthy) {
+    // Events are many: they are looked through for a pod that is not ready only.
+    let unhealthy = || facts.events(pod).into_iter().rfind(|event| event.reason == "Unhealthy");
+    if let Some(event) = unready.and_then(|_| unhealthy()) {
         return vec![link(pod, Reason::parse(&event.message), event.at)];
     }
     containers.iter().find_map(|it| restarted(pod, it)).into_iter().collect()

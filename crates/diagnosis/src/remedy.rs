@@ -263,6 +263,13 @@ fn of_link(facts: &Facts, subject: &Subject, link: &Link) -> Vec<Remedy> {
                 edit("or lower the requests".to_owned()),
             ]
         }
+        Reason::QuotaUsedUp { quota } => vec![
+            run(
+                "see what the quota allows, and raise it",
+                format!("kubectl describe resourcequota {quota} -n {namespace}"),
+            ),
+            run("or end pods that use it up", format!("kubectl get pods -n {namespace}")),
+        ],
         Reason::QuotaUnspecified { missing, .. } => {
             vec![edit(format!("set {missing} in resources of the pod template"))]
         }
@@ -311,6 +318,12 @@ fn of_link(facts: &Facts, subject: &Subject, link: &Link) -> Vec<Remedy> {
             edit("set the securityContext that the namespace demands".to_owned()),
             run("or see the namespace's labels", format!("kubectl get namespace {namespace} --show-labels")),
         ],
+        Reason::NamespaceTerminating { namespace } => {
+            vec![run(
+                "create it in another namespace; see what keeps this one",
+                format!("kubectl get namespace {namespace} -o yaml"),
+            )]
+        }
         Reason::NoRight { .. } => vec![say("grant the right with a Role and a RoleBinding")],
 
         // Missing objects.
@@ -318,7 +331,7 @@ fn of_link(facts: &Facts, subject: &Subject, link: &Link) -> Vec<Remedy> {
         Reason::ClaimMissing { claim, .. } | Reason::VolumeClaimMissing { claim, .. } => {
             missing(facts, &author, namespace, "persistentvolumeclaim", claim.as_str())
         }
-        Reason::ClaimPending { claim } => vec![run(
+        Reason::ClaimPending { claim } | Reason::ClaimWaits { claim, .. } => vec![run(
             "see why the claim has no volume; create one, or a StorageClass that does",
             format!("kubectl describe pvc {claim} -n {namespace}"),
         )],
@@ -470,6 +483,7 @@ fn of_link(facts: &Facts, subject: &Subject, link: &Link) -> Vec<Remedy> {
                 ),
             )]
         }
+        Reason::TaskUnknown { .. } => vec![edit("correct dependsOn.name of the task".to_owned())],
         Reason::RetriesExhausted { .. } => {
             vec![edit("correct the cause, raise maxRetry if need be, and create the job again".to_owned())]
         }
@@ -546,6 +560,10 @@ fn of_link(facts: &Facts, subject: &Subject, link: &Link) -> Vec<Remedy> {
         Reason::ZoneUnknown { .. } => vec![run(
             "use a time zone of the IANA database",
             patch(about, &json!({ "spec": { "timeZone": "Etc/UTC" } })),
+        )],
+        Reason::TooManyMissed { .. } => vec![run(
+            "look at the last hour only",
+            patch(about, &json!({ "spec": { "startingDeadlineSeconds": 3600 } })),
         )],
         Reason::ScheduleInvalid { .. } | Reason::NeverDue { .. } => {
             vec![run("correct the schedule", patch(about, &json!({ "spec": { "schedule": "0 * * * *" } })))]

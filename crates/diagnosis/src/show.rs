@@ -1,6 +1,7 @@
 //! A diagnosis on one screen, and as JSON.
 
 use krafla_api::Time;
+use krafla_why::Reason;
 use serde_json::{Value, json as object};
 
 use crate::resource::Resource;
@@ -27,6 +28,9 @@ fn sentence(diagnosis: &Diagnosis, now: Time) -> String {
     let what = match state {
         State::Waiting => "waits",
         State::Running if subject.resource == Resource::Queue => "takes jobs",
+        State::Running if matches!(diagnosis.cause(), Some(it) if !matches!(it.reason, Reason::NextRun { .. })) => {
+            "runs, and a part of it waits"
+        }
         State::Running => "makes progress",
         State::Stopped => "is stopped",
         State::Failed => "failed",

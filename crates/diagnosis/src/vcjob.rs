@@ -131,6 +131,11 @@ fn of_tasks(facts: &Facts, job: &Value) -> Vec<Link> {
         .find(|task| list(task, "dependsOn.name").next().is_some() && !made(text(task, "name")));
     let Some(task) = waits else { return Vec::new() };
     let on: Vec<&str> = list(task, "dependsOn.name").filter_map(Value::as_str).collect();
+    let exists = |name: &&&str| list(job, "spec.tasks").any(|it| text(it, "name") == **name);
+    if let Some(unknown) = on.iter().find(|name| !exists(name)) {
+        let reason = Reason::TaskUnknown { task: text(task, "name").into(), on: (*unknown).into() };
+        return vec![link(job, reason, None)];
+    }
     let first = Reason::TaskDependsOn {
         task: text(task, "name").into(),
         on: on.iter().map(|name| (*name).into()).collect(),

@@ -15,6 +15,7 @@ use krafla_node::NO_MOUNTS;
 use krafla_plan::object::{Job, VcJob};
 use krafla_plan::{Object, vcjob};
 use krafla_scheduler::Scheduler;
+use krafla_why::Reason;
 use tokio::time::Instant;
 
 use self::seen::{Condition, Seen, Status};
@@ -42,9 +43,9 @@ pub(crate) struct Waits {
     /// What can be done about it, which depends on the cluster.
     means: Means,
     /// By job, then by what waits. A pod that nobody made is a job of its own.
-    reasons: BTreeMap<JobKey, BTreeMap<JobKey, Reason>>,
+    reasons: BTreeMap<JobKey, BTreeMap<JobKey, Noted>>,
     /// What the server said when it refused pods of a Job of Kubernetes, a job of a flow or of a CronJob.
-    refusals: BTreeMap<JobKey, Reason>,
+    refusals: BTreeMap<JobKey, Noted>,
     /// What the server said when it refused a pod the PodGroup that it needs.
     refused_pods: BTreeMap<Key, Why>,
     /// Pods that have neither ended nor said why they wait, and whose they are.
@@ -88,12 +89,12 @@ impl Why {
     }
 }
 
-struct Reason {
+struct Noted {
     why: Why,
     since: Instant,
 }
 
-impl Reason {
+impl Noted {
     fn has_lasted(&self, duration: Duration, now: Instant) -> bool {
         now.duration_since(self.since) >= duration
     }
@@ -210,7 +211,7 @@ impl Waits {
             ("FailedCreate", _) => {
                 let Some(kind) = kind.filter(|kind| TOLD_BY_EVENTS.contains(kind)) else { return };
                 let since = self.refusals.get(&(kind, key.clone())).map_or(now, |refusal| refusal.since);
-                self.refusals.insert((kind, key), Reason { why: Why::refused(with_remedy(message)), since });
+                self.refusals.insert((kind, key), Noted { why: Why::refused(with_remedy(message)), since });
             }
             _ => {}
         }
@@ -248,7 +249,7 @@ impl Waits {
             Some(why) => {
                 let reasons = self.reasons.entry(job).or_default();
                 let since = reasons.get(&waiter).map_or(since, |reason| reason.since.min(since));
-                reasons.insert(waiter, Reason { why, since });
+                reasons.insert(waiter, Noted { why, since });
             }
             None => {
                 if let Some(reasons) = self.reasons.get_mut(&job) {
@@ -261,7 +262,7 @@ impl Waits {
         }
     }
 
-    fn of_job(&self, job: &JobKey) -> impl Iterator<Item = &Reason> {
+    fn of_job(&self, job: &JobKey) -> impl Iterator<Item = &Noted> {
         let refusal = self.refusals.get(job).filter(|_| self.lacking.contains(job));
         self.reasons.get(job).into_iter().flat_map(BTreeMap::values).chain(refusal)
     }
@@ -287,7 +288,7 @@ impl Waits {
     ) -> bool {
         let quiet_for = self.moved_at.map_or(Duration::MAX, |at| now.duration_since(at));
         // What others held until now, somebody may get now.
-        let is_past = |reason: &Reason| {
+        let is_past = |reason: &Noted| {
             reason.why.hope.is_some_and(|hope| reason.has_lasted(hope, now) && quiet_for >= hope)
         };
         let mut reasons = jobs.clone().flat_map(|job| self.of_job(job)).peekable();
@@ -345,8 +346,9 @@ impl Waits {
     /// What a condition of the scheduler says, and what to do about it.
     fn of_scheduler(&self, waiting: &Condition) -> Why {
         let why = if waiting.message.is_empty() { &waiting.reason } else { &waiting.message };
-        // It has a remedy for those who see nothing else.
-        let told = why.split_once(": ask for less").map_or(why.as_str(), |(told, _)| told);
+        // Some sentences have a remedy for those who see nothing else.
+        let told = Reason::parse(why).without_advice();
+        let told = told.as_deref().unwrap_or(why);
         Why::lasting(format!("{told}; fix: {}", remedy_of_scheduling(why, self.means)))
     }
 
@@ -397,7 +399,7 @@ fn is_timed(object: &Object) -> bool {
 fn of_vcjob(job: &VcJob) -> Option<Why> {
     let state = &job.status.state;
     if job.spec.tasks.iter().all(|task| task.replicas == 0) {
-        return Some(Why::lasting("spec.tasks[].replicas is 0: nothing runs until a task has more"));
+        return Some(Why::lasting(Reason::NoReplicas.to_string()));
     }
     let why = with_remedy(vcjob::waits_for(state)?.to_owned());
     Some(if vcjob::is_refused(state) { Why::refused(why) } else { Why::lasting(why) })
@@ -426,8 +428,10 @@ fn stage(seen: &Seen, now: Instant) -> Option<Stage> {
 
 /// That there is no such node as a pod was sent to.
 fn why_lost(pod: &Key, node: &str) -> Why {
-    let remedy = "remove spec.nodeName, or use an existing node";
-    Why::lasting(format!("pod {}: node {node} does not exist; fix: {remedy}", pod.name))
+    let because = Reason::NodeMissing { node: node.into() };
+    let remedy = because.remedy(Means::Files).unwrap_or_default();
+    let reason = Reason::OfPod { pod: (&*pod.name).into(), because: Box::new(because) };
+    Why::lasting(format!("{reason}; fix: {remedy}"))
 }
 
 /// What somebody warned of, and what to do about it.

@@ -1,6 +1,7 @@
 //! Why a pod waits: what the scheduler says of one that is in no gang, and the node of containers that do not start or stay.
 
 use krafla_node::materials::volumes::NO_SUCH_KIND;
+use krafla_why::Reason;
 
 use super::seen::{Seen, Spec, Terminated};
 use super::{Waits, Why};
@@ -30,7 +31,7 @@ impl Waits {
                 // A word alone (ContainerCreating, PodInitializing) is the way of all pods.
                 None if waiting.message.is_empty() => None,
                 // What the node can not do it says with the remedy; of what is missing it only says that.
-                None if waiting.message.ends_with("not found") => {
+                None if is_missing(&waiting.message) => {
                     let remedy =
                         remedy_of_container(&metadata.name, &container.name, &waiting.reason, self.means);
                     Some(Why::lasting(format!("{place}: {}; fix: {remedy}", waiting.message)))
@@ -43,6 +44,11 @@ impl Waits {
             }
         })
     }
+}
+
+/// Whether a message is that something does not exist.
+fn is_missing(message: &str) -> bool {
+    matches!(Reason::parse(message).root(), Reason::NotFound { .. })
 }
 
 /// Why a container that has ended is started again and again. How long it waits in between is left out: it is another

@@ -333,7 +333,7 @@ async fn remedies_are_such_as_can_be_followed() {
     let cases = [
         unscheduled("persistentvolumeclaim \"data\" not found"),
         unscheduled(
-            "not admitted: it needs 1 nvidia.com/gpu and can never fit, because all nodes have 0: ask for less, or add nodes",
+            "not admitted: it needs 1 nvidia.com/gpu and can never fit, because all nodes that take pods have 0: ask for less, or add nodes",
         ),
         unscheduled("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"),
         unscheduled("Scheduling is blocked due to non-empty scheduling gates"),

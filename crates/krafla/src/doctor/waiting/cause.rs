@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-pub(crate) use krafla_why::Lease;
+use krafla_why::Reason;
+pub(crate) use krafla_why::{Lease, Means};
+
+/// Where more is told.
+const SEE_EVENTS: &str = "see `kubectl get events`";
 
 /// Why something waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,55 +106,54 @@ impl Cause {
     /// What to do about it.
     pub(crate) fn remedy(&self) -> String {
         match self {
-            Cause::NoController(Lease::Held(_)) => {
-                "see the logs of the lease holder, and whether its --controllers exclude this kind".to_owned()
-            }
-            Cause::NoController(_) => "start `krafla controller-manager --kubeconfig FILE`, or \
-                                       `krafla up` without --without-controllers"
-                .to_owned(),
-            Cause::Unreadable(_) => "correct the field, or create it again".to_owned(),
-            Cause::Deleted { .. } => {
-                "start the controller of these finalizers; it removes them when it is done".to_owned()
-            }
-            Cause::Aborted => "resume it, as `vcctl job resume` does, or delete it".to_owned(),
-            Cause::Suspended => "set spec.suspend to false".to_owned(),
-            Cause::ManagedBy(name) => {
-                format!("run the controller {name}, or create it again without spec.managedBy")
-            }
-            Cause::QueueMissing(queue) => {
-                format!("create the queue {queue}, or use another one in spec.queue")
-            }
-            Cause::QueueClosed { queue, .. } => format!(
-                "open it, as `vcctl queue operate --action open --name {queue}` does, \
-                 or use another one in spec.queue"
-            ),
             Cause::Unschedulable(message) => remedy_of_scheduling(message, Means::Cluster),
-            Cause::NotScheduled { scheduler, .. } => remedy_of_scheduler(scheduler, Means::Cluster),
-            Cause::Gated { .. } => {
-                "wait for the controller of these gates, or remove them from spec.schedulingGates".to_owned()
-            }
-            Cause::ClaimMissing { claim, .. } => {
-                format!("create the PersistentVolumeClaim {claim}, or correct spec.volumes")
-            }
             Cause::Container { pod, container, reason, .. } => {
                 remedy_of_container(pod, container, reason, Means::Cluster)
             }
-            Cause::PodFailed { pod, .. } => {
-                format!("see `kubectl logs {pod}`; set a policy (RestartJob, AbortJob) for the job")
+            Cause::Warned(message) => remedy_of_warning(message).unwrap_or(SEE_EVENTS.to_owned()),
+            other => other.as_reason().remedy(Means::Cluster).unwrap_or(SEE_EVENTS.to_owned()),
+        }
+    }
+
+    /// The reason behind it.
+    fn as_reason(&self) -> Reason {
+        let names = |names: &[String]| names.iter().map(|name| name.as_str().into()).collect();
+        match self {
+            Cause::NoController(lease) => Reason::NoController { lease: lease.clone() },
+            Cause::Unreadable(why) => Reason::Unreadable { why: why.clone() },
+            Cause::Deleted { finalizers } => Reason::Deleted { finalizers: names(finalizers) },
+            Cause::Aborted => Reason::Aborted,
+            Cause::Suspended => Reason::Suspended,
+            Cause::ManagedBy(manager) => Reason::ManagedBy { manager: manager.as_str().into() },
+            Cause::QueueMissing(queue) => Reason::QueueMissing { queue: queue.as_str().into() },
+            Cause::QueueClosed { queue, state } => {
+                Reason::QueueClosed { queue: queue.as_str().into(), state: state.as_str().into() }
             }
-            Cause::PodsEnding { pod, .. } => format!(
-                "wait for their terminationGracePeriodSeconds; if their node is gone, \
-                 `kubectl delete pod {pod} --force`"
-            ),
-            Cause::TaskDependsOn { .. } => {
-                "see why those tasks have fewer ready pods than their minAvailable".to_owned()
+            Cause::Unschedulable(message) | Cause::Warned(message) => Reason::parse(message),
+            Cause::NotScheduled { pod, scheduler } => unhandled(pod, scheduler),
+            Cause::Gated { pod, gates } => Reason::Gated { pod: pod.as_str().into(), gates: names(gates) },
+            Cause::ClaimMissing { pod, claim } => {
+                Reason::ClaimMissing { pod: pod.as_str().into(), claim: claim.as_str().into() }
             }
-            Cause::StepDependsOn { .. } => "see why those jobs have not completed".to_owned(),
+            Cause::Container { pod, container, reason, message } => Reason::OfContainer {
+                pod: pod.as_str().into(),
+                container: container.as_str().into(),
+                because: Box::new(Reason::parse(if message.is_empty() { reason } else { message })),
+            },
+            Cause::PodFailed { pod, why } => Reason::PodFailed { pod: pod.as_str().into(), why: why.clone() },
+            Cause::PodsEnding { pod, n_others: 0 } => Reason::PodEnding { pod: pod.as_str().into() },
+            Cause::PodsEnding { pod, n_others } => {
+                let others = u32::try_from(*n_others).unwrap_or(u32::MAX);
+                Reason::PodsEnding { pod: pod.as_str().into(), others }
+            }
+            Cause::TaskDependsOn { task, on } => {
+                Reason::TaskDependsOn { task: task.as_str().into(), on: names(on) }
+            }
+            Cause::StepDependsOn { step, on } => {
+                Reason::StepDependsOn { step: step.as_str().into(), on: on.clone() }
+            }
             Cause::TemplateMissing { step } => {
-                format!("create the JobTemplate {step} in the same namespace")
-            }
-            Cause::Warned(message) => {
-                remedy_of_warning(message).unwrap_or("see `kubectl get events`").to_owned()
+                Reason::TemplateMissing { step: step.as_str().into(), template: step.as_str().into() }
             }
         }
     }
@@ -159,138 +162,37 @@ impl Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Cause::NoController(lease) => write!(f, "no controller has handled it{lease}"),
-            Cause::Unreadable(why) => write!(f, "it cannot be read: {why}"),
-            Cause::Deleted { finalizers } => {
-                write!(f, "it was deleted, and waits for its finalizers {}", finalizers.join(", "))
-            }
-            Cause::Aborted => f.write_str("it was aborted"),
-            Cause::Suspended => f.write_str("it is suspended"),
-            Cause::ManagedBy(name) => {
-                write!(f, "its spec.managedBy names the controller {name}, which has not handled it")
-            }
-            Cause::QueueMissing(queue) => write!(f, "queue {queue} does not exist"),
-            Cause::QueueClosed { queue, state } => {
-                write!(f, "queue {queue} is {state}, and takes no new jobs")
-            }
+            // As it was reported, word for word.
             Cause::Unschedulable(message) | Cause::Warned(message) => f.write_str(message),
-            Cause::NotScheduled { pod, scheduler } => f.write_str(&not_scheduled(pod, scheduler)),
-            Cause::Gated { pod, gates } => {
-                write!(f, "pod {pod} is held back by its gates {}", gates.join(", "))
-            }
-            Cause::ClaimMissing { pod, claim } => {
-                write!(f, "pod {pod} uses the PersistentVolumeClaim {claim}, which does not exist")
-            }
-            Cause::Container { pod, container, reason, message } if message.is_empty() => {
-                write!(f, "pod {pod}, container {container}: {reason}")
-            }
-            Cause::Container { pod, container, message, .. } => {
+            Cause::Container { pod, container, message, .. } if !message.is_empty() => {
                 write!(f, "pod {pod}, container {container}: {message}")
             }
-            Cause::PodFailed { pod, why } => write!(f, "no pod runs since pod {pod} failed: {why}"),
-            Cause::PodsEnding { pod, n_others: 0 } => write!(f, "pod {pod} has not terminated yet"),
-            Cause::PodsEnding { pod, n_others } => {
-                write!(f, "pod {pod} and {n_others} more have not terminated yet")
-            }
-            Cause::TaskDependsOn { task, on } => write!(f, "task {task} waits for task {}", on.join(", ")),
-            Cause::StepDependsOn { step, on } => write!(f, "step {step} waits for {}", on.join(", ")),
-            Cause::TemplateMissing { step } => write!(f, "step {step} has no JobTemplate {step}"),
+            other => write!(f, "{}", other.as_reason()),
         }
     }
 }
 
-/// What those who read a remedy can do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Means {
-    /// Change the cluster, with kubectl or otherwise.
-    #[default]
-    Cluster,
-    /// Change the files and run them again: nobody can reach a cluster that ends with its run.
-    Files,
-}
-
-impl Means {
-    /// How something comes to be there.
-    pub(crate) fn make(self, what: &str) -> String {
-        match self {
-            Means::Cluster => format!("create {what}"),
-            Means::Files => format!("add {what} to the files"),
-        }
-    }
-
-    /// What can be done in both cases, and what else in a cluster that others can reach.
-    fn or_there(self, here: &str, there: &str) -> String {
-        match self {
-            Means::Cluster => format!("{here}, or {there}"),
-            Means::Files => here.to_owned(),
-        }
-    }
+fn unhandled(pod: &str, scheduler: &str) -> Reason {
+    let because = Box::new(Reason::NotHandled { scheduler: scheduler.into() });
+    Reason::OfPod { pod: pod.into(), because }
 }
 
 /// What to do about what the scheduler says.
 pub(crate) fn remedy_of_scheduling(message: &str, means: Means) -> String {
-    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
-    let less = "lower resources.requests";
-    let less_at_once = "lower resources.requests or spec.minAvailable";
-    let patience = "wait until other jobs have ended";
-    if says(&["persistentvolumeclaim"]) {
-        format!("{}, or correct spec.volumes", means.make("the PersistentVolumeClaim"))
-    } else if message.contains("podgroup ") && message.ends_with(" not found") {
-        let made = means.make("the PodGroup");
-        format!("{made}, or correct the annotation scheduling.k8s.io/group-name of the pod")
-    } else if says(&["there is no queue"]) {
-        format!("{}, or use another one in spec.queue", means.make("the queue"))
-    } else if says(&[" is closed"]) {
-        means.or_there("use another queue in spec.queue", "open it")
-    } else if says(&["can never fit, because queue"]) {
-        format!("{less_at_once}, or raise spec.capability of the queue")
-    } else if says(&["can never fit"]) && means == Means::Cluster {
-        format!("{less_at_once}, or add nodes")
-    } else if says(&["can never fit"]) {
-        format!("{less_at_once}, or add resources with --capacity")
-    } else if says(&["may not use more"]) {
-        format!("raise spec.capability of the queue, {less}, or {patience}")
-    } else if says(&["and others wait for it", "waits behind", "waits for pods that are leaving"]) {
-        patience.to_owned()
-    } else if says(&["Insufficient", "not enough", "Too many pods"]) {
-        let is_of_pod = message.starts_with("0/") || message.starts_with("pod ");
-        format!("{}, or {patience}", if is_of_pod { less } else { less_at_once })
-    } else if says(&["free ports"]) {
-        format!("use another hostPort, or {patience}")
-    } else if says(&["topology spread"]) {
-        let allowed = "allow more in topologySpreadConstraints of the pod's template";
-        match means {
-            Means::Cluster => format!("{allowed}, label nodes, or {patience}"),
-            Means::Files => format!("{allowed}, or {patience}"),
-        }
-    } else if says(&["taint"]) {
-        means.or_there("tolerate the taint in the pod's template", "remove it from the node")
-    } else if says(&["affinity", "selector"]) {
-        means.or_there("correct nodeSelector and affinity in the pod's template", "label a node")
-    } else if says(&["scheduling gates"]) {
-        means.or_there("remove spec.schedulingGates from the pod's template", "from the pod")
-    } else if means == Means::Files {
-        "check whether the pod's template needs something that this machine lacks".to_owned()
-    } else if says(&["unschedulable"]) {
-        "allow a node to take pods again: `kubectl uncordon NODE`".to_owned()
-    } else {
-        "see `kubectl describe podgroup` and `kubectl get nodes`".to_owned()
-    }
+    Reason::parse(message).remedy(means).unwrap_or_else(|| match means {
+        Means::Files => "check whether the pod's template needs something that this machine lacks".to_owned(),
+        Means::Cluster => "see `kubectl describe podgroup` and `kubectl get nodes`".to_owned(),
+    })
 }
 
 /// That no scheduler has said a word about a pod.
 pub(crate) fn not_scheduled(pod: &str, scheduler: &str) -> String {
-    format!("pod {pod}: scheduler {scheduler} has not handled it")
+    unhandled(pod, scheduler).to_string()
 }
 
 /// What to do about a pod at which no scheduler has looked.
 pub(crate) fn remedy_of_scheduler(scheduler: &str, means: Means) -> String {
-    match means {
-        Means::Cluster => {
-            format!("start the scheduler {scheduler}, or use another one in spec.schedulerName")
-        }
-        Means::Files => "remove spec.schedulerName, or set it to volcano".to_owned(),
-    }
+    Reason::NotHandled { scheduler: scheduler.into() }.remedy(means).unwrap_or_default()
 }
 
 /// What to do about a container that does not start, or does not stay up.
@@ -313,15 +215,10 @@ pub(crate) fn remedy_of_container(pod: &str, container: &str, reason: &str, mean
     }
 }
 
-/// What to do about what somebody warned of, where that is known.
-pub(crate) fn remedy_of_warning(message: &str) -> Option<&'static str> {
-    if message.contains("exceeded quota") {
-        Some(
-            "wait until other pods have ended, lower the requests, or raise the ResourceQuota of the namespace",
-        )
-    } else if message.contains("forbidden") || message.contains("denied") {
-        Some("change the job, or the rule that refuses it")
-    } else {
-        None
-    }
+/// What to do about a warning, if it is that the API server refuses something.
+pub(crate) fn remedy_of_warning(message: &str) -> Option<String> {
+    let reason = Reason::parse(message);
+    let is_refusal = reason.all().any(|it| matches!(it, Reason::Forbidden { .. }))
+        || reason.decider() == krafla_why::Decider::ApiServer;
+    reason.remedy(Means::Cluster).filter(|_| is_refusal)
 }
