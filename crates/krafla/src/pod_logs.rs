@@ -432,8 +432,13 @@ pub(crate) fn is_of_job(pod: &Object, (kind, job): &JobKey) -> bool {
     })
 }
 
-/// Shows how the pods of a failed job ended.
-pub(crate) async fn explain(home: &Home, screen: &Screen, job: &JobKey) -> Result<(), ClientError> {
+/// Shows how the pods of a failed job ended, with their last lines if those have not been printed yet.
+pub(crate) async fn explain(
+    home: &Home,
+    screen: &Screen,
+    job: &JobKey,
+    with_lines: bool,
+) -> Result<(), ClientError> {
     let pods = home.client.list(Kind::Pod).await?;
     let of_job = pods.items.iter().filter(|json| is_of_job(&Object::decode(Kind::Pod, json), job));
     let pods = of_job.filter_map(|json| serde_json::from_slice::<Pod>(json).ok());
@@ -444,7 +449,9 @@ pub(crate) async fn explain(home: &Home, screen: &Screen, job: &JobKey) -> Resul
         for (container, end) in ends(&pod) {
             let (name, code) = (&pod.metadata.name, end.exit_code);
             screen.tell(&format!("pod {name}, container {container}: exit code {code}{}\n", detail(end)));
-            show_last_lines(&home.logs, screen, &pod.key(), container).await;
+            if with_lines {
+                show_last_lines(&home.logs, screen, &pod.key(), container).await;
+            }
         }
     }
     Ok(())

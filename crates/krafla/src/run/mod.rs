@@ -99,6 +99,7 @@ async fn execute(mut args: cli::Run, screen: &Arc<Screen>) -> Result<ExitCode> {
         home: &home,
         followed: BTreeMap::new(),
         logs: None,
+        prints_logs: args.logs,
         waits: Waits::new(means),
         made: Vec::new(),
         making: None,
@@ -171,6 +172,8 @@ struct Run<'a> {
     followed: BTreeMap<JobKey, Followed>,
     /// What prints the pods' output, if somebody asked for it.
     logs: Option<pod_logs::Follower>,
+    /// Whether all that pods write is printed anyway.
+    prints_logs: bool,
     waits: Waits,
     /// What it made that does not go with it.
     made: Vec<String>,
@@ -279,7 +282,8 @@ impl Run<'_> {
         let ended = self.followed.values().filter(|followed| followed.end() == Some(End::Badly));
         let failed = ended.filter_map(|followed| followed.seen.as_ref()).flat_map(progress::failed_jobs);
         for (kind, job) in failed {
-            if let Err(error) = pod_logs::explain(self.home, &self.screen, &(kind, job.clone())).await {
+            let key = (kind, job.clone());
+            if let Err(error) = pod_logs::explain(self.home, &self.screen, &key, !self.prints_logs).await {
                 self.screen.tell(&format!(
                     "cannot show how the pods of {} ended: {}\n",
                     job.name,

@@ -320,3 +320,33 @@ fn the_steps_of_a_flow_are_drawn() {
     let logs = run(&up, &["logs", "flow/etl"]);
     assert!(logs.status.success(), "{}", text_of(&logs));
 }
+
+#[test]
+fn the_last_lines_of_a_failed_pod_are_printed_once() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("job.yaml"), batch_job("bad", "echo last words; exit 3")).unwrap();
+    for flags in [&["run", "job.yaml"][..], &["run", "--logs", "job.yaml"]] {
+        let output = krafla().current_dir(dir.path()).args(flags).output().unwrap();
+        let said = text_of(&output);
+        assert_eq!((output.status.code(), said.matches("last words").count()), (Some(1), 1), "{said}");
+        assert!(said.contains("container main: exit code 3"), "{said}");
+    }
+}
+
+#[test]
+fn names_of_objects_are_completed() {
+    let up = Up::start();
+    let completed = |words: &[&str]| {
+        let output = krafla()
+            .args(["__complete", "--"])
+            .args(words)
+            .env("KUBECONFIG", up.kubeconfig())
+            .output()
+            .unwrap();
+        text(&output.stdout)
+    };
+    assert_eq!(completed(&["get", "queues", "def"]), "default\n");
+    assert_eq!(completed(&["delete", "queue/def"]), "queue/default\n");
+    assert_eq!(completed(&["get", "pods", "-n", "kube-sys"]), "kube-system\n");
+    assert_eq!(completed(&["lo"]), "logs\n");
+}

@@ -100,9 +100,13 @@ fn a_pod_that_ends_is_waited_for_like_a_job() {
         krafla().current_dir(dir.path()).args(["run", "--logs", "-o", "json", "job.yaml"]).output().unwrap();
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    for line in
-        ["good: Succeeded", "bad: Failed", "[good] fine", "pod bad, container main: exit code 3\n  not fine"]
-    {
+    for line in [
+        "good: Succeeded",
+        "bad: Failed",
+        "[good] fine",
+        "[bad] not fine",
+        "pod bad, container main: exit code 3\n",
+    ] {
         assert!(stderr.contains(line), "{line} is missing in: {stderr}");
     }
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

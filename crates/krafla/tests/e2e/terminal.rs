@@ -147,20 +147,21 @@ fn what_a_pod_writes_does_no_more_to_a_terminal_than_colour_its_lines() {
     let file = dir.path().join("job.yaml");
     let script = r#"printf "\033[2J\033]0;title\007\033[31mred\n10 of 99\r99 of 99\n"; exit 1"#;
     std::fs::write(&file, job("a", 1, script, "")).unwrap();
-    let args = format!("--logs {}", file.display());
-    let shown = shown_of(&args, &[("TERM", "xterm")], 1);
-    // Once while it runs, and once in the last lines of the failed pod.
-    for line in ["[a-work-0]\u{1b}[0m \u{1b}[31mred\u{1b}[0m\r\n", "\n  \u{1b}[31mred\u{1b}[0m\r\n"] {
-        assert!(shown.contains(line), "{line:?} in {shown:?}");
+    // While it runs, or in the last lines of the failed pod.
+    let followed = ["[a-work-0]\u{1b}[0m \u{1b}[31mred\u{1b}[0m\r\n", "[a-work-0]\u{1b}[0m 99 of 99\r\n"];
+    let last = ["\n  \u{1b}[31mred\u{1b}[0m\r\n", "\n  99 of 99\r\n"];
+    for (flag, lines) in [("--logs ", followed), ("", last)] {
+        let shown = shown_of(&format!("{flag}{}", file.display()), &[("TERM", "xterm")], 1);
+        for line in lines {
+            assert!(shown.contains(line), "{line:?} in {shown:?}");
+        }
+        assert!(!shown.contains("\u{1b}[2J") && !shown.contains("title"), "{shown:?}");
     }
-    for line in ["[a-work-0]\u{1b}[0m 99 of 99\r\n", "\n  99 of 99\r\n"] {
-        assert!(shown.contains(line), "{line:?} in {shown:?}");
-    }
-    assert!(!shown.contains("\u{1b}[2J") && !shown.contains("title"), "{shown:?}");
     // A program that reads it gets what was written.
     let output = krafla().args(["run", "--logs"]).arg(&file).output().unwrap();
     let written = "\u{1b}[2J\u{1b}]0;title\u{7}\u{1b}[31mred\n";
     assert!(text(&output.stdout).contains(&format!("[a-work-0] {written}")), "{output:?}");
+    let output = krafla().arg("run").arg(&file).output().unwrap();
     assert!(text(&output.stderr).contains(&format!("  {written}  10 of 99\r99 of 99\n")), "{output:?}");
 }
 
