@@ -3,8 +3,6 @@
 //! Without it a decision could be taken on a state in which the pods just created are missing, or the retry just
 //! charged is not yet charged.
 
-use std::collections::BTreeMap;
-
 use krafla_api::{Key, Kind, Time, Uid};
 
 use crate::cache::Cache;
@@ -60,27 +58,21 @@ pub(crate) struct Unseen {
     pub(crate) since: Time,
 }
 
-/// What is still expected, root by root.
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct Barrier<K> {
-    expected: BTreeMap<K, (Time, Vec<Expectation>)>,
-}
+/// The writes of a root's last decision that are still to be seen, and when they were made.
+#[derive(Clone, Debug, Default, PartialEq, Hash)]
+pub(crate) struct OwnWrites(Option<(Time, Vec<Expectation>)>);
 
-impl<K: Ord + Clone> Barrier<K> {
-    pub(crate) fn new() -> Self {
-        Barrier { expected: BTreeMap::new() }
-    }
-
-    /// The last decision for this root wrote this.
-    pub(crate) fn wrote(&mut self, key: &K, expectations: Vec<Expectation>, now: Time) {
+impl OwnWrites {
+    /// The last decision wrote this.
+    pub(crate) fn wrote(&mut self, expectations: Vec<Expectation>, now: Time) {
         if !expectations.is_empty() {
-            self.expected.insert(key.clone(), (now, expectations));
+            self.0 = Some((now, expectations));
         }
     }
 
     /// Whether everything written has been seen; if not, what is awaited.
-    pub(crate) fn check(&mut self, key: &K, cache: &Cache) -> Result<(), Unseen> {
-        let Some((since, expectations)) = self.expected.get_mut(key) else { return Ok(()) };
+    pub(crate) fn check(&mut self, cache: &Cache) -> Result<(), Unseen> {
+        let Some((since, expectations)) = &mut self.0 else { return Ok(()) };
         // What has been seen stays seen, so that one look at what is not yet seen is enough: every event leads here, and a plan
         // may have made thousands of writes. The last of them is most likely the last to be seen.
         while let Some(last) = expectations.last() {
@@ -89,19 +81,14 @@ impl<K: Ord + Clone> Barrier<K> {
             }
             expectations.pop();
         }
-        self.expected.remove(key);
+        self.0 = None;
         Ok(())
     }
 
-    /// Whether the last decision for this root deleted this object, and its going has not been seen.
-    pub(crate) fn awaits_going(&self, key: &K, of: &Uid) -> bool {
-        let expected = self.expected.get(key).map_or(&[][..], |(_, expectations)| expectations);
+    /// Whether the last decision deleted this object, and its going has not been seen.
+    pub(crate) fn awaits_going(&self, of: &Uid) -> bool {
+        let expected = self.0.as_ref().map_or(&[][..], |(_, expectations)| expectations);
         expected.iter().any(|expectation| matches!(expectation, Expectation::Gone { uid, .. } if uid == of))
-    }
-
-    /// Stop waiting for this root.
-    pub(crate) fn drop_root(&mut self, key: &K) {
-        self.expected.remove(key);
     }
 }
 
@@ -124,16 +111,16 @@ mod tests {
         list(&mut cache, Kind::Job, 4, &[]);
         let gone = Expectation::Gone { kind: Kind::Pod, key: Key::new("", "going"), uid: "going".into() };
         let written = |kind, revision| Expectation::Revision { kind, revision };
-        let (mut barrier, now) = (Barrier::new(), Time::from_seconds(0));
-        barrier.wrote(&"root", vec![gone, written(Kind::Job, 7), written(Kind::Pod, 6)], now);
+        let (mut writes, now) = (OwnWrites::default(), Time::from_seconds(0));
+        writes.wrote(vec![gone, written(Kind::Job, 7), written(Kind::Pod, 6)], now);
 
         let unseen = |kind| Err(Unseen { kind, since: now });
-        assert_eq!(barrier.check(&"root", &cache), unseen(Kind::Pod));
+        assert_eq!(writes.check(&cache), unseen(Kind::Pod));
         list(&mut cache, Kind::Pod, 6, &["going"]);
-        assert_eq!(barrier.check(&"root", &cache), unseen(Kind::Job));
+        assert_eq!(writes.check(&cache), unseen(Kind::Job));
         list(&mut cache, Kind::Job, 7, &[]);
-        assert_eq!(barrier.check(&"root", &cache), unseen(Kind::Pod), "what goes is still there");
+        assert_eq!(writes.check(&cache), unseen(Kind::Pod), "what goes is still there");
         list(&mut cache, Kind::Pod, 8, &[]);
-        assert_eq!(barrier.check(&"root", &cache), Ok(()));
+        assert_eq!(writes.check(&cache), Ok(()));
     }
 }

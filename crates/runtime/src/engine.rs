@@ -11,14 +11,12 @@ use krafla_cluster::{ClientError, Event, EventType, Listed, Step, Write};
 use krafla_plan::{Answer, Attempt, Controller, Departed, Note, Object, Plan, Severity, Snapshot};
 
 use crate::apply::{Applied, Failure, Premise};
-use crate::barrier::Barrier;
 use crate::cache::{Cache, Change, OutdatedList};
-use crate::counters::Counters;
 use crate::events::Remark;
-use crate::inquiry::{Inquiries, Inquiry};
+use crate::inquiry::Inquiry;
 use crate::metrics::{Metrics, Reconciled, WorkQueues};
 use crate::queue::Queue;
-use crate::rest::Rests;
+use crate::roots::Roots;
 
 /// How long a root waits for its own writes to come back on the watch before that is worth a warning. It goes on waiting:
 /// a decision without them could create pods for a job that it has itself just stopped. A watch that hangs is for the
@@ -85,26 +83,12 @@ pub struct Engine {
     watchers: BTreeMap<Kind, Vec<usize>>,
     cache: Cache,
     queue: Queue<Root, WorkQueues>,
-    barrier: Barrier<Root>,
+    /// What is remembered of each root.
+    roots: Roots,
     /// Children that went away, by the UID of the root that controlled them, until a stored plan has made use of it.
     departed: BTreeMap<Uid, Vec<Departed>>,
-    /// Roots that have lost a child since a plan was last carried out. They may be gone themselves, and their children
-    /// with them, and the news of that late: what was made for them would go again, and that would lead here again.
-    bereaved: BTreeSet<Root>,
-    /// Roots for which a plan has been stored, or found to be empty, since the start.
-    looked_at: BTreeSet<Root>,
-    /// Roots of whose last decision the server refused a write, and what it said.
-    refused: BTreeMap<Root, Note>,
-    /// Roots whose counters wait to be written.
-    counters: Counters<Root>,
-    /// Roots with many children, which rest between decisions.
-    rests: Rests<Root>,
-    /// What was last said about each root, so that nothing is said twice in a row.
-    last_notes: BTreeMap<Root, Vec<Note>>,
     /// What is to be said.
     remarks: Vec<Remark>,
-    /// What pods are asked.
-    inquiries: Inquiries,
     counts: Counts,
     /// Where numbers go, if anywhere, and the name under which those of this engine go there.
     metrics: Option<(Arc<Metrics>, &'static str)>,
@@ -126,16 +110,9 @@ impl Engine {
             watchers,
             cache: Cache::default(),
             queue: Queue::new(WorkQueues::default()),
-            barrier: Barrier::new(),
+            roots: Roots::default(),
             departed: BTreeMap::new(),
-            bereaved: BTreeSet::new(),
-            looked_at: BTreeSet::new(),
-            refused: BTreeMap::new(),
-            counters: Counters::default(),
-            rests: Rests::default(),
-            last_notes: BTreeMap::new(),
             remarks: Vec::new(),
-            inquiries: Inquiries::default(),
             counts: Counts::default(),
             metrics: None,
         }
@@ -153,15 +130,8 @@ impl Engine {
         Engine {
             cache: self.cache.clone(),
             queue: self.queue.clone(),
-            barrier: self.barrier.clone(),
+            roots: self.roots.clone(),
             departed: self.departed.clone(),
-            bereaved: self.bereaved.clone(),
-            looked_at: self.looked_at.clone(),
-            refused: self.refused.clone(),
-            counters: self.counters.clone(),
-            rests: self.rests.clone(),
-            last_notes: self.last_notes.clone(),
-            inquiries: self.inquiries.clone(),
             ..Engine::new(controllers)
         }
     }
@@ -171,7 +141,7 @@ impl Engine {
     pub fn digest(&self, into: &mut impl Hasher) {
         self.cache.digest(into);
         self.queue.digest(into);
-        self.barrier.hash(into);
+        self.roots.hash(into);
         self.departed.len().hash(into);
         for (root, departed) in &self.departed {
             (root, departed.len()).hash(into);
@@ -180,8 +150,6 @@ impl Engine {
                 object.as_pod().map(|pod| pod.end_order).hash(into);
             }
         }
-        (&self.bereaved, &self.looked_at, &self.refused, &self.counters).hash(into);
-        (&self.rests, &self.last_notes, &self.inquiries).hash(into);
     }
 
     /// The kinds to watch: one watch each, however many controllers look at it.
@@ -212,7 +180,8 @@ impl Engine {
         for (index, controller) in self.controllers.iter().enumerate() {
             if controller.root() == object.kind {
                 let key = object.meta.key.clone();
-                self.looked_at.insert(Root { controller: index, kind: object.kind, key });
+                let root = Root { controller: index, kind: object.kind, key };
+                self.roots.update(&root, |state| state.is_looked_at = true);
             }
         }
     }
@@ -227,14 +196,7 @@ impl Engine {
         let object = &change.object;
         for root in self.concerned(change) {
             if change.is_gone && root.kind == object.kind {
-                self.bereaved.remove(&root);
-                self.looked_at.remove(&root);
-                self.refused.remove(&root);
-                self.counters.forget(&root);
-                self.rests.forget(&root);
-                self.last_notes.remove(&root);
-                self.barrier.drop_root(&root);
-                self.inquiries.forget(&root);
+                self.roots.forget(&root);
             }
             self.queue.push(root, now);
         }
@@ -285,8 +247,10 @@ impl Engine {
             let kind = controller.root();
             if self.cache.objects().get(kind, &key).is_some_and(|root| root.meta.uid == owner.uid) {
                 let root = Root { controller: index, kind, key: key.clone() };
-                is_own |= is_end_unseen && self.barrier.awaits_going(&root, &object.meta.uid);
-                self.bereaved.insert(root);
+                is_own |= self.roots.update(&root, |state| {
+                    state.has_lost_child = true;
+                    is_end_unseen && state.own_writes.awaits_going(&object.meta.uid)
+                });
                 has_root = true;
             }
         }
@@ -306,7 +270,7 @@ impl Engine {
         if !self.is_synced() {
             return None;
         }
-        self.rests.begin();
+        self.roots.rests.begin();
         let next = loop {
             let Some(root) = self.queue.pop(now) else { break None };
             if let Some(plan) = self.decide(&root, now) {
@@ -325,7 +289,7 @@ impl Engine {
     /// What [`Engine::next`] has decided was decided by now. Roots whose decisions take long rest for longer. Who has no clock
     /// of their own need not say it.
     pub fn decided_by(&mut self, now: Time) {
-        self.rests.took_until(now);
+        self.roots.rests.took_until(now);
     }
 
     /// What a plan that makes something for a root relies on, if there is reason to doubt it, or if it puts what it makes in
@@ -333,7 +297,8 @@ impl Engine {
     /// whether the root is as it was.
     fn premise(&self, root: &Root, plan: &Plan) -> Option<Premise> {
         let replaces = plan.steps.iter().any(|step| matches!(step, Step::Delete { .. }));
-        let is_doubtful = plan.status.is_none() && (replaces || self.bereaved.contains(root));
+        let is_doubtful = plan.status.is_none()
+            && (replaces || self.roots.get(root).is_some_and(|state| state.has_lost_child));
         let object = self.cache.objects().get(root.kind, &root.key)?;
         (is_doubtful && plan.steps.iter().any(Step::creates)).then(|| Premise {
             kind: root.kind,
@@ -345,12 +310,12 @@ impl Engine {
 
     fn decide(&mut self, root: &Root, now: Time) -> Option<Plan> {
         let controller = self.controllers.get(root.controller)?;
-        if let Some(until) = self.rests.until(root, now) {
+        if let Some(until) = self.roots.rests.until(root, now) {
             self.queue.done(root, now);
             self.queue.wake(root, Some(until));
             return None;
         }
-        if let Err(unseen) = self.barrier.check(root, &self.cache) {
+        if let Err(unseen) = self.roots.update(root, |state| state.own_writes.check(&self.cache)) {
             // The event that is awaited brings the root back.
             if now >= unseen.since.after(BARRIER_PATIENCE) {
                 tracing::warn!(controller = controller.name(), key = %root.key, "own writes have not come back on the watch");
@@ -362,7 +327,7 @@ impl Engine {
         }
         self.counts.plans += 1;
         let n_read = controller.n_read(&root.key, self.cache.objects());
-        self.rests.decided(root, n_read, now);
+        self.roots.rests.decided(root, n_read, now);
         let snapshot = self.snapshot(root, controller.as_ref(), now);
         let decided = catch_unwind(AssertUnwindSafe(|| {
             let plan = controller.plan(&snapshot);
@@ -371,8 +336,8 @@ impl Engine {
         }));
         let retry = match decided {
             Ok((plan, Ok(()))) => {
-                self.inquiries.rely_on(root, &plan.probes, now);
-                let plan = self.counters.hold_back(root, plan, n_read, now);
+                self.roots.inquiries.rely_on(root, &plan.probes, now);
+                let plan = self.roots.counters.hold_back(root, plan, n_read, now);
                 if !plan.is_quiet() {
                     self.counts.plans_with_writes += 1;
                     return Some(plan);
@@ -438,12 +403,13 @@ impl Engine {
         let objects = self.cache.objects();
         let object = objects.get(controller.root(), &root.key);
         let departed = object.and_then(|object| self.departed.get(&object.meta.uid));
+        let known = self.roots.get(root);
         let nothing_asked = Snapshot::new(controller.root(), &root.key, now, objects);
         Snapshot {
-            answers: self.inquiries.answers(root).unwrap_or(nothing_asked.answers),
+            answers: self.roots.inquiries.answers(root).unwrap_or(nothing_asked.answers),
             departed: departed.map_or(&[], Vec::as_slice),
-            is_first_look: self.has_caught_up(root) && !self.looked_at.contains(root),
-            refusal: self.refused.get(root),
+            is_first_look: self.has_caught_up(root) && !known.is_some_and(|state| state.is_looked_at),
+            refusal: known.and_then(|state| state.refused.as_ref()),
             ..nothing_asked
         }
     }
@@ -455,16 +421,16 @@ impl Engine {
         if !plan.is_quiet() || plan.wake_at.is_none() {
             self.queue.forget(root);
         }
-        self.refused.remove(root);
+        self.roots.update(root, |state| state.refused = None);
         let Some(controller) = self.controllers.get(root.controller) else { return };
         let Some(object) = self.cache.objects().get(controller.root(), &root.key).cloned() else {
-            self.last_notes.remove(root);
+            self.roots.update(root, |state| state.last_notes.clear());
             return;
         };
         let uid = object.meta.uid.clone();
         self.say(root, &object, notes, now);
         if has_caught_up {
-            self.looked_at.insert(root.clone());
+            self.roots.update(root, |state| state.is_looked_at = true);
         }
         if let Some(departed) = self.departed.get_mut(&uid) {
             departed.retain(|departed| !plan.settled.contains(&departed.object.meta.uid));
@@ -485,14 +451,14 @@ impl Engine {
             let about = self.cache.objects().get(*kind, key)?.clone();
             Some(Remark { about, by: controller.event_source(), note, at: now })
         }));
-        let last = self.last_notes.get(root).map_or(&[][..], Vec::as_slice);
+        let last = self.roots.get(root).map_or(&[][..], |state| &state.last_notes);
         if last != notes {
             let new: Vec<Note> = notes.iter().filter(|note| !last.contains(note)).cloned().collect();
             log_notes(controller.name(), &root.key, &new);
             let by = controller.event_source();
             let remarks = new.into_iter().map(|note| Remark { about: about.clone(), by, note, at: now });
             self.remarks.extend(remarks);
-            self.last_notes.insert(root.clone(), notes);
+            self.roots.update(root, |state| state.last_notes = notes);
         }
     }
 
@@ -506,10 +472,10 @@ impl Engine {
             let controller = self.controllers.get(root.controller);
             let message = controller.map_or_else(String::new, |it| it.refusal(reason, &refused.message));
             let refused = Note::warning(reason, message);
-            self.refused.insert(root.clone(), refused.clone());
+            self.roots.update(root, |state| state.refused = Some(refused.clone()));
             notes.into_iter().chain([refused]).collect()
         } else {
-            let last = self.last_notes.get(root).cloned().unwrap_or_default();
+            let last = self.roots.get(root).map(|state| state.last_notes.clone()).unwrap_or_default();
             let done = notes.into_iter().filter(|note| note.tells_of.is_some());
             last.into_iter().chain(done).collect()
         };
@@ -548,11 +514,11 @@ impl Engine {
                         Attempt::Made { root: object, plan: &plan, is_success, n_creations_failed, took };
                     self.count_attempt(&root, &attempt);
                 }
-                self.barrier.wrote(&root, applied.expectations, now);
+                self.roots.update(&root, |state| state.own_writes.wrote(applied.expectations, now));
                 let notes = true_notes(&plan, &applied.unwritten);
                 match applied.failure {
                     None => {
-                        self.bereaved.remove(&root);
+                        self.roots.update(&root, |state| state.has_lost_child = false);
                         self.settle(&root, &plan, notes, has_caught_up, now);
                         plan.wake_at
                     }
@@ -586,18 +552,18 @@ impl Engine {
 
     /// The next question that is to be put to a pod. Each must be [answered](Engine::answered).
     pub fn next_inquiry(&mut self) -> Option<Inquiry> {
-        self.inquiries.next()
+        self.roots.inquiries.next()
     }
 
     /// Whether there is a question that is to be put to a pod.
     pub fn has_inquiry(&self) -> bool {
-        self.inquiries.is_waiting()
+        self.roots.inquiries.is_waiting()
     }
 
     /// Takes in what a pod answered, or why there is no good answer.
     pub fn answered(&mut self, inquiry: Inquiry, outcome: Result<(), String>, now: Time) {
         let root = inquiry.root.clone();
-        if self.inquiries.answered(inquiry, Answer { failure: outcome.err(), at: now }) {
+        if self.roots.inquiries.answered(inquiry, Answer { failure: outcome.err(), at: now }) {
             self.queue.push(root, now);
         }
     }

@@ -25,6 +25,7 @@ pub mod lease;
 pub mod metrics;
 mod queue;
 mod rest;
+mod roots;
 mod run;
 
 pub use barrier::Expectation;

@@ -17,6 +17,52 @@ use crate::hooked::{Hooked, program_with};
 /// How much processor time the simulator may take to find a mutant.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Everything of a controller that a mutant leaves alone: all but its keys and its plan.
+macro_rules! forward_controller {
+    ($sane:tt) => {
+        fn name(&self) -> &'static str {
+            self.$sane.name()
+        }
+
+        fn queue(&self) -> &'static str {
+            self.$sane.queue()
+        }
+
+        fn event_source(&self) -> &'static str {
+            self.$sane.event_source()
+        }
+
+        fn refusal(&self, reason: &str, why: &str) -> String {
+            self.$sane.refusal(reason, why)
+        }
+
+        fn root(&self) -> krafla_api::Kind {
+            self.$sane.root()
+        }
+
+        fn watches(&self) -> &'static [krafla_api::Kind] {
+            self.$sane.watches()
+        }
+
+        fn recorded(&self) -> &'static [krafla_api::Kind] {
+            self.$sane.recorded()
+        }
+
+        fn n_read(&self, root: &krafla_api::Key, objects: &krafla_plan::Objects) -> usize {
+            self.$sane.n_read(root, objects)
+        }
+
+        fn measure(&self, stored: &krafla_plan::Stored<'_>) -> Vec<krafla_plan::Measure> {
+            self.$sane.measure(stored)
+        }
+
+        fn measure_attempt(&self, attempt: &krafla_plan::Attempt<'_>) -> Vec<krafla_plan::Measure> {
+            self.$sane.measure_attempt(attempt)
+        }
+    };
+}
+pub(crate) use forward_controller;
+
 /// A controller whose plans have been tampered with.
 struct Mutant {
     sane: Box<dyn Controller>,
@@ -24,17 +70,7 @@ struct Mutant {
 }
 
 impl Controller for Mutant {
-    fn name(&self) -> &'static str {
-        self.sane.name()
-    }
-
-    fn root(&self) -> Kind {
-        self.sane.root()
-    }
-
-    fn watches(&self) -> &'static [Kind] {
-        self.sane.watches()
-    }
+    forward_controller!(sane);
 
     fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
         self.sane.keys(changed, objects)
@@ -42,6 +78,17 @@ impl Controller for Mutant {
 
     fn plan(&self, snapshot: &Snapshot<'_>) -> Plan {
         (self.tamper)(snapshot, self.sane.plan(snapshot))
+    }
+}
+
+#[test]
+fn a_mutant_differs_from_its_controller_in_its_plans_alone() {
+    for (sane, mutant) in krafla_plan::controllers().iter().zip(tampered(|_, plan| plan)) {
+        assert_eq!((mutant.name(), mutant.queue()), (sane.name(), sane.queue()));
+        assert_eq!((mutant.root(), mutant.watches()), (sane.root(), sane.watches()));
+        assert_eq!(mutant.recorded(), sane.recorded(), "{}", sane.name());
+        assert_eq!(mutant.event_source(), sane.event_source());
+        assert_eq!(mutant.refusal("FailedCreate", "why"), sane.refusal("FailedCreate", "why"));
     }
 }
 

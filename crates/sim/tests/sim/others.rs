@@ -11,7 +11,9 @@ use krafla_sim::{Case, Fault, Injection, Program, play, scenario};
 use serde_json::Value;
 
 use crate::hooked::{Hooked, program_with};
-use crate::mutants::{first_finding_in, is_deletion, rule_broken_by, status, tampered, without};
+use crate::mutants::{
+    first_finding_in, forward_controller, is_deletion, rule_broken_by, status, tampered, without,
+};
 
 /// What is decided for a root that is not what it is.
 fn decided_for(snapshot: &Snapshot<'_>, change: fn(&mut Body)) -> Plan {
@@ -65,17 +67,7 @@ fn volcano_2_a_flow_that_stays_running_is_found() {
 struct Deaf(Box<dyn Controller>);
 
 impl Controller for Deaf {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn root(&self) -> Kind {
-        self.0.root()
-    }
-
-    fn watches(&self) -> &'static [Kind] {
-        self.0.watches()
-    }
+    forward_controller!(0);
 
     fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
         let is_heard = self.root() != Kind::JobFlow || changed.kind != Kind::JobTemplate;

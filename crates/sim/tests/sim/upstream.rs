@@ -11,7 +11,9 @@ use krafla_plan::{Body, Controller, Departed, Object, Objects, Plan, Snapshot};
 use krafla_sim::{Case, Program, TERMINATIONS, scenario};
 use serde_json::{Value, json};
 
-use crate::mutants::{first_finding_in, is_deletion, rule_broken_by, status, tampered, without};
+use crate::mutants::{
+    first_finding_in, forward_controller, is_deletion, rule_broken_by, status, tampered, without,
+};
 
 /// The reason for its new state that a plan writes down.
 fn reason(plan: &mut Plan) -> Option<String> {
@@ -261,17 +263,7 @@ fn volcano_b13_a_completed_index_that_is_forgotten_is_found() {
 struct Hasty(Box<dyn Controller>);
 
 impl Controller for Hasty {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn root(&self) -> Kind {
-        self.0.root()
-    }
-
-    fn watches(&self) -> &'static [Kind] {
-        self.0.watches()
-    }
+    forward_controller!(0);
 
     fn keys(&self, changed: &Object, objects: &Objects) -> Vec<Key> {
         self.0.keys(changed, objects)
