@@ -96,7 +96,7 @@ pub struct Cause {
 }
 
 impl Details {
-    /// Details that somebody else wrote; what cannot be read is left out.
+    /// Details of another server; fields that cannot be read are left out.
     pub fn read(details: &Value) -> Details {
         let text =
             |of: &Value, field: &str| of.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -21,7 +21,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event that nobody else is told of.
+    /// An event that no other reader shares.
     pub fn new(event_type: EventType, revision: u64, object: Bytes) -> Event {
         Event { event_type, revision, object, reading: Reading::default() }
     }

@@ -1,7 +1,7 @@
 //! What a manager tells about itself over HTTP: whether it lives, whether it acts, and what it has counted.
 //!
-//! Two addresses as in Volcano's manager, because one is for the cluster's probes and the other for whoever draws
-//! dashboards. Health is told over TLS if there are files for that. Nothing can be changed here.
+//! Two addresses as in Volcano's manager, because one is for the cluster's probes and the other for
+//! dashboards. Health is served over TLS if there are files for that. Nothing can be changed here.
 
 use std::sync::Arc;
 use std::time::Duration;
