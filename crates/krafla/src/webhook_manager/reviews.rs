@@ -70,7 +70,7 @@ impl Reviews {
         }
     }
 
-    /// The answer, or why there is none: the API server then goes by the webhook's failure policy.
+    /// The answer, or the problem that prevents one: the API server then follows the failure policy of the webhook.
     async fn review(&self, endpoint: &Endpoint, review: &Value) -> Result<Result<Value, NotAReview>, String> {
         if !self.lookup.is_complete() {
             return Err("queues and namespaces are not read yet".to_owned());

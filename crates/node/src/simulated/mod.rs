@@ -182,7 +182,7 @@ impl SimulatedNodes {
     }
 }
 
-/// Whether nothing will be reported of a pod any more, unless somebody deletes it.
+/// Whether a pod has reported everything; only its deletion is still to come.
 fn is_over(pod: &Pod) -> bool {
     let PodStatus { phase, init_container_statuses, container_statuses, .. } = &pod.status;
     let mut containers = init_container_statuses.iter().chain(container_statuses);
