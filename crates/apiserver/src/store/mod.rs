@@ -51,7 +51,7 @@ pub use write::{Change, CommitError, Draft, Expect, Write};
 
 use disk::{Contents, Disk};
 use history::Retention;
-use sequencer::{Sequencer, Submitted, Work};
+use sequencer::{Refused, Sequencer, Submitted, Work};
 use state::{FIRST_REVISION, State};
 
 /// Every object of the embedded server. Clones share it; the last one to go closes it.
@@ -176,16 +176,21 @@ impl Store {
     }
 
     /// Makes a write, and waits until it is durable. Nothing happens until the future is polled; once it has been, the
-    /// write goes on even if the future is dropped.
+    /// write goes on even if the future is dropped. A refusal also waits, until the change that caused it is durable.
+    /// Otherwise a crash could undo that change after the answer, and a read after the answer could miss it.
     pub fn commit(
         &self,
         write: Write,
     ) -> impl Future<Output = Result<Arc<Entry>, CommitError>> + Send + 'static {
         let sequencer = Arc::clone(&self.inner.sequencer);
         async move {
-            match sequencer.submit(write)? {
-                Submitted::Done(entry) => Ok(entry),
-                Submitted::Waiting(outcome) => outcome.await.unwrap_or(Err(CommitError::Closed)),
+            match sequencer.submit(write) {
+                Ok(Submitted::Done(entry)) => Ok(entry),
+                Ok(Submitted::Waiting(outcome)) => outcome.await.unwrap_or(Err(CommitError::Closed)),
+                Err(Refused { error, depends_on }) => {
+                    sequencer.durable(depends_on).await?;
+                    Err(error)
+                }
             }
         }
     }

@@ -89,6 +89,21 @@ pub(super) enum Submitted {
     Waiting(oneshot::Receiver<Outcome>),
 }
 
+/// Why a write was not accepted.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) error: CommitError,
+    /// The revision that must be durable before the error is returned: another write caused the error. 0 if no stored
+    /// object caused it.
+    pub(super) depends_on: u64,
+}
+
+impl From<CommitError> for Refused {
+    fn from(error: CommitError) -> Refused {
+        Refused { error, depends_on: 0 }
+    }
+}
+
 /// What the disk's thread should do.
 #[derive(Debug)]
 pub(super) enum Work {
@@ -171,18 +186,23 @@ impl Sequencer {
     }
 
     /// Accepts a write, or says why not.
-    pub(super) fn submit(&self, write: Write) -> Result<Submitted, CommitError> {
+    pub(super) fn submit(&self, write: Write) -> Result<Submitted, Refused> {
         let mut pending = self.pending.lock();
         if pending.is_closed {
-            return Err(CommitError::Closed);
+            return Err(CommitError::Closed.into());
         }
         if pending.batch_bytes > WAITING_BYTES_MAX {
-            return Err(CommitError::Failed("too many writes wait for the disk; try again later".to_owned()));
+            let error = "too many writes wait for the disk; try again later".to_owned();
+            return Err(CommitError::Failed(error).into());
+        }
+        // Before the check for room: on a full disk a start still finds its standard objects.
+        if let Err(error) = pending.newest.check(&write) {
+            let current = pending.newest.get(&write.resource, &write.key);
+            let depends_on = current.map_or(pending.newest.revision(), |entry| entry.revision);
+            return Err(Refused { error, depends_on });
         }
         if self.is_full() && !write.is_deletion() {
-            // What is so already needs no room: a start finds its standard objects.
-            pending.newest.check(&write)?;
-            return Err(CommitError::NoSpace);
+            return Err(CommitError::NoSpace.into());
         }
         let resource = write.resource.clone();
         let event = pending.newest.apply(write, self.now())?;

@@ -87,6 +87,30 @@ fn a_write_that_nobody_waits_for_happens_once_it_was_polled() {
 }
 
 #[test]
+fn a_refusal_waits_until_its_cause_is_durable() {
+    let (store, gate) = gate::Gate::store();
+    let kept = runtime().block_on(store.commit(create("kept", 0))).unwrap();
+    let gone = runtime().block_on(store.commit(create("gone", 0))).unwrap();
+    gate.close();
+    let mut accepted: Vec<_> =
+        [create("a", 0), update("kept", kept.revision, 1), delete("gone", gone.revision)]
+            .map(|write| Box::pin(store.commit(write)))
+            .into();
+    let mut refused: Vec<_> =
+        [create("a", 1), update("kept", kept.revision, 2), update("gone", gone.revision, 2)]
+            .map(|write| Box::pin(store.commit(write)))
+            .into();
+    let answered: Vec<bool> =
+        accepted.iter_mut().chain(&mut refused).map(|write| write.now_or_never().is_some()).collect();
+    gate.open();
+    assert_eq!(answered, [false; 6], "an answer must not depend on what a crash can undo");
+    let errors = runtime().block_on(futures_util::future::join_all(refused));
+    let errors: Vec<_> = errors.into_iter().map(Result::unwrap_err).collect();
+    assert_eq!(errors, [CommitError::Exists, CommitError::Stale { current: 5 }, CommitError::Missing]);
+    assert!(store.revision() >= 6, "a read after the refusal sees its cause");
+}
+
+#[test]
 fn a_closed_store_can_be_read_but_not_written() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
